@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.losses import caption_cross_entropy
-from saccade.models.caption_decoder import CaptionDecoder, Memory, Scene
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LstmState
 from saccade.models.caption_decoding import decode
 
 
@@ -64,29 +64,29 @@ class Features:
     def __init__(self, decoder: CaptionDecoder, cells: int) -> None:
         self.decoder, self.grid = decoder, (cells, cells)
 
-    def begin(self, encoding: Tensor) -> tuple[Scene, Memory]:
+    def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
         """As :class:`saccade.models.caption_decoding.Captioner` has it."""
-        return self.decoder.begin(encoding, self.grid)
+        return self.decoder.init_state(encoding, self.grid)
 
-    def say(self, scene: Scene, memory: Memory, before: Tensor, generator=None):
+    def next_word(self, scene: EncodedImage, memory: LstmState, before: Tensor, generator=None):
         """As it has it."""
-        return self.decoder.say(scene, memory, before)
+        return self.decoder.next_word(scene, memory, before)
 
 
 def at_once(decoder: CaptionDecoder, features: Tensor, words: Tensor, cells: int) -> Tensor:
-    scene, memory = decoder.begin(features, (cells, cells))
-    return decoder.tell(scene, memory, words).logits
+    scene, memory = decoder.init_state(features, (cells, cells))
+    return decoder.teacher_force(scene, memory, words).logits
 
 
 def word_by_word(decoder: CaptionDecoder, features: Tensor, words: Tensor, cells: int) -> Tensor:
     """The same model, as it is often written: cells are projected and the vocabulary is scored for each word."""
-    scene, memory = decoder.begin(features, (cells, cells))
+    scene, memory = decoder.init_state(features, (cells, cells))
     before = F.pad(words[:, :-1], (1, 0), value=-1)  # (B,T)
     logits = []
     for step in range(words.shape[1]):
         if step:
-            scene = Scene(scene.features, decoder.scorer.see(scene.features))
-        said = decoder.say(scene, memory, before[:, step : step + 1])
+            scene = EncodedImage(scene.features, decoder.scorer.project_features(scene.features))
+        said = decoder.next_word(scene, memory, before[:, step : step + 1])
         memory = said.memory
         logits.append(said.logits)
     return torch.cat(logits, dim=1)

@@ -91,7 +91,7 @@ class BenchTask:
             yield batch
             self.engine_seconds.append(time.process_time() - began)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """Nothing to tell of made-up data."""
         return ""
 
@@ -111,14 +111,14 @@ class BenchTask:
         """The pictures."""
         return {"image": batch["image"]}
 
-    def loss_of(self, phase: Phase, learning: Sequence[str]) -> None:
+    def phase_loss(self, phase: Phase, learning: Sequence[str]) -> None:
         """There is one loss, without settings."""
 
     def loss(self, raw: Batch, batch: Batch, loss: None) -> Batch:
         """Cross-entropy."""
         return {"loss": F.cross_entropy(raw["logits"], batch["label"])}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """Nothing: only training is timed."""
         return ()
 

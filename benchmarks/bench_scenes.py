@@ -79,17 +79,22 @@ def measured(name: str, chunk: int, repeats: int, device: torch.device) -> dict[
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     timed["both"] = seconds(lambda k: render(sample_layout(spec, glyphs, 0, numbers(k))), repeats, device)
-    why_not = fused.why_not(device, spec.size)
+    reason = fused.why_no_kernels(device, spec.size)
     print(f"{name}, {glyphs.name}, {data.backgrounds}, {device}, chunk {chunk}, torch {torch.__version__}")
     if device.type == "cuda":
-        print(f"by {f'plain operations: {why_not}' if why_not else 'kernels'}")
+        print(f"by {f'plain operations: {reason}' if reason else 'kernels'}")
     for part, times in timed.items():
         elapsed = statistics.median(times)
         print(f"{part:10s} {chunk / elapsed:12,.0f} scenes/s   {1e3 * elapsed:8.2f} ms a chunk")
     triples = torch.arange(BATCH * ASKS)  # always the same: they are made once
     batch = statistics.median(seconds(lambda k: data.take(triples, together=ASKS), 10 * repeats, device))
     print(f"{'batch':10s} {BATCH / batch:12,.0f} scenes/s   {1e3 * batch:8.2f} ms, {ASKS} questions a scene")
-    result: dict[str, float | int | str] = {"set": name, "chunk": chunk, "device": str(device), "why_not": why_not}
+    result: dict[str, float | int | str] = {
+        "set": name,
+        "chunk": chunk,
+        "device": str(device),
+        "why_not": reason,
+    }
     for part, times in timed.items():
         result[f"{part}_ms"] = 1e3 * statistics.median(times)
         result[f"{part}_scenes_per_s"] = chunk / statistics.median(times)
@@ -98,9 +103,6 @@ def measured(name: str, chunk: int, repeats: int, device: torch.device) -> dict[
         result["peak_bytes"] = peak = torch.cuda.max_memory_allocated()
         print(f"{'peak':10s} {peak / 2**20:12,.0f} MiB")
     return result
-
-
-# ---------------------------------------------------------------- the same as on the CPU?
 
 
 def difference(expected: SceneLayout, found: SceneLayout) -> str:
@@ -145,11 +147,8 @@ def check(device: torch.device, chunk: int) -> int:
             for part, text in (("layout", wrong), ("picture", pictures), ("background", backgrounds)):
                 print(f"{name} {split} {part}: {text or 'equal'}", flush=True)
                 failed += bool(text)
-    print(f"kernels: {fused.why_not(device) or 'used'}")
+    print(f"kernels: {fused.why_no_kernels(device) or 'used'}")
     return failed
-
-
-# ---------------------------------------------------------------- settings of the kernels
 
 
 def tune(device: torch.device, chunk: int, repeats: int) -> None:
@@ -203,7 +202,7 @@ def main() -> int:
     torch.set_num_threads(1)
     device = torch.device(options.device)
     if options.plain:
-        fused.leave_out("--plain")
+        fused.disable_kernels("--plain")
     if options.check:
         return 1 if check(device, options.chunk or 2048) else 0
     if options.tune:

@@ -16,7 +16,7 @@ from torch import Tensor
 import saccade.families.caption.data as captions
 from saccade.config import to_dict
 from saccade.families.caption.scenes import SCENE_VOCABULARY
-from saccade.models.caption_decoder import Memory, Said, Scene
+from saccade.models.caption_decoder import EncodedImage, LstmState, WordStep
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.sat import SatConfig, SatModel
@@ -83,16 +83,23 @@ class Reciter(SatModel):
         cells = self.grid[0] * self.grid[1]
         return numbers[:, None, None].expand(-1, cells, self.channels).float()
 
-    def begin(self, encoding: Tensor) -> tuple[Scene, Memory]:
-        scene, _ = super().begin(encoding)
+    def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
+        scene, _ = super().init_state(encoding)
         number = encoding[:, :1, :1]  # (B,1,1)
-        return scene, Memory(number, torch.zeros_like(number))
+        return scene, LstmState(number, torch.zeros_like(number))
 
-    def say(
-        self, scene: Scene, memory: Memory, before: Tensor, generator: torch.Generator | None = None, **given: Tensor
-    ) -> Said:
-        told = super().say(scene, Memory(*(part.expand(-1, -1, 2) for part in memory)), before, generator, **given)
+    def next_word(
+        self,
+        scene: EncodedImage,
+        memory: LstmState,
+        before: Tensor,
+        generator: torch.Generator | None = None,
+        **given: Tensor,
+    ) -> WordStep:
+        told = super().next_word(
+            scene, LstmState(*(part.expand(-1, -1, 2) for part in memory)), before, generator, **given
+        )
         number, step = memory.hidden[..., 0].long(), memory.cell[..., 0].long()  # (B,K)
         word = self.said[number % len(self.said), step].clamp(min=0)  # (B,K)
         logits = torch.full_like(told.logits, -30.0).scatter(-1, word[..., None], 30.0)
-        return Said(logits, told.looked, Memory(memory.hidden, memory.cell + 1))
+        return WordStep(logits, told.looked, LstmState(memory.hidden, memory.cell + 1))

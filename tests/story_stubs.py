@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.memory import memory_look
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.reader import derive
 from saccade.models.base import Given, Raw
 from saccade.models.story import StoryModel
@@ -125,7 +125,7 @@ PEOPLE, PLACES = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "of
 VERBS = ("moved to", "went to", "travelled to", "journeyed to")
 
 
-def toy_questions(count: int, seed: int = 0) -> list[Asked]:
+def toy_questions(count: int, seed: int = 0) -> list[StoryExample]:
     """Questions of task 1, each about a story of its own of six sentences."""
     generator = torch.Generator().manual_seed(seed)
     found = []
@@ -135,11 +135,11 @@ def toy_questions(count: int, seed: int = 0) -> list[Asked]:
         at = int(torch.randint(0, 6, (), generator=generator))
         known = derive(sentences, question := f"Where is {PEOPLE[draws[at][0]]}?")
         assert known is not None
-        found.append(Asked(sentences, question, known.answer, known.supporting, "qa1"))
+        found.append(StoryExample(sentences, question, known.answer, known.supporting, "qa1"))
     return found
 
 
-def toy_gifts(count: int, seed: int = 0) -> list[Asked]:
+def toy_gifts(count: int, seed: int = 0) -> list[StoryExample]:
     """Questions of task 5 whose answer is a name, each about a story of its own of four sentences."""
     generator = torch.Generator().manual_seed(seed)
     found = []
@@ -150,11 +150,11 @@ def toy_gifts(count: int, seed: int = 0) -> list[Asked]:
         moves = [f"{who} went to the {place}." for who, place in zip((giver, taker, third), where)]
         sentences = (*moves[:2], f"{giver} gave the {thing} to {taker}.", moves[2])
         question = f"Who gave the {thing} to {taker}?"
-        found.append(Asked(sentences, question, giver, (2,), "qa5"))
+        found.append(StoryExample(sentences, question, giver, (2,), "qa5"))
     return found
 
 
-def toy_words(asked: list[Asked]) -> tuple[str, ...]:
+def toy_words(asked: list[StoryExample]) -> tuple[str, ...]:
     """The vocabulary of the questions, the empty word first."""
     texts = {text for each in asked for text in (*each.sentences, each.question, each.answer)}
     return ("", *sorted({word for text in texts for word in words_of(text)}))

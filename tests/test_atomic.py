@@ -128,9 +128,6 @@ def test_json_refuses_nan_before_it_touches_the_disk(tmp_path: Path) -> None:
     assert _names(tmp_path) == set()
 
 
-# ---------------------------------------------------------------- folders
-
-
 def test_a_folder_appears_whole(tmp_path: Path) -> None:
     with atomic.folder_in_place(tmp_path / "deep" / "m") as temporary:
         (temporary / "sub").mkdir()
@@ -191,9 +188,6 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
         pass
     assert (tmp_path / "m").read_text() == "precious"
     assert _names(tmp_path) == {"m"}
-
-
-# ---------------------------------------------------------------- what killed writers leave
 
 
 def _folder(path: Path, text: str) -> None:

@@ -161,8 +161,6 @@ def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(pa
         assert named <= {*shipped()}, words
 
 
-# ---------------------------------------------------------------- the walks of docs/architecture.md
-
 DECLARED = {"answer.py", "families/question/family.py", "families/question/losses.py"}
 """Files that hold declarations and dataclasses: a walk passes them, and calls no function in them."""
 
@@ -256,9 +254,6 @@ def test_numbers_in_the_sentences_of_the_readme_are_those_of_the_records() -> No
         assert len(held) == seeds, cell
         told = float(re.search(r"\d+\.\d", words)[0])
         assert told == pytest.approx(100 * sum(held) / len(held), abs=0.05001), words
-
-
-# ---------------------------------------------------------------- exported models
 
 
 def tiny_export(folder: Path, name: str, **facts: Any) -> Any:

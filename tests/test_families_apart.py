@@ -22,10 +22,10 @@ from saccade.families import FAMILIES, data_entries, families, models, recipes
 from saccade.zoo import shipped
 
 PACKAGE = Path(saccade.__file__).parent
-BASES = {"AttentionModel", "ImageModel", "PictureModel", "LabelModel", "QueryModel"}
+BASES = {"AttentionModel", "ImageModel", "ImageOnlyModel", "LabelModel", "QueryModel"}
 """What models have in common; a task may ask for one of these, what shows and serves them may not."""
 NEUTRAL = {*BASES, "Task", "PictureTask", "LabelTask", "Responder", "BaseModel", "ServedModel"}
-"""Classes that belong to no family: of models, tasks and responders, of pydantic, and of the server's shelf."""
+"""Classes that belong to no family: of models, tasks and responders, of pydantic, and of the server's store."""
 ABOVE = ("predict.py", "sighting.py", "cli/", "verbs/", "show/", "web/", "engine/", "zoo/", "recorded/")
 FORMER = {"attribute"}
 """What families were called in old files."""
@@ -53,7 +53,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "tracing/gathering.py": {"soft": KIND_OF_LOOK},
     "cli/look.py": {"soft-mref": DEFAULT_MODEL},
     "data/fetch.py": {"cifar10": "the list of all downloads by name"},
-    "data/tables/recognised.py": {"causal": "the reader of folders that hold causal.json"},
+    "data/tables/reader_for_path.py": {"causal": "the reader of folders that hold causal.json"},
     "engine/recipe_versions.py": {
         "soft": "a loss of schema 1, not the model",
         "hard": "a loss of schema 1, not the model",
@@ -69,7 +69,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "probing/page.py": {"question": WORD},
     "probing/pictures.py": {"question": WORD},
     "scale/dataset.py": {"soft-mref": DEFAULT_MODEL},
-    "scale/looked.py": {"question": RECORD_KEY, "soft": KIND_OF_LOOK},
+    "scale/look_folder.py": {"question": RECORD_KEY, "soft": KIND_OF_LOOK},
     "scale/looking.py": {"soft-mref": DEFAULT_MODEL},
     "scale/rows.py": {"question": RECORD_KEY},
     "scale/schema.py": {"question": RECORD_KEY},
@@ -111,8 +111,6 @@ def looks_for_a_name(expression: str) -> bool:
     """Whether a word of a regular expression is such a part: ``^(capt|x)``."""
     return any(begins_or_ends_a_name(word) for word in re.findall(r"[A-Za-z][\w-]+", expression))
 
-
-# ---------------------------------------------------------------- the rules for Python: (path, tree) → what is wrong
 
 Rule = Callable[[str, ast.Module], Iterator[Found]]
 
@@ -299,7 +297,7 @@ BROKEN: dict[Rule, list[tuple[str, str]]] = {
 }
 """Each rule, with files that break it."""
 FINE = [
-    "isinstance(model, PictureModel)",
+    "isinstance(model, ImageOnlyModel)",
     "record.family == facts.family",
     "look.kind == 'gate'",
     "values['family'] == name",
@@ -366,8 +364,6 @@ def test_one_family_does_not_know_another() -> None:
             others = [found.what for found in named if found.word != name]
             assert not others, f"{path.relative_to(PACKAGE)}: {others}"
 
-
-# ---------------------------------------------------------------- scripts
 
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)
@@ -506,9 +502,6 @@ def test_the_reader_of_scripts_finds_what_asks(script: str) -> None:
 )
 def test_the_reader_of_scripts_leaves_the_rest(script: str) -> None:
     assert not list(asked_in(script))
-
-
-# ---------------------------------------------------------------- what is allowed
 
 
 def test_the_allowances_are_current(files: dict[str, ast.Module], scripts: dict[str, str]) -> None:

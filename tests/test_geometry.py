@@ -35,9 +35,6 @@ def turned(degrees: float, scale: float = 1.0, shift: tuple[float, float] = (0.0
     return torch.tensor([[c, -s, shift[0]], [s, c, shift[1]]], dtype=torch.float64)
 
 
-# ---------------------------------------------------------------- affine maps
-
-
 @given(frames())
 def test_inverse_undoes_the_frame(frame: Tensor) -> None:
     for both in (geometry.compose(geometry.invert(frame), frame), geometry.compose(frame, geometry.invert(frame))):
@@ -92,9 +89,6 @@ def test_batches_broadcast(assert_near: Near) -> None:
 def test_the_wider_float_type_wins() -> None:
     assert geometry.compose(torch.eye(2, 3), geometry.identity()).dtype == torch.float64
     assert geometry.apply(torch.eye(2, 3), torch.zeros(2)).dtype == torch.float32
-
-
-# ---------------------------------------------------------------- frames from layers
 
 
 @pytest.mark.parametrize(
@@ -207,9 +201,6 @@ def test_a_layer_of_unknown_kind_is_refused(layer: nn.Module) -> None:
         geometry.frame_through(nn.Sequential(nn.ReLU(), layer))
 
 
-# ---------------------------------------------------------------- crops
-
-
 def test_crop_frame_by_hand(assert_near: Near) -> None:
     """A 2×4 grid on the box x 10..30, y 5..9: cells of 5×2 pixels."""
     frame = geometry.crop_frame(torch.tensor([10.0, 5.0, 30.0, 9.0]), (2, 4))
@@ -278,9 +269,6 @@ def test_sample_lets_gradients_through_to_the_frame() -> None:
     assert frame.grad[0, 0, 2].item() == pytest.approx(9.0)  # moving right by one raises each of nine cells by one
 
 
-# ---------------------------------------------------------------- canvas
-
-
 @pytest.mark.parametrize(
     ("picture", "target", "placed"),
     [
@@ -314,8 +302,6 @@ def test_fit_inside_always_fits(picture: geometry.Size, target: geometry.Size) -
     torch.testing.assert_close(there, expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(geometry.apply(fit.canvas, there), corner, rtol=1e-9, atol=1e-9)
 
-
-# ---------------------------------------------------------------- projection
 
 SOFT_FRAME = geometry.scale_shift((16, 16), (15, 15))  # centres at 23, 39, 55, 71
 
@@ -411,9 +397,6 @@ def test_projection_refuses_what_has_no_batch_or_another_batch() -> None:
         geometry.project(torch.rand(3, 4), SOFT_FRAME, (10, 10))
     with pytest.raises(ShapeError, match="frame"):
         geometry.project(torch.rand(2, 3, 4), SOFT_FRAME.expand(3, 2, 3), (10, 10))
-
-
-# ---------------------------------------------------------------- coverage
 
 
 def test_half_covered_pixels_by_hand(assert_near: Near) -> None:

@@ -189,9 +189,6 @@ def test_a_place_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> No
         pass
 
 
-# ---------------------------------------------------------------- systems without flock
-
-
 def test_without_flock_a_running_process_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "fcntl", None)
     with locked(tmp_path / "l", "trains"):

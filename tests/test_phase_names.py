@@ -100,7 +100,7 @@ def learnt(task: Any, phase: Phase) -> tuple[Any, frozenset[str], frozenset[str]
     learning = apply_phase(learner, phase)
     train_mode(learner, phase)
     modes = frozenset(name for name, module in task.model.named_modules() if module.training)
-    loss = task.loss_of(phase, list(learning))
+    loss = task.phase_loss(phase, list(learning))
     batches = task.train_batches(3, batch_size=BATCH, data=phase.data, features=phase.features)
     return loss, frozenset(learning), modes, list(itertools.islice(batches, 2))
 
@@ -139,8 +139,6 @@ def test_what_the_phases_of_a_recipe_learn_from_differs(files: dict[str, list[st
     task = build_task(hsal)
     assert [learnt(task, phase)[3][0]["single"] for phase in hsal.phases] == [True, False]
 
-
-# ---------------------------------------------------------------- whole runs
 
 SHORT = ("batch_size=4", "log_every=1", "keep_checkpoints=1")
 RUNS: dict[str, tuple[str, ...]] = {

@@ -45,9 +45,6 @@ def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-# ---------------------------------------------------------------- asking
-
-
 def test_a_sighting_agrees_with_the_model(tiny: Predictor) -> None:
     picture = noise(31, 34)
     seen = tiny.look(picture, ask=2)
@@ -228,9 +225,6 @@ def test_a_run_folder_lends_its_own_name(tmp_path: Path) -> None:
     assert "my-run: soft, 964 parameters, cpu" in repr(saccade.load(tmp_path / "my-run", "cpu"))
 
 
-# ---------------------------------------------------------------- the map lies where the model looked
-
-
 @pytest.mark.parametrize(("height", "width"), [(50, 70), (101, 37), (33, 211), (350, 490), (1, 1), (3, 1000)])
 def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
     """By hand: the input is 50×70; the picture is laid in at scale r = min(50/H, 70/W), centred."""
@@ -273,9 +267,6 @@ def test_the_overlay_shows_the_peak_where_it_is() -> None:
     y, x = np.unravel_index(shown.argmax(), shown.shape)
     assert x > 0.8 * shown.shape[1]
     assert y > 0.75 * shown.shape[0]
-
-
-# ---------------------------------------------------------------- keeping
 
 
 def test_saved_files_read_back(tiny: Predictor, tmp_path: Path) -> None:
@@ -388,9 +379,6 @@ def test_looking_imports_nothing_heavy_besides_torch(tmp_path: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (result.stdout.strip(), result.stderr.strip(), result.returncode) == ("", "", 0)
-
-
-# ---------------------------------------------------------------- given attention
 
 
 def test_given_attention_may_be_an_array_and_must_be_finite(tiny: Predictor) -> None:

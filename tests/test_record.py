@@ -134,9 +134,6 @@ def test_large_pictures_are_bounded_and_the_callers_is_left_alone(tmp_path: Path
     assert picture.size == (3000, 1500)
 
 
-# ---------------------------------------------------------------- bad input
-
-
 def rewrite(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     document = json.loads(path.read_text())
     change(document)
@@ -297,9 +294,6 @@ def test_old_records_are_lifted_by_the_migrations(written: Path, monkeypatch: py
     monkeypatch.setattr(record, "MIGRATIONS", {0: lift})
     rewrite(written, lambda document: document.update(schema_version=0, facts=document.pop("info")))
     assert read_record(written).info == {"answer": "red"}
-
-
-# ---------------------------------------------------------------- records of strangers
 
 
 def changed_tensors(written: Path, change: Callable[[dict[str, Tensor]], object]) -> None:

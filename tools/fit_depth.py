@@ -33,7 +33,7 @@ from saccade.families import family
 from saccade.families.contract import load_target
 from saccade.likeness import ALPHA, Likeness
 from saccade.models.base import AttentionModel
-from saccade.models.describing import described
+from saccade.models.input_features import input_features
 from saccade.models.io.facts import InputsNote, ModelFacts, read_facts
 from saccade.models.io.folder import load_model, note_inputs
 from saccade.tasks.describing import calibration_of, halves, likeness_of, measured, shown_by
@@ -103,7 +103,7 @@ def caught(model: AttentionModel, name: str, likeness: Likeness, pictures: Tenso
     """How many of the pictures (N,3,H,W) bytes are called unlike."""
     device = next(model.parameters()).device
     parts = (as_float(part.to(device)) for part in pictures.split(AT_ONCE))
-    found = [likeness.p_values(described(model, name, part)) <= ALPHA for part in parts]
+    found = [likeness.p_values(input_features(model, name, part)) <= ALPHA for part in parts]
     return int(torch.cat(found).sum())
 
 

@@ -39,20 +39,20 @@ def main() -> None:
     module, _, name = options.target.partition(":")
     target = getattr(importlib.import_module(module), name)(options.folder)
     inputs = Inputs(target, options.seed)
-    tell(told, corpus=len(inputs.corpus))
+    send_line(told, corpus=len(inputs.corpus))
     for number in itertools.count(options.first) if options.only is None else (options.only,):
         if time.monotonic() > end and options.only is None:
             break
         before = _fresh_peak()
-        tell(told, begin=number, name=_name(inputs, number), resident=before)
+        send_line(told, begin=number, name=_name(inputs, number), resident=before)
         cpu = time.process_time()
         outcome = inputs.outcome(number)
-        tell(told, end=number, name=outcome.name, result=outcome.result, told=outcome.told[-4000:],
+        send_line(told, end=number, name=outcome.name, result=outcome.result, told=outcome.told[-4000:],
              cpu=time.process_time() - cpu, grown=_status("VmHWM") - before)  # fmt: skip
-    tell(told, done=True)
+    send_line(told, done=True)
 
 
-def tell(stream: Any, **facts: Any) -> None:
+def send_line(stream: Any, **facts: Any) -> None:
     """One line."""
     stream.write(json.dumps(facts) + "\n")
     stream.flush()

@@ -146,9 +146,6 @@ GOLDEN_RUNS |= {
 }
 
 
-# ---------------------------------------------------------------- what a run holds
-
-
 def last_state(run: Path) -> dict[str, Tensor]:
     """Weights (``model/``), their moving average (``ema/``) and the optimiser's state in the newest checkpoint."""
     last = max((run / "checkpoints").glob("step-*"), key=lambda path: [int(part) for part in path.name[5:].split(".")])
@@ -183,9 +180,6 @@ def machine() -> dict[str, str]:
     }
 
 
-# ---------------------------------------------------------------- going on
-
-
 def go_on(name: str, out: Path, home: Path) -> Any:
     """Resume a copy of the stored run ``name`` in the new folder ``out``, and return the result.
 
@@ -214,9 +208,6 @@ def _alone(home: Path) -> Iterator[None]:
         os.environ.pop("SACCADE_HOME")
         if before is not None:
             os.environ["SACCADE_HOME"] = before
-
-
-# ---------------------------------------------------------------- making them
 
 
 def write_runs() -> None:

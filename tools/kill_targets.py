@@ -41,9 +41,6 @@ class Target:
     """Imports what the command needs: after that a fork starts at once."""
 
 
-# ---------------------------------------------------------------- training
-
-
 def _write_table(shared: Path) -> None:
     """Pictures of one coloured square each, asked for its colour."""
     from PIL import Image, ImageDraw
@@ -88,9 +85,6 @@ def _warm_training() -> None:
 
     torch.set_num_threads(1)
     versions()  # asks git once
-
-
-# ---------------------------------------------------------------- data get
 
 
 class _Gzipped(BaseHTTPRequestHandler):
@@ -140,9 +134,6 @@ def _get(shared: Path, place: Path, resume: bool) -> None:
 
 def _warm_get() -> None:
     import saccade.data.fetch  # noqa: F401
-
-
-# ---------------------------------------------------------------- look, average, reproduce
 
 
 def _two_runs(shared: Path) -> None:

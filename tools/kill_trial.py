@@ -128,9 +128,6 @@ def _kill_at_calls(calls: list[int], wanted: int) -> None:
         setattr(os, name, counted(getattr(os, name)))
 
 
-# ---------------------------------------------------------------- what is compared
-
-
 def state_of(folder: Path) -> dict[str, str]:
     """Every file below ``folder`` with a digest of what must not depend on when and where it was made."""
     return {path.relative_to(folder).as_posix(): _digest(path, str(folder).encode()) for path in _files(folder)}

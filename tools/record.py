@@ -10,7 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
-from saccade.recorded import keep
+from saccade.recorded import save_run_record
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--revision", help="commit of the code, where the run could not know it")
     parser.add_argument("--variant", action="store_true", help="other settings than the recipe's: into variants/")
     options = parser.parse_args()
-    keep(
+    save_run_record(
         json.loads(options.evaluation.read_text()),
         options.run,
         name=options.name,

@@ -114,8 +114,6 @@ def server(stderr: Path) -> Iterator[Server]:
         process.wait(60)
 
 
-# ---------------------------------------------------------------- honest requests
-
 Request = tuple[str, str, bytes, str]
 
 
@@ -178,9 +176,6 @@ class Honest:
             self._to.fault(f"{wanted[0]} {wanted[1]} {wanted[2][:80]!r}: another answer than before: {data[:200]!r}")
         else:
             self._to.count("answers equal to those before")
-
-
-# ---------------------------------------------------------------- hostile requests
 
 
 class Hostile:
@@ -287,9 +282,6 @@ class Hostile:
 def _head(path: str, length: int, kind: str = "application/json") -> bytes:
     lines = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
     return lines.encode()
-
-
-# ---------------------------------------------------------------- the run
 
 
 def load(clients: list[Callable[[], None]], seconds: float, to: Server) -> None:

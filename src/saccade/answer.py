@@ -47,7 +47,7 @@ class Answer:
             return self.alternatives
         return tuple((word, share) for (word, _), share in zip(self.alternatives, self.raw[1:]))
 
-    def how_sure(self) -> dict[str, float | bool]:
+    def confidence_json(self) -> dict[str, float | bool]:
         """Its confidence as plain values, and that before calibration."""
         told: dict[str, float | bool] = {"confidence": round(self.confidence, 6), "calibrated": self.is_calibrated}
         return told | ({"raw_confidence": round(self.raw_confidence, 6)} if self.is_calibrated else {})

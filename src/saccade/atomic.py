@@ -155,9 +155,6 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
         sync_folder(path.parent)
 
 
-# ---------------------------------------------------------------- what dead writers left
-
-
 def recover(path: Path, *, alone: bool = False) -> None:
     """Put a whole folder at ``path`` if its writer was killed between moving the old one away and the new one in.
 

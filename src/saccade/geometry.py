@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 Size = tuple[int, int]
 Pair = int | tuple[int, int]
@@ -37,12 +37,9 @@ def checked_size(size: Size) -> Size:
         height, width = (operator.index(side) for side in size)
     except (TypeError, ValueError) as error:
         raise DataError(f"size: expected (height, width) in whole pixels, found {size!r}") from error
-    if min(height, width) < 1 or height * width > MOST_PIXELS:
-        raise DataError(f"size: expected 1 to {MOST_PIXELS:,} pixels, found {height} × {width}; give (height, width)")
+    if min(height, width) < 1 or height * width > MAX_PIXELS:
+        raise DataError(f"size: expected 1 to {MAX_PIXELS:,} pixels, found {height} × {width}; give (height, width)")
     return height, width
-
-
-# ---------------------------------------------------------------- affine maps
 
 
 def identity(*batch: int) -> Tensor:
@@ -95,9 +92,6 @@ def _same_kind(*tensors: Tensor) -> tuple[Tensor, ...]:
     for tensor in tensors[1:]:
         dtype = torch.promote_types(dtype, tensor.dtype)
     return tuple(tensor.to(device=tensors[-1].device, dtype=dtype) for tensor in tensors)
-
-
-# ---------------------------------------------------------------- frames from layers
 
 
 def layer_frame(kernel: Pair, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1) -> Tensor:
@@ -206,9 +200,6 @@ def _pair(value: Pair) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-# ---------------------------------------------------------------- crops
-
-
 def crop_frame(box: Tensor, grid: Size) -> Tensor:
     """Frame of a crop: a grid of (height, width) cells laid over ``box`` (…,4) xyxy of the picture it is cut from."""
     x0, y0, x1, y1 = box.unbind(-1)
@@ -258,9 +249,6 @@ def sample_theta(picture: Tensor, theta: Tensor, grid: Size, *, padding_mode: st
     return F.grid_sample(picture, points, mode="bilinear", padding_mode=padding_mode, align_corners=False)
 
 
-# ---------------------------------------------------------------- canvas
-
-
 @dataclass(frozen=True)
 class Fit:
     """How a picture is laid into the network input: resized to (height, width), placed at (top, left)."""
@@ -280,9 +268,6 @@ def fit_inside(picture: Size, target: Size) -> Fit:
     top, left = (target[0] - height) // 2, (target[1] - width) // 2
     scale = (picture[1] / width, picture[0] / height)  # exact also where rounding bent the aspect by a pixel
     return Fit(height, width, top, left, scale_shift(scale, (-left * scale[0], -top * scale[1])))
-
-
-# ---------------------------------------------------------------- projection
 
 
 def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:

@@ -62,8 +62,6 @@ class Look(ShortRepr):
     """What is added to a mask before it multiplies: 1 of a residual mask, (1 + M)·F. The total and :meth:`rebuild` add
     it; the weights are those of the mask alone."""
 
-    # ------------------------------------------------------------ shape
-
     @property
     def is_spatial(self) -> bool:
         """Whether the look lies on a grid (and so on a picture)."""
@@ -120,8 +118,6 @@ class Look(ShortRepr):
         held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         return {name: value for name, value in held.items() if isinstance(value, Tensor)}
 
-    # ------------------------------------------------------------ meaning
-
     def rebuild(self, values: Tensor) -> Tensor:
         """The context that this look alone makes of ``values``: the proof that the weights are what was used.
 
@@ -152,8 +148,6 @@ class Look(ShortRepr):
             weights = torch.nn.functional.one_hot(self.choice, weights.shape[-1]).to(cells)  # (B[,T],N)
         context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)
         return context if self.gain is None else context * self.gain.unsqueeze(-1)
-
-    # ------------------------------------------------------------ edits
 
     def edit(self, cells: Tensor, *, onto: Tensor | None = None, step: int | None = None) -> Look:
         """The look with its weights on ``cells`` taken away, or moved: to be given to a model in the place of its own.

@@ -22,11 +22,11 @@ from torch.utils._pytree import tree_map
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import family
 from saccade.families.contract import Family, load_target
-from saccade.families.reading import Item, Prepared, Reads
+from saccade.families.reading import InputReader, Item, Prepared
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
 from saccade.models.base import AttentionModel, Encoding, Given
-from saccade.models.describing import described
+from saccade.models.input_features import input_features
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_likeness, load_model
 from saccade.short_repr import ShortRepr
@@ -115,12 +115,12 @@ class Predictor:
         *,
         name: str = "",
         likeness: Likeness | None = None,
-        reads: Reads | None = None,
+        reads: InputReader | None = None,
         responder: Responder | None = None,
     ) -> None:
         self.likeness = likeness
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
-        self.reads: Reads = reads or load_target(self.family.reads)
+        self.reads: InputReader = reads or load_target(self.family.reads)
         self.responder: Responder = responder or self._own_responder()
 
     def _own_responder(self) -> Responder:
@@ -187,7 +187,7 @@ class Predictor:
         """The p-value of each input among those that the model learned from; None: not known."""
         if self.likeness is None or self.facts.inputs is None:
             return None
-        features = described(self.model, self.facts.inputs.features, inputs, encoding)
+        features = input_features(self.model, self.facts.inputs.features, inputs, encoding)
         return tuple(self.likeness.p_values(features).tolist())
 
     def ask(
@@ -343,7 +343,7 @@ class Predictor:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             of_map = [*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number])]
             remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *of_map]
-            asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
+            asked, trace = self.responder.query_text(query), self._with_slots(traces[number], encoded, number)
             fit = Fit() if encoded.like is None else Fit(encoded.like[number], self.trained_on)
             item, told = encoded.items[number], tuple(remarks)
             sightings.append(Sighting(said, asked, item, trace, self.name, remarks=told, fit=fit))
@@ -359,7 +359,7 @@ class Predictor:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""
         if encoded.slots is None:
             return trace
-        own = self.model.own_slots
+        own = self.model.extra_slots
         told: dict[str, Any] = {"slots": [*encoded.slots[number], *own]}
         told |= {"own_slots": len(own)} if own else {}
         needed = _of(encoded.supporting, number)

@@ -44,9 +44,6 @@ class Record(ShortRepr):
     picture: Image.Image | None = None
 
 
-# ---------------------------------------------------------------- the JSON file
-
-
 @dataclass(frozen=True)
 class _LookEntry:
     """What of a look is not a tensor."""

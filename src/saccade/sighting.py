@@ -310,7 +310,7 @@ class Sighting:
             "question": self.question,
             "answer": self.answer if self.is_answered else None,
             **self._said(),
-            **(self.said.how_sure() if self.is_answered else {"confidence": None}),
+            **(self.said.confidence_json() if self.is_answered else {"confidence": None}),
             "fit": self.fit.to_json(),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
             **self._on_the_way(),

@@ -20,9 +20,9 @@ from saccade.untrusted import open_regular, parse_json
 if TYPE_CHECKING:
     from torch import Tensor
 
-LARGEST_FILE = 2 * 2**30
+MAX_FILE = 2 * 2**30
 """Bytes of a file of tensors; 500 million numbers as float32."""
-_LARGEST_HEADER = 8 * 2**20
+_MAX_HEADER = 8 * 2**20
 _BYTES = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2, "I8": 1,
     "U8": 1, "BOOL": 1,
@@ -41,10 +41,10 @@ class TensorFile:
     """An open safetensors file.
 
     Raises:
-        OSError: not a regular file, not readable, or larger than :data:`LARGEST_FILE`.
+        OSError: not a regular file, not readable, or larger than :data:`MAX_FILE`.
     """
 
-    def __init__(self, path: Path, most: int = LARGEST_FILE) -> None:
+    def __init__(self, path: Path, most: int = MAX_FILE) -> None:
         self._file = open_regular(path)
         self.size = os.fstat(self._file.fileno()).st_size
         if self.size > most:
@@ -61,7 +61,7 @@ class TensorFile:
         """Type and shape of each tensor by name; a ValueError where they do not account for the bytes of the file."""
         self._file.seek(0)
         length = int.from_bytes(self._file.read(8), "little")
-        if length > min(_LARGEST_HEADER, self.size - 8):
+        if length > min(_MAX_HEADER, self.size - 8):
             raise ValueError("its header is longer than the file")
         found = parse_json(self._file.read(length))
         if not isinstance(found, dict):
@@ -89,7 +89,7 @@ Fits = Callable[[Mapping[str, Entry]], None]
 
 
 def read_with_digest(
-    path: Path, fits: Fits | None = None, most: int = LARGEST_FILE
+    path: Path, fits: Fits | None = None, most: int = MAX_FILE
 ) -> tuple[bytes | SaccadeError | ValueError, str]:
     """The bytes of a file, or why its header is refused; and the SHA-256 of the file in either case.
 

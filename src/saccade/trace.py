@@ -52,8 +52,6 @@ class AttentionTrace(ShortRepr):
     meta: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
-    # ------------------------------------------------------------ access
-
     def __len__(self) -> int:
         answered = 0 if self.answer is None else self.answer.shape[0]
         return max((look.batch_size for look in self.looks), default=answered)
@@ -101,8 +99,6 @@ class AttentionTrace(ShortRepr):
         """The same trace, told where its network input came from."""
         return dataclasses.replace(self, canvas=canvas, image_size=image_size)
 
-    # ------------------------------------------------------------ given attention
-
     def as_given(self) -> dict[str, Tensor]:
         """What makes a model attend as in this trace: weights of each look, or its full mask; of a crop its frame."""
         return {name: tensor for look in self.looks for name, tensor in look.as_given().items()}
@@ -122,8 +118,6 @@ class AttentionTrace(ShortRepr):
         }
         told: dict[str, Any] = {"given": given} | ({"given_steps": fewer} if fewer else {})
         return dataclasses.replace(self, looks=looks, meta={**self.meta, **told})
-
-    # ------------------------------------------------------------ meaning
 
     def validate(self) -> AttentionTrace:
         """Check every look and that they belong together; returns the trace."""

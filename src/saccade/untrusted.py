@@ -14,13 +14,13 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-MOST_TEXT = 16 * 2**20
+MAX_TEXT = 16 * 2**20
 """Bytes of a JSON or YAML file; those that saccade writes have a few megabytes at most."""
 DEEPEST = 64
 """Levels of nested lists and mappings."""
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """Values in a file, each counted as often as it is referred to."""
-MOST_PIXELS = 64_000_000
+MAX_PIXELS = 64_000_000
 """No picture, and no map over one, has more: a wrong size must not use up the memory."""
 LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1
 """What 64 bits hold; torch and other readers of JSON take no more."""
@@ -28,7 +28,7 @@ LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def read_regular(path: Path, most: int = MOST_TEXT) -> bytes:
+def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
     """The bytes of the regular file ``path``.
 
     Raises:
@@ -92,8 +92,8 @@ def check_plain(values: Any) -> None:
                 inside += value.values()
             elif isinstance(value, list):
                 inside += value
-            if count + len(inside) > MOST_VALUES:
-                raise ValueError(f"more than {MOST_VALUES:,} values")
+            if count + len(inside) > MAX_VALUES:
+                raise ValueError(f"more than {MAX_VALUES:,} values")
         if not inside:
             return
         count += len(inside)

@@ -16,7 +16,7 @@ from saccade.untrusted import DEEPEST, check_plain
 
 LONGEST = 128 * 2**10
 """Characters; the longest recipe that comes with saccade has three thousand."""
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 """Values and keys, each counted as often as it is referred to."""
 _LONGEST_NUMBER = 100  # characters
 _PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
@@ -94,8 +94,8 @@ class _PlainLoader(yaml.SafeLoader):
         if isinstance(node, yaml.MappingNode):
             inside = [part for pair in node.value for part in pair]
         self._nodes[id(node)] = 1 + sum(self._nodes[id(part)] for part in inside)
-        if self._nodes[id(node)] > MOST_NODES:
-            raise _told(node, f"more than {MOST_NODES:,} values")
+        if self._nodes[id(node)] > MAX_NODES:
+            raise _told(node, f"more than {MAX_NODES:,} values")
         return node
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:

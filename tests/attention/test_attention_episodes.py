@@ -19,9 +19,6 @@ def wide(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-# ---------------------------------------------------------------- the gate
-
-
 def features(gate: EpisodeGate, fact: Tensor, memory: Tensor, question: Tensor) -> Tensor:
     """Eq. (5), for one fact, memory and question (n,): (7n+2,)."""
     c, m, q, w = fact, memory, question, gate.bilinear
@@ -81,9 +78,6 @@ def test_given_gates_are_used_as_they_are() -> None:
         assert torch.equal(gates(scores, present, norm, given), given)
     with pytest.raises(ShapeError, match="weights"):
         gates(scores, present, "sigmoid", given[:, :1])
-
-
-# ---------------------------------------------------------------- the attention GRU
 
 
 @pytest.fixture

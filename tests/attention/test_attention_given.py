@@ -19,7 +19,7 @@ from saccade.attention import (
     SoftAttention,
     SpatialTransformer,
 )
-from saccade.attention.soft import attend_alike, attend_by
+from saccade.attention.soft import attend_uniformly, attend_with_scores
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -44,9 +44,6 @@ def built(name: str) -> nn.Module:
     return EVERY[name]().double()
 
 
-# ---------------------------------------------------------------- by hand
-
-
 @every_sum
 def test_the_context_is_the_sum_with_the_given_weights(name: str, assert_near: Near) -> None:
     """½·10 + 0·20 + 2·30 − 1·40 = 25, and −1·5 = −5: nothing is normalised, nothing is clipped."""
@@ -62,14 +59,14 @@ def test_a_gate_multiplies_by_the_given_weights(assert_near: Near) -> None:
 
 
 def test_a_plain_mean_becomes_the_given_sum(assert_near: Near) -> None:
-    assert_near(attend_alike(FEATURES, WEIGHTS).context, [[25.0, -5.0]])
+    assert_near(attend_uniformly(FEATURES, WEIGHTS).context, [[25.0, -5.0]])
 
 
 def test_several_queries_have_weights_of_their_own(assert_near: Near) -> None:
     """(B,K,H,W): the first takes the upper left cell, the second half of the lower two."""
     weights = torch.tensor([[[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]]]], dtype=torch.float64)
     scores = torch.randn(1, 2, 2, 2, dtype=torch.float64)
-    attended = attend_by(scores, FEATURES, weights)
+    attended = attend_with_scores(scores, FEATURES, weights)
     assert_near(attended.context, [[[10.0, 0.0], [35.0, 2.5]]])
     assert torch.equal(attended.scores, scores)
 
@@ -92,9 +89,6 @@ def test_a_sampled_cell_is_the_likeliest_of_the_given_prior(assert_near: Near) -
     assert_near(answer.exp(), [[0.2, 0.8]])
     assert look.choice.tolist() == [2]
     assert_near(look.log_prob, [math.log(0.75)])
-
-
-# ---------------------------------------------------------------- crops
 
 
 PICTURE = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 3, 4)
@@ -134,9 +128,6 @@ def test_a_frame_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
         SpatialTransformer(5, 3, crop=(2, 2)).double().attend(PICTURE, torch.zeros(1, 5).double(), QUERY, frame=frame)
     with pytest.raises(ShapeError, match=r"frame: expected shape \(1,2,3\)"):
         PointingTransformer(2, 3, crop=(2, 2)).double().attend(PICTURE, FEATURES, QUERY, frame=frame)
-
-
-# ---------------------------------------------------------------- what stays, and what does not fit
 
 
 @every_mechanism
@@ -182,9 +173,6 @@ def test_weights_of_another_shape_are_refused(name: str, shape: tuple[int, ...])
 def test_a_prior_of_another_shape_is_refused() -> None:
     with pytest.raises(ShapeError, match=r"weights: expected shape \(1,2,2\), got \(1, 4\)"):
         HardAttention(2, 3).double()(FEATURES, QUERY, ANSWERS, weights=torch.ones(1, 4))
-
-
-# ---------------------------------------------------------------- gradients
 
 
 def _gradcheck(function: Callable[[Tensor], Tensor], given: Tensor) -> bool:

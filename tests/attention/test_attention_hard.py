@@ -42,9 +42,6 @@ def example(seed: int, batch: int = 2, answers: int = 3, grid: tuple[int, int] =
     return weights.unflatten(1, grid), logits.mul(2).log_softmax(1)
 
 
-# ---------------------------------------------------------------- the marginal
-
-
 def test_the_marginal_by_hand(assert_near: Near) -> None:
     """0.1·0.5 + 0.2·1 + 0.3·0.2 + 0.4·0.1 = 0.35, and the other answer has the rest."""
     assert_near(log_marginal(WEIGHTS, ANSWERS).exp(), [[0.35, 0.65]])
@@ -126,9 +123,6 @@ def test_all_weight_on_one_cell_gives_that_cells_answer(assert_near: Near) -> No
     assert_near(log_marginal(weights, answers), answers[:, :, 1, 0])
 
 
-# ---------------------------------------------------------------- the posterior
-
-
 def test_the_posterior_by_hand(assert_near: Near) -> None:
     """α·p = 0.05, 0.2, 0.06, 0.04 of 0.35 for the first answer; 0.05, 0, 0.24, 0.36 of 0.65 for the second."""
     expected = [[0.05 / 0.35, 0.2 / 0.35], [0.06 / 0.35, 0.04 / 0.35]]
@@ -151,9 +145,6 @@ def test_cells_that_agree_leave_the_prior_as_it_was() -> None:
     torch.testing.assert_close(
         posterior(weights, answers[:, :, :1, :1].expand_as(answers), torch.tensor([0, 2])), weights
     )
-
-
-# ---------------------------------------------------------------- the sampled twin
 
 
 def test_draws_follow_the_prior() -> None:
@@ -206,9 +197,6 @@ def test_cells_are_numbered_row_by_row(assert_near: Near) -> None:
 def test_entropy_by_hand(assert_near: Near) -> None:
     weights = torch.tensor([[[0.5, 0.25], [0.25, 0.0]], [[0.25, 0.25], [0.25, 0.25]], [[0.0, 1.0], [0.0, 0.0]]])
     assert_near(cell_entropy(weights), [1.5 * math.log(2), 2 * math.log(2), 0.0])
-
-
-# ---------------------------------------------------------------- the module and its looks
 
 
 def parts(seed: int = 0) -> tuple[HardAttention, Tensor, Tensor, Tensor]:

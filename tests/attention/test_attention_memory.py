@@ -19,9 +19,6 @@ KEYS = torch.tensor([[[math.log(3.0), 0.0], [0.0, 0.0]]])  # uᵀm: log 3 and 0,
 VALUES = torch.tensor([[[4.0, 8.0], [-4.0, 0.0]]])
 
 
-# ---------------------------------------------------------------- one hop
-
-
 def test_equations_1_and_2_by_hand(assert_near: Near) -> None:
     """p = (¾, ¼); o = ¾ (4, 8) + ¼ (−4, 0) = (2, 6)."""
     hop = memory_hop(QUERY, KEYS, VALUES)
@@ -108,9 +105,6 @@ def test_the_look_of_a_hop_makes_its_context_again() -> None:
     look.validate()
     assert (look.kind, look.role, look.norm) == ("slots", "multiplier", "softmax")
     torch.testing.assert_close(look.rebuild(VALUES), hop.context)
-
-
-# ---------------------------------------------------------------- sentences
 
 
 def coefficient(code: str, k: int, j: int, d: int, words: int, longest: int) -> float:

@@ -15,11 +15,11 @@ from saccade.attention.residual import (
     MASKS,
     MaskBranch,
     ResidualAttention,
+    apply_mask,
     channel_mask,
-    enlarged,
-    masked,
     mixed_mask,
     spatial_mask,
+    upsample_like,
 )
 from saccade.errors import DataError, ShapeError
 from saccade.trace import AttentionTrace
@@ -35,20 +35,17 @@ def grid(*rows: tuple[float, ...]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-# ---------------------------------------------------------------- the equations, by hand
-
-
 def test_a_residual_mask_adds_and_a_naive_one_multiplies() -> None:
     features, mask = grid((2.0, -4.0), (0.0, 1.0)), grid((0.25, 0.5), (1.0, 0.0))
-    assert masked(features, mask, residual=True).tolist() == [[2.5, -6.0], [0.0, 1.0]]  # (1 + M)·F
-    assert masked(features, mask, residual=False).tolist() == [[0.5, -2.0], [0.0, 0.0]]  # M·F
+    assert apply_mask(features, mask, residual=True).tolist() == [[2.5, -6.0], [0.0, 1.0]]  # (1 + M)·F
+    assert apply_mask(features, mask, residual=False).tolist() == [[0.5, -2.0], [0.0, 0.0]]  # M·F
 
 
 def test_without_a_mask_the_residual_keeps_the_trunk_and_the_naive_one_keeps_nothing() -> None:
     features = torch.randn(2, 3, 4, 5)
     nothing = torch.zeros_like(features)
-    assert torch.equal(masked(features, nothing, residual=True), features)
-    assert torch.equal(masked(features, nothing, residual=False), nothing)
+    assert torch.equal(apply_mask(features, nothing, residual=True), features)
+    assert torch.equal(apply_mask(features, nothing, residual=False), nothing)
 
 
 def test_a_mixed_mask_is_a_sigmoid_of_each_number() -> None:
@@ -87,10 +84,7 @@ def test_where_all_is_equal_nothing_breaks(kind: str) -> None:
 def test_gradients_are_right(kind: str, residual: bool) -> None:
     torch.manual_seed(0)
     features, scores = (torch.randn(2, 3, 2, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    assert torch.autograd.gradcheck(lambda f, x: masked(f, MASKS[kind](x), residual=residual), (features, scores))
-
-
-# ---------------------------------------------------------------- enlarging
+    assert torch.autograd.gradcheck(lambda f, x: apply_mask(f, MASKS[kind](x), residual=residual), (features, scores))
 
 
 @pytest.mark.parametrize("size", [(4, 6), (1, 1), (3, 5)])
@@ -98,17 +92,14 @@ def test_twice_the_size_is_what_torch_makes_of_it(size: tuple[int, int]) -> None
     features = torch.randn(2, 3, *size, dtype=torch.float64)
     like = torch.empty(2, 3, 2 * size[0], 2 * size[1])
     expected = F.interpolate(features, scale_factor=2, mode="bilinear", align_corners=False)
-    torch.testing.assert_close(enlarged(features, like), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(upsample_like(features, like), expected, rtol=0, atol=1e-12)
 
 
 def test_other_sizes_are_enlarged_too() -> None:
-    found = enlarged(torch.arange(4.0).expand(1, 1, 5, 4), torch.empty(1, 1, 7, 9))
+    found = upsample_like(torch.arange(4.0).expand(1, 1, 5, 4), torch.empty(1, 1, 7, 9))
     assert found.shape == (1, 1, 7, 9)
     assert found[0, 0, 0].tolist() == sorted(found[0, 0, 0].tolist())
     assert (float(found.min()), float(found.max())) == pytest.approx((0.0, 3.0))
-
-
-# ---------------------------------------------------------------- the wiring
 
 
 class Counted(nn.Module):
@@ -145,7 +136,7 @@ def test_what_is_added_on_the_way_up_comes_from_the_way_down() -> None:
     one = branch.pool(features)
     two = branch.pool(one)
     three = branch.pool(two)
-    expected = enlarged(enlarged(enlarged(three, two) + two, one) + one, features)
+    expected = upsample_like(upsample_like(upsample_like(three, two) + two, one) + one, features)
     torch.testing.assert_close(branch(features), expected)
 
 
@@ -154,9 +145,6 @@ def test_the_trunk_is_no_part_of_the_mask() -> None:
     before = torch.randn(1, 4, 8, 8)
     masks = [gate.attend(before, trunk).full for trunk in (torch.randn(1, 4, 8, 8), torch.zeros(1, 4, 8, 8))]
     assert torch.equal(*masks)
-
-
-# ---------------------------------------------------------------- looks
 
 
 def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
@@ -216,4 +204,4 @@ def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
 
 def test_enlarging_leaves_the_channels_together_in_memory() -> None:
     features = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
-    assert enlarged(features, torch.empty(2, 3, 8, 8)).is_contiguous(memory_format=torch.channels_last)
+    assert upsample_like(features, torch.empty(2, 3, 8, 8)).is_contiguous(memory_format=torch.channels_last)

@@ -56,9 +56,6 @@ def test_an_unknown_one_names_the_nearest() -> None:
         SaliencyMap("enrgy")
 
 
-# ---------------------------------------------------------------- the range
-
-
 def test_min_max_by_hand(assert_near: Near) -> None:
     maps = torch.tensor([[[2.0, 4.0, 10.0]], [[-1.0, -1.0, 1.0]]])
     assert_near(min_max(maps), [[[0.0, 0.25, 1.0]], [[0.0, 0.0, 1.0]]])
@@ -83,9 +80,6 @@ def test_a_distant_spotlight_still_makes_a_priority(assert_near: Near) -> None:
 def test_priority_is_the_product(assert_near: Near) -> None:
     mask, saliency = torch.tensor([[[0.5, 1.0, 0.0]]]), torch.tensor([[[1.0, 0.25, 1.0]]])
     assert_near(priority_map(mask, saliency), [[[1.0, 0.5, 0.0]]])
-
-
-# ---------------------------------------------------------------- inhibition
 
 
 def test_inhibition_by_hand(assert_near: Near) -> None:

@@ -191,14 +191,14 @@ def test_shapes_that_do_not_fit(features: tuple[int, ...], query: tuple[int, ...
         AdditiveScorer(4, 3)(torch.zeros(features), torch.zeros(query))
 
 
-@pytest.mark.parametrize("bend", [F.relu, torch.sigmoid, torch.sigmoid_])
-def test_several_queries_share_what_was_seen(bend: Callable[[Tensor], Tensor]) -> None:
+@pytest.mark.parametrize("activation", [F.relu, torch.sigmoid, torch.sigmoid_])
+def test_several_queries_share_what_was_seen(activation: Callable[[Tensor], Tensor]) -> None:
     """Seen once, and met by three queries asked at once, is the same as scored three times."""
     torch.manual_seed(0)
-    scorer = AdditiveScorer(3, 4, hidden=5, context=3, bend=bend).double()
+    scorer = AdditiveScorer(3, 4, hidden=5, context=3, activation=activation).double()
     features, queries = torch.randn(2, 3, 4, 6).double(), torch.randn(2, 3, 4).double()
-    seen = scorer.see(features)
+    seen = scorer.project_features(features)
     assert seen.shape == (2, 4, 6, 5)
-    together = scorer.meet(seen, scorer.ask(queries))
+    together = scorer.score_all(seen, scorer.project_queries(queries))
     for number in range(3):
         torch.testing.assert_close(together[:, number], scorer(features, queries[:, number]))

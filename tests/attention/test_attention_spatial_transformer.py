@@ -33,9 +33,6 @@ def cut(picture: Tensor, theta: list[list[float]], crop: geometry.Size) -> Tenso
     return fixed(theta, crop).attend(picture, torch.zeros(count, 1), torch.zeros(count, 1)).crop
 
 
-# ---------------------------------------------------------------- where windows land
-
-
 @pytest.mark.parametrize("size", [(5, 5), (5, 8), (7, 3), (1, 1), (100, 100)])
 def test_the_identity_returns_the_picture(size: geometry.Size, assert_near: Near) -> None:
     picture = torch.rand(2, 3, *size)
@@ -78,9 +75,6 @@ def test_zooming_out_repeats_the_border_and_never_adds_a_frame() -> None:
         assert cut(picture, [[scale, 0, 0], [0, scale, 0]], (7, 9)).min() >= 1
 
 
-# ---------------------------------------------------------------- the start
-
-
 def test_it_starts_with_the_same_window_whatever_it_sees(assert_near: Near) -> None:
     plain = SpatialTransformer(4, 3, crop=(5, 7), bounded=False)
     bounded = SpatialTransformer(4, 3, crop=(5, 7))
@@ -108,9 +102,6 @@ def test_the_first_step_moves_the_last_layer_and_the_second_what_is_before(bound
     assert moved[0][0] > 0
     assert moved[0][1] == 0
     assert moved[1][1] > 0
-
-
-# ---------------------------------------------------------------- bounded windows
 
 
 NUMBERS = st.lists(st.floats(-60, 60), min_size=6, max_size=6)
@@ -150,9 +141,6 @@ def test_a_bounded_window_reaches_every_place_and_size(assert_near: Near) -> Non
     theta = window(numbers, 0.1)
     assert_near(theta[0], [[0.1, 0, 0.9], [0, 0.1, -0.9]], rtol=2e-3)
     assert_near(theta[1], [[1.0, 0, 0], [0, 1.0, 0]], rtol=2e-3)
-
-
-# ---------------------------------------------------------------- gradients and learning
 
 
 @pytest.mark.parametrize("bounded", [True, False])
@@ -213,9 +201,6 @@ def test_it_learns_to_zoom_in_on_what_was_asked_for() -> None:
     assert after.mean() > 4 * before
     assert theta[:, 0, 0].mean() < 0.4
     assert theta[:, 1, 1].mean() < 0.4
-
-
-# ---------------------------------------------------------------- the look, and what is refused
 
 
 @pytest.mark.parametrize("bounded", [True, False])

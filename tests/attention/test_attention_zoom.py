@@ -12,7 +12,7 @@ from saccade import geometry
 from saccade.attention import zoom as zooming
 from saccade.attention.zoom import (
     AttentionProposal,
-    Shrink,
+    Downsample,
     box_theta,
     boxcar,
     boxcar_mask,
@@ -172,7 +172,7 @@ def test_shrink_is_antialiased_bilinear(picture: tuple[int, int], size: tuple[in
     """The same numbers as torch's own, for odd sizes too; nothing but weights of one row in it."""
     images = torch.rand(2, 3, *picture, generator=torch.Generator().manual_seed(3))
     expected = F.interpolate(images, size, mode="bilinear", antialias=True)
-    assert torch.allclose(Shrink(picture, size)(images), expected, atol=1e-5)
+    assert torch.allclose(Downsample(picture, size)(images), expected, atol=1e-5)
 
 
 def test_a_window_for_another_batch_is_refused() -> None:

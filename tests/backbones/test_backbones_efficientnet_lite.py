@@ -24,8 +24,6 @@ NAME = "efficientnet-lite0"
 NAMES = (NAME, "efficientnet-lite1", "efficientnet-lite2")
 every_network = pytest.mark.parametrize("name", NAMES)
 
-# ---------------------------------------------------------------- padding
-
 
 def tensorflow_same(features: Tensor, weight: Tensor, stride: int, groups: int) -> Tensor:
     """A convolution with TensorFlow's "same" padding, which is worked out from the size of ``features``."""
@@ -97,9 +95,6 @@ def test_sides_are_followed_down() -> None:
     assert [getattr(layer, "behind", None) for layer in layers] == [1, 0, None, None]
     assert convolve.side == 2
     assert geometry.grid_through(nn.Sequential(*layers), (10, 10)) == (2, 2)
-
-
-# ---------------------------------------------------------------- the network
 
 
 @every_network
@@ -236,9 +231,6 @@ def test_pictures_of_the_trained_size_are_seen_as_in_training(
         assert_near(features, published_features(raw, images, version), rtol=1e-4, atol=1e-4)
     assert features.shape == (1, 1280, cells, cells)
     assert features.std() > 0.1
-
-
-# ---------------------------------------------------------------- the real weights, where they are
 
 
 def real(name: str) -> Stages:

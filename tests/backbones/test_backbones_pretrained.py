@@ -54,9 +54,6 @@ def put(home: Path, name: str, tensors: dict[str, Tensor]) -> None:
     save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, home / "weights" / f"{name}.safetensors")
 
 
-# ---------------------------------------------------------------- finding and naming
-
-
 @pytest.mark.parametrize(
     "name",
     ["resnet18", "resnet50", "vgg16", "mobilenetv2", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"],
@@ -143,9 +140,6 @@ def test_all_that_can_be_fetched_can_be_read() -> None:
         assert name.removesuffix("-imagenet") in BACKBONES
 
 
-# ---------------------------------------------------------------- another layout: VGG-19 of style transfer
-
-
 def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pytest.MonkeyPatch, assert_near) -> None:
     """A 1×1 convolution makes BGR bytes of the picture; folded away, the features are the same, up to the border.
 
@@ -176,9 +170,6 @@ def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pyte
 def test_normalised_vgg19_of_another_depth() -> None:
     with pytest.raises(DataError, match="here: 1 layers, expected 17; it is another network"):
         FORMATS["vgg19-imagenet"]({"0.weight": torch.zeros(3, 3, 1, 1)}, BACKBONES["vgg19"], "here")
-
-
-# ---------------------------------------------------------------- what can be wrong
 
 
 def test_missing_weights_say_how_to_get_them(home: Path) -> None:
@@ -254,9 +245,6 @@ def test_a_file_of_something_else(tmp_path: Path, content: object) -> None:
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read_torch_file(tmp_path, "")
-
-
-# ---------------------------------------------------------------- the real ones, where they are
 
 
 def _real(name: str) -> bool:

@@ -256,9 +256,6 @@ def test_with_a_torchvision_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, t
         build_backbone("timm:resnet18")
 
 
-# ---------------------------------------------------------------- timm itself
-
-
 @with_timm
 @pytest.mark.parametrize(
     ("name", "stages", "cell"),

@@ -120,8 +120,6 @@ def test_without_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
         build_backbone("hf:google/vit-base-patch16-224")
 
 
-# ---------------------------------------------------------------- transformers itself
-
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 TINY |= {"image_size": 32, "patch_size": 8}
 STAGED = {"hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1]}

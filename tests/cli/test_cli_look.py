@@ -48,9 +48,6 @@ def error_line(result: Result) -> str:
     return last
 
 
-# ---------------------------------------------------------------- what it does
-
-
 def test_one_picture_is_answered_in_a_table(model: str, album: Path) -> None:
     result = run("look", album / "a.png", "--model", model, "--ask", 1)
     assert result.exit_code == 0
@@ -130,9 +127,6 @@ def test_the_sheet_of_a_comparison_says_what_was_asked(
     run("compare", model, model, "--image", album / "a.png", "--ask", "north", "--out", tmp_path)
     assert len(written) == 2
     assert all(re.fullmatch(r"tiny, asked north: \w+ \d+%", caption) for caption in written)
-
-
-# ---------------------------------------------------------------- bad input
 
 
 def test_bad_pictures_are_reported_counted_and_skipped(model: str, album: Path, tmp_path: Path) -> None:

@@ -25,9 +25,6 @@ def run(*args: object) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
-# ---------------------------------------------------------------- start
-
-
 def test_help_version_and_no_arguments() -> None:
     assert run("--version").stdout.strip() == f"saccade {saccade.__version__}"
     for args in (["--help"], ["-h"], []):
@@ -67,7 +64,7 @@ def test_look_starts_the_decoder_before_it_imports_torch(tmp_path: Path) -> None
     code = (
         "import gc, sys; from saccade.cli import main; from saccade.data.pictures import decoder_pool\n"
         f"sys.argv = ['saccade', 'look', {str(tmp_path / 'missing.png')!r}]\n"
-        "decoder_pool.start_ahead = lambda: print('torch' in sys.modules, gc.isenabled())\n"
+        "decoder_pool.prestart_decoder = lambda: print('torch' in sys.modules, gc.isenabled())\n"
         "try: main()\n"
         "except SystemExit as end: print(end.code, 'torch' in sys.modules, gc.isenabled())"
     )
@@ -102,9 +99,6 @@ def test_an_error_over_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch
     result = run("data", "get", "mnist")
     assert result.exit_code == 2
     assert result.stderr.strip() == "error: every source failed: a: no b: no"
-
-
-# ---------------------------------------------------------------- list and doctor
 
 
 def test_list_everything_or_one_catalog() -> None:
@@ -213,9 +207,6 @@ def test_doctor_names_a_foreign_saccade(
     assert len(named) == problems
     assert all("pip uninstall saccade" in line and "saccade-attention" in line for line in named)
     assert result.exit_code == 2 * problems
-
-
-# ---------------------------------------------------------------- thin calls
 
 
 def trained_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> tuple[Result, list[str]]:
@@ -418,9 +409,6 @@ def test_errors_of_python_functions_become_one_line(monkeypatch: pytest.MonkeyPa
     result = run("train", "x", "--out", "y")
     assert result.exit_code == 2
     assert result.stderr.strip() == "error: no recipe 'x'"
-
-
-# ---------------------------------------------------------------- data and report
 
 
 def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

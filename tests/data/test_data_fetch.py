@@ -257,9 +257,6 @@ def test_mnist_is_registered_with_its_sizes():
     assert all(len(file.sha256) == 64 for file in DOWNLOADS["mnist"].files)
 
 
-# ---------------------------------------------------------------- two at once
-
-
 def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):
     """The second waits: it would write into the same download, and either would end in damage."""
     waits, said, ended = threading.Event(), [], []

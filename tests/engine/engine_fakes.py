@@ -108,7 +108,7 @@ class TinyTask:
             yield self.batch(own + (number * world_size + rank) * batch_size, batch_size)
             number += 1
 
-    def described(self) -> str:
+    def summary(self) -> str:
         return self.told
 
     def data_parts(self) -> dict[str, list[tuple[str, str]]]:
@@ -123,7 +123,7 @@ class TinyTask:
     def inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"features": batch["features"]}
 
-    def loss_of(self, phase: Phase, learning: Sequence[str]) -> Scaled | Double:
+    def phase_loss(self, phase: Phase, learning: Sequence[str]) -> Scaled | Double:
         loss: Scaled | Double = build_loss(phase.loss, LOSSES)
         self.built.append((loss, tuple(learning)))
         return loss
@@ -132,7 +132,7 @@ class TinyTask:
         wrong = F.cross_entropy(raw["logits"], batch["label"])
         return {"loss": loss.times * wrong, "margin": raw["logits"].std()}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         return ("accuracy", "loss")
 
     def validate(self, model: nn.Module) -> dict[str, float]:

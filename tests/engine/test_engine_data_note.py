@@ -41,9 +41,6 @@ def log(out: Path) -> str:
     return (out / "log.txt").read_text(encoding="utf-8")
 
 
-# ---------------------------------------------------------------- in words
-
-
 @pytest.mark.parametrize(
     ("new", "told"),
     [
@@ -78,9 +75,6 @@ def test_entries_of_one_name_are_told_apart_by_their_place() -> None:
         "rows: 1 changed (first a.png)"
     ]
     assert data_changes({"rows": old}, {"rows": old[:2]}) == ["rows: 1 of 3 removed (first a.png)"]
-
-
-# ---------------------------------------------------------------- a run that goes on
 
 
 def test_a_note_is_written_and_unchanged_data_goes_on_bit_for_bit(tmp_path: Path) -> None:

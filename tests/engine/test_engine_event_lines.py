@@ -8,9 +8,9 @@ import signal
 
 import pytest
 
-from saccade.engine.event_lines import LineReporter, memory, play
+from saccade.engine.event_lines import LineReporter, memory, replay
+from saccade.engine.multi_run_progress import MultiRunProgress, PlainLines, RichLines, multi_run_progress
 from saccade.engine.progress import PlainReporter, make_reporter
-from saccade.engine.several_progress import PlainLines, RichLines, SeveralProgress, several_progress
 
 
 def told(stream: io.StringIO) -> list[dict]:
@@ -55,10 +55,10 @@ def test_what_was_told_is_played_to_another_reporter() -> None:
     stream, first, second = io.StringIO(), io.StringIO(), io.StringIO()
     lines = LineReporter(stream, every=0.0)
     a_run(lines)
-    lines.tell("result", stopped="finished")
+    lines.emit("result", stopped="finished")
     shown = PlainReporter(first, every=0.0)
     for event in told(stream):
-        play(event, shown)
+        replay(event, shown)
     a_run(PlainReporter(second, every=0.0))  # type: ignore[arg-type]
 
     def without_rates(text: str) -> list[str]:
@@ -133,6 +133,6 @@ def test_a_terminal_has_one_line_for_each_run(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_mode_decides_who_shows() -> None:
-    assert type(several_progress("quiet", ["a"])) is SeveralProgress
-    assert type(several_progress("plain", ["a"])) is PlainLines
-    assert type(several_progress("rich", ["a"])) is RichLines
+    assert type(multi_run_progress("quiet", ["a"])) is MultiRunProgress
+    assert type(multi_run_progress("plain", ["a"])) is PlainLines
+    assert type(multi_run_progress("rich", ["a"])) is RichLines

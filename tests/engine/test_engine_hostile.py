@@ -36,9 +36,6 @@ def read(folder: Path, more: str, version: int = 2, overrides: tuple[str, ...] =
     return load_recipe(path, overrides=overrides)
 
 
-# ---------------------------------------------------------------- recipes
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -101,9 +98,6 @@ def test_a_long_chain_of_recipes(tmp_path: Path) -> None:
 def test_a_recorded_recipe_of_another_shape() -> None:
     with pytest.raises(ConfigError, match="the record: data: expected a mapping"):
         migrate_recipe({"schema_version": 1, "data": [1]}, what="the record")
-
-
-# ---------------------------------------------------------------- checkpoints
 
 
 class Model(nn.Module):

@@ -14,7 +14,7 @@ from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.learner import Learner
 from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
 from saccade.engine.recipe import OptimizerSpec, Phase, Select
-from saccade.engine.validation import choosing_by_measured
+from saccade.engine.validation import with_known_metric
 from saccade.errors import ConfigError
 
 ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}
@@ -134,12 +134,12 @@ class TwoScores(TinyTask):
         super().__init__()
         self.scores = scores
 
-    def measures(self):
+    def metric_names(self):
         return ("accuracy", "likelihood")
 
     def validate(self, model):
         self.validations += 1
-        return dict(zip(self.measures(), self.scores[self.validations - 1], strict=True))
+        return dict(zip(self.metric_names(), self.scores[self.validations - 1], strict=True))
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
@@ -175,9 +175,9 @@ def test_score_is_the_first_metric_of_the_task_and_is_told_under_its_own_name(tm
 
 def test_a_task_may_measure_something_that_is_called_score():
     phase = Phase(steps=1, select=Select("score"))
-    assert choosing_by_measured(phase, ("accuracy", "score")) == phase
-    assert choosing_by_measured(phase, ("accuracy", "loss")).select == Select("accuracy")
-    assert choosing_by_measured(Phase(steps=1), ()) == Phase(steps=1)
+    assert with_known_metric(phase, ("accuracy", "score")) == phase
+    assert with_known_metric(phase, ("accuracy", "loss")).select == Select("accuracy")
+    assert with_known_metric(Phase(steps=1), ()) == Phase(steps=1)
 
 
 def test_a_metric_beside_that_is_not_measured_is_refused(tmp_path):

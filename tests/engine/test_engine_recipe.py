@@ -187,9 +187,6 @@ def test_what_decides_the_settings_is_not_set_by_an_override(override):
         load_recipe("soft-mref", overrides=[override])
 
 
-# ---------------------------------------------------------------- recipes that start from others
-
-
 def extending(folder: Path, text: str, name: str = "more.yaml") -> Path:
     (folder / name).write_text(f"schema_version: 1\n{text}")
     return folder / name

@@ -23,8 +23,6 @@ def lifted(task: str | None, *phases: dict[str, Any], **more: Any) -> dict[str, 
     return migrate_recipe(values if task is None else values | {"task": task}, what="here")
 
 
-# ---------------------------------------------------------------- losses
-
 OLD_LOSSES = {
     "default": {"name": "default"},
     "cross_entropy": {"name": "cross_entropy"},
@@ -104,9 +102,6 @@ def test_a_number_of_a_loss_is_set_by_its_path() -> None:
         load_recipe("sat-soft", overrides=["phases.0.loss=[soft]"])
 
 
-# ---------------------------------------------------------------- names of phases
-
-
 @pytest.mark.parametrize(
     ("task", "phase", "said"),
     [
@@ -165,8 +160,6 @@ def test_an_old_extension_that_renames_a_phase_changes_what_it_learns_from(write
     today = load_recipe(write(schema_version=2, extends="hsal-mnist-multiset", **{"phases.0.name": "first"}))
     assert today.phases[0].data == "objects"
 
-
-# ---------------------------------------------------------------- runs that began with schema 1
 
 RECIPE = {
     "schema_version": 1,

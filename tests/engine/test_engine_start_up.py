@@ -35,7 +35,7 @@ def test_a_clock_adds_up_what_was_spent(monkeypatch):
     monkeypatch.setattr(start_up.time, "monotonic", lambda: next(now))
     clock = StartUp()
     for what in ("imports", "model", "data", "imports"):
-        clock.spent(what)
+        clock.lap(what)
     assert str(clock) == "start-up 4.0 s: imports 2.5, data 1.5"
     assert clock.parts == pytest.approx({"imports": 2.5, "model": 0.01, "data": 1.49})
 
@@ -45,7 +45,7 @@ def test_a_command_counts_from_the_start_of_its_process_and_its_second_training_
     start_up.command_began()
     first, second = StartUp(), StartUp()
     for clock in (first, second):
-        clock.spent("imports")
+        clock.lap("imports")
     assert first.seconds >= 100
     assert second.seconds < 100
 

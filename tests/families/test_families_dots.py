@@ -114,9 +114,6 @@ def done(folder: Path, environment: dict[str, str]) -> dict[str, Done]:
     return found | verbs(commands, folder, environment)
 
 
-# ---------------------------------------------------------------- the verbs
-
-
 def test_every_verb_ends_well(done: dict[str, Done]) -> None:
     wrong = {name: each for name, each in done.items() if each.code and name not in ("asked", "misspelt")}
     assert not wrong
@@ -244,9 +241,6 @@ def fetched(port: int, method: str, path: str, body: bytes = b"", kind: str = ""
     connection.close()
     assert reply.status == 200, said
     return json.loads(said)
-
-
-# ---------------------------------------------------------------- the package
 
 
 def test_it_is_short() -> None:

@@ -22,8 +22,8 @@ from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.contract import DataEntry, Family, ModelSpec
-from saccade.families.reading import Prepared, Reads
-from saccade.families.splits import Opened
+from saccade.families.reading import InputReader, Prepared
+from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import Values
 from saccade.metrics.summary import summarise
@@ -36,8 +36,6 @@ from saccade.trace import Look
 NAMES, PLACES = ("mary", "john", "sandra"), ("kitchen", "garden", "office", "hall")
 BUCKETS = 97
 """Words are told apart by a hash; 0 is no word."""
-
-# ---------------------------------------------------------------- what it reads
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Story:
         return Path(self.name).stem
 
 
-class Stories(Reads):
+class Stories(InputReader):
     """A text file with one sentence a line, or a list of sentences."""
 
     thing = "text"
@@ -88,8 +86,6 @@ def ids(sentence: str) -> list[int]:
 
 
 STORIES = Stories()
-
-# ---------------------------------------------------------------- the model
 
 
 @dataclass(frozen=True)
@@ -128,9 +124,6 @@ class StoryModel(AttentionModel):
         return (Look("sentence", "slots", "multiplier", weights, norm="softmax", scores=scores),)
 
 
-# ---------------------------------------------------------------- data and task
-
-
 @dataclass(frozen=True)
 class StoryData:
     name: str = "tales"
@@ -167,7 +160,7 @@ class Default:
 class StoryTask(Task):
     name = "tale"
     model_kind = StoryModel
-    model_does = "reads stories"
+    model_description = "reads stories"
     losses: ClassVar = {"default": Default}
 
     def __init__(self, *, data: Mapping[str, Any], **more: Any) -> None:
@@ -175,7 +168,7 @@ class StoryTask(Task):
         super().__init__(**more)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return NAMES, PLACES
 
     def make_split(self, name: str) -> StorySplit:
@@ -190,7 +183,7 @@ class StoryTask(Task):
     def loss(self, raw: Raw, batch: Batch, loss: PhaseSettings) -> dict[str, Tensor]:
         return {"loss": cross_entropy(raw["logits"], batch["label"])}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         return ("accuracy",)
 
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -205,14 +198,14 @@ class StoryTask(Task):
         return {"data": config.name, "split": split, **summarise(n=limit or 40, metrics=found.means())}
 
     @classmethod
-    def open_split(cls, settings: Mapping[str, Any], split: Split, **more: Any) -> Opened:
+    def open_split(cls, settings: Mapping[str, Any], split: Split, **more: Any) -> OpenedSplit:
         chosen = StorySplit(from_dict(StoryData, settings, where="data"), split)
 
         def examples(many: int) -> list[Example]:
             told = [chosen.story(number) for number in range(many)]
             return [Example(story, PLACES[label], (), NAMES[asked]) for story, asked, label in told]
 
-        return Opened(examples)
+        return OpenedSplit(examples)
 
 
 @torch.no_grad()

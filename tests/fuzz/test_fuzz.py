@@ -31,7 +31,7 @@ DRAWN = {
     "requests": 300,
     "archives": 75, "maps": 120,
 }  # fmt: skip
-MOST_OF_CORPUS = 90
+MAX_OF_CORPUS = 90
 """Inputs of a long corpus are taken evenly; ``make fuzz`` takes all."""
 
 
@@ -40,7 +40,7 @@ MOST_OF_CORPUS = 90
 def test_no_input_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
     inputs = Inputs(TARGETS[name](tmp_path), SEED, slow=False)
     corpus = len(inputs.corpus)
-    step = -(-corpus // MOST_OF_CORPUS)
+    step = -(-corpus // MAX_OF_CORPUS)
     outcomes = [inputs.outcome(number) for number in (*range(0, corpus, step), *range(corpus, corpus + DRAWN[name]))]
     bad = [outcome for outcome in outcomes if outcome.result == "traceback"]
     assert not bad, f"{len(bad)} of {len(outcomes)}, the first is '{bad[0].name}':\n{bad[0].told}"
@@ -55,9 +55,6 @@ def test_a_good_input_is_accepted(name: str, tmp_path: Path) -> None:
     assert good or name == "recipes"
     for number in good[:3]:
         assert inputs.outcome(number).result == "accepted", inputs.corpus[number][0]
-
-
-# ---------------------------------------------------------------- the same input again
 
 
 def test_an_input_depends_on_seed_and_number_alone(tmp_path: Path) -> None:
@@ -85,9 +82,6 @@ def test_mutators_change_what_they_are_given(spoil) -> None:
     assert len({str(each) for each in made}) > 30
 
 
-# ---------------------------------------------------------------- requests
-
-
 def test_a_request_is_waited_for_and_no_reply_is_told_from_a_bad_one(tmp_path: Path) -> None:
     async def late(scope: Any, receive: Any, send: Any) -> None:
         for _ in range(100):  # turns of the loop: others could hang up meanwhile
@@ -110,8 +104,6 @@ def test_a_request_is_waited_for_and_no_reply_is_told_from_a_bad_one(tmp_path: P
         with pytest.raises(AssertionError, match=said):
             requests.run(Sent("GET", "/"))
 
-
-# ---------------------------------------------------------------- what the watcher sees
 
 TARGET = """
 import os, time

@@ -22,8 +22,6 @@ from saccade.losses import (
 
 CELLS, WORDS, VOCABULARY = 4, 2, 3
 
-# ---------------------------------------------------------------- words
-
 
 def test_a_caption_costs_the_sum_of_its_words_and_a_batch_the_mean() -> None:
     logits = torch.tensor([[[0.0, 0.0], [math.log(3), 0.0]], [[0.0, math.log(4)], [9.0, -9.0]]])
@@ -51,9 +49,6 @@ def test_words_that_do_not_fit_their_logits_are_named(logits: tuple[int, ...], w
         caption_cross_entropy(torch.zeros(logits), torch.zeros(words, dtype=torch.long))
 
 
-# ---------------------------------------------------------------- smoothed labels
-
-
 def test_a_smoothed_word_shares_with_all_words() -> None:
     """p = (1/4, 3/4) and the second word said: (1 − ε) log 3/4 + ε (log 1/4 + log 3/4) / 2; padding has no share."""
     logits = torch.tensor([[[0.0, math.log(3)], [5.0, -5.0]]])
@@ -78,9 +73,6 @@ def test_smoothing_is_that_of_torch(seed: int, smoothing: float) -> None:
 def test_a_share_that_is_none_is_refused(smoothing: float) -> None:
     with pytest.raises(ConfigError, match="smoothing is a share"):
         smoothed_cross_entropy(torch.zeros(1, 1, 2), torch.tensor([[1]]), smoothing)
-
-
-# ---------------------------------------------------------------- doubly stochastic
 
 
 def test_the_penalty_by_hand() -> None:
@@ -113,9 +105,6 @@ def test_the_penalty_has_the_floor_that_is_told(cells: int, words: int, seed: in
 def test_weights_without_words_are_named() -> None:
     with pytest.raises(ShapeError, match="words"):
         doubly_stochastic(torch.zeros(2, 3, 4, 4), torch.zeros(2, 2, dtype=torch.long))
-
-
-# ---------------------------------------------------------------- hard attention
 
 
 class Example:

@@ -95,9 +95,6 @@ def test_the_chances_of_all_rollouts_sum_to_one(case: Enumerated) -> None:
     assert case.chance.max() > 0.03  # and they are not all alike
 
 
-# ---------------------------------------------------------------- unbiased, exactly
-
-
 @pytest.mark.parametrize("settings", [{}, {"carry_state": False}])
 def test_the_mean_gradient_is_that_of_the_myopic_objective(settings: dict[str, object]) -> None:
     """Of each action the reward that its whole distribution expects, given what went before."""
@@ -153,9 +150,6 @@ def test_the_baseline_learns_what_to_expect(case: Enumerated, assert_near: Near)
     rewards = [case.raw["location_reward"].squeeze(-1), multiset_reward(case.raw["said"], case.labels)]
     error = (values - torch.stack(rewards, -1)[:, :2]).square().mean((1, 2))  # (144,)
     assert_near(case.expected("value_loss"), (case.chance * error).sum())
-
-
-# ---------------------------------------------------------------- parts
 
 
 def test_stop_is_taught_at_the_step_behind_the_labels(case: Enumerated, assert_near: Near) -> None:
@@ -214,9 +208,6 @@ def test_lists_are_rewarded_in_their_order(case: Enumerated) -> None:
     assert hsal_loss(swapped, labels, reward=list_reward)["class_reward"] == -1
     assert hsal_expected_loss(swapped, labels)["class_reward"] == 1
     assert hsal_expected_loss(swapped, labels, rewards=list_rewards)["class_reward"] == -1
-
-
-# ---------------------------------------------------------------- what reaches what
 
 
 SAYING = {

@@ -60,9 +60,6 @@ def test_wrong_labels_are_named(shape):
         cross_entropy(torch.zeros(2, 5), torch.zeros(shape, dtype=torch.long))
 
 
-# ---------------------------------------------------------------- sets of answers
-
-
 def test_a_set_of_answers_by_hand(assert_near):
     """Odds 3:1 for the first, 1:1 for the second. {first}: p = 3/4 · 1/2; {second}: p = 1/4 · 1/2."""
     logits = torch.tensor([[math.log(3), 0.0]]).expand(2, 2)

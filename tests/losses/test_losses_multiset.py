@@ -45,9 +45,6 @@ def paper_reward(said: list[int], labels: list[int]) -> list[float]:
     return rewards
 
 
-# ---------------------------------------------------------------- rewards
-
-
 @given(classes_said, some_labels)
 def test_the_reward_is_the_papers(said: list[int], labels: list[int]) -> None:
     assert multiset_reward(torch.tensor([said]), padded(labels)).tolist() == [paper_reward(said, labels)]
@@ -109,9 +106,6 @@ def test_wrong_shapes(reward: Callable[[Tensor, Tensor], Tensor]) -> None:
 def test_steps_that_have_a_label() -> None:
     labels = torch.tensor([[4, 4], [-1, 2], [-1, -1]])
     assert label_steps(labels, 3).tolist() == [[True, True, False], [True, False, False], [False] * 3]
-
-
-# ---------------------------------------------------------------- supervised losses
 
 
 def log_softmax(logits: Tensor) -> list[list[float]]:

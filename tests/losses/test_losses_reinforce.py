@@ -73,9 +73,6 @@ def assert_same(found: Gradients, expected: Gradients) -> None:
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
 
-# ---------------------------------------------------------------- unbiased, exactly
-
-
 @pytest.mark.parametrize("baseline", [0.0, -1.5, 40.0])
 @pytest.mark.parametrize("draws", [1, 2])
 def test_with_any_fixed_baseline_the_mean_gradient_is_that_of_the_bound(draws: int, baseline: float) -> None:
@@ -114,9 +111,6 @@ def test_entropy_adds_its_own_gradient() -> None:
     torch.testing.assert_close(total, torch.autograd.grad(objective, case.scores)[0])
 
 
-# ---------------------------------------------------------------- unbiased, by drawing
-
-
 def test_the_mean_of_many_draws_meets_the_enumerated_gradient() -> None:
     """20,000 estimates of four draws each: every component within 4 standard errors of the exact gradient."""
     case, count, draws = Example(3), 20_000, 4
@@ -141,9 +135,6 @@ def test_leaving_one_out_makes_estimates_calmer() -> None:
     assert spread["others"] < 0.7 * spread["none"]
 
 
-# ---------------------------------------------------------------- bound and marginal
-
-
 @given(st.integers(0, 2**31))
 def test_the_bound_never_exceeds_the_marginal(seed: int) -> None:
     case = Example(seed)
@@ -161,9 +152,6 @@ def test_bound_and_marginal_meet_when_all_cells_agree() -> None:
     with torch.no_grad():
         case.logits.copy_(case.logits[:1].expand_as(case.logits))
     torch.testing.assert_close(case.bound(), case.marginal())
-
-
-# ---------------------------------------------------------------- the surrogate itself
 
 
 def test_value_and_gradient_by_hand(assert_near: Near) -> None:

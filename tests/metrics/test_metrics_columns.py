@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from saccade.metrics import mean_interval
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 
 
 def test_batches_become_one_column_in_order_without_gradients():
-    kept = Columns()
-    kept.keep(a=torch.tensor([1.0, 2.0], requires_grad=True), b=torch.tensor([[1], [2]]))
-    kept.keep(a=torch.tensor([3.0]))
+    kept = ColumnBuffer()
+    kept.append(a=torch.tensor([1.0, 2.0], requires_grad=True), b=torch.tensor([[1], [2]]))
+    kept.append(a=torch.tensor([3.0]))
     assert kept["a"].tolist() == [1.0, 2.0, 3.0]
     assert not kept["a"].requires_grad
     assert kept["b"].shape == (2, 1)
@@ -24,8 +24,8 @@ def test_batches_become_one_column_in_order_without_gradients():
 
 @pytest.mark.parametrize("part", [lambda big: big[:, 0], lambda big: big[3], lambda big: big[:0, 0]])
 def test_a_view_does_not_keep_what_it_is_a_view_of(part):
-    kept, big = Columns(), torch.rand(5, 1000)
-    kept.keep(a=part(big))
+    kept, big = ColumnBuffer(), torch.rand(5, 1000)
+    kept.append(a=part(big))
     (held,) = kept._parts["a"]
     assert held.untyped_storage().nbytes() == 4 * held.numel()
     assert torch.equal(kept["a"], part(big))

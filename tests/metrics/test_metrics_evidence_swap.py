@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.metrics.evidence_swap import RestsOn, changed, donors, sampled
+from saccade.metrics.evidence_swap import EvidenceReliance, changed, donors, sampled
 
 N, SIDE = 60, 8
 
@@ -49,8 +49,8 @@ def test_every_pixel_comes_from_where_it_should() -> None:
         changed(images, others, evidence[:, :4])
 
 
-def asked(answer: Callable[[Tensor], Tensor], labels: Tensor, images: Tensor, evidence: Tensor) -> RestsOn:
-    rests = RestsOn()
+def asked(answer: Callable[[Tensor], Tensor], labels: Tensor, images: Tensor, evidence: Tensor) -> EvidenceReliance:
+    rests = EvidenceReliance()
     rests.add(
         images,
         evidence,

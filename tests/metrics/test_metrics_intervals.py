@@ -207,8 +207,6 @@ def test_the_interval_holds_the_mean_and_lies_between_the_ends(values):
     assert found.high - found.low > 0.01
 
 
-# ---------------------------------------------------------------- how often they hold the truth
-
 REPEATS = 2000
 SIZES = (30, 100, 1000)
 CHANCES = (0.5, 0.95, 0.99, 1.0)
@@ -280,9 +278,6 @@ def test_bleu_holds_the_truth_as_often_as_promised(chance):
         score = bleu_of(pooled[:, 0])[:, 3]  # (R,)
         without = bleu_of((pooled - tallies).flatten(0, 1))[:, 3].view(repeats, n)
         assert held(jackknife_interval(score, without), chance**2.5) >= 0.93, n
-
-
-# ---------------------------------------------------------------- pairs
 
 
 def test_no_difference_at_all_is_no_certainty():

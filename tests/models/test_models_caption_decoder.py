@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.models import caption_decoder
-from saccade.models.caption_decoder import CaptionDecoder, DeepOutput, Memory, Scene, WordMemory
+from saccade.models.caption_decoder import CaptionDecoder, DeepOutput, EncodedImage, LstmState, WordLstm
 
 CHANNELS, GRID, UNITS, VOCABULARY = 6, (2, 3), 5, 7
 
@@ -29,13 +29,11 @@ def cells(count: int = 3, seed: int = 0) -> Tensor:
 
 WORDS = torch.tensor([[3, 4, 2, 0], [5, 0, -1, -1], [2, 2, 0, -1]])
 
-# ---------------------------------------------------------------- Eq. (1)-(3)
-
 
 def test_the_memory_is_an_lstm() -> None:
     """The same as torch's, whose gates come in the order i f g o."""
     torch.manual_seed(0)
-    ours, theirs = WordMemory(4, 6, 5).double(), nn.LSTMCell(10, 5).double()
+    ours, theirs = WordLstm(4, 6, 5).double(), nn.LSTMCell(10, 5).double()
 
     def reordered(matrix: Tensor) -> Tensor:
         i, f, o, g = matrix.chunk(4)
@@ -47,7 +45,7 @@ def test_the_memory_is_an_lstm() -> None:
         theirs.bias_ih.copy_(reordered(ours.from_word.bias))
         theirs.bias_hh.zero_()
     word, context = torch.randn(3, 1, 4).double(), torch.randn(3, 1, 6).double()
-    memory = Memory(torch.randn(3, 1, 5).double(), torch.randn(3, 1, 5).double())
+    memory = LstmState(torch.randn(3, 1, 5).double(), torch.randn(3, 1, 5).double())
     found = ours(ours.from_word(word), context, memory)
     hidden, cell = theirs(torch.cat([word, context], dim=-1)[:, 0], (memory.hidden[:, 0], memory.cell[:, 0]))
     torch.testing.assert_close(found.hidden[:, 0], hidden)
@@ -55,14 +53,11 @@ def test_the_memory_is_an_lstm() -> None:
 
 
 def test_recurrent_matrices_start_orthogonal() -> None:
-    for gate in WordMemory(4, 6, 5).from_hidden.weight.split(5):
+    for gate in WordLstm(4, 6, 5).from_hidden.weight.split(5):
         torch.testing.assert_close(gate @ gate.T, torch.eye(5), rtol=0, atol=1e-5)
 
 
-# ---------------------------------------------------------------- Eq. (4)-(6), (8), (9), (13)
-
-
-def by_hand() -> tuple[CaptionDecoder, Scene, Memory]:
+def by_hand() -> tuple[CaptionDecoder, EncodedImage, LstmState]:
     """Two cells of two channels, scored log 3 and 0; β = σ(0) = 1/2."""
     decoder = CaptionDecoder(
         3, 2, embed=1, hidden=1, attention=1, kind="hard", gate=True, deep_output=True, dropout=0.0
@@ -70,7 +65,7 @@ def by_hand() -> tuple[CaptionDecoder, Scene, Memory]:
     features = torch.tensor([[[[4.0, 8.0]], [[1.0, 2.0]]]])  # a_1 = (4, 1), a_2 = (8, 2): (1,2,1,2)
     with torch.no_grad():
         decoder.gate.weight.zero_()  # type: ignore[union-attr]
-    return decoder, Scene(features, None), Memory(torch.ones(1, 1, 1), torch.zeros(1, 1, 1))
+    return decoder, EncodedImage(features, None), LstmState(torch.ones(1, 1, 1), torch.zeros(1, 1, 1))
 
 
 SCORES = torch.tensor([[[[math.log(3), 0.0]]]])
@@ -101,20 +96,20 @@ def test_hard_contexts_by_hand() -> None:
 def test_scores_are_those_of_a_tanh_twice_as_wide() -> None:
     """Eq. (4): Σ v tanh(W_a a + W_h h) from the same weights, halved, but for a shift that a softmax does not see."""
     decoder, annotations = new_decoder(), cells()
-    scene, memory = decoder.begin(annotations, GRID)
+    scene, memory = decoder.init_state(annotations, GRID)
     scorer = decoder.scorer
     assert scorer is not None
     seen = annotations @ (scorer.from_features.weight.flatten(1) / 2).T  # (B,L,A)
     asked = memory.hidden @ (scorer.from_query.weight / 2).T  # (B,1,A)
     scores = (seen + asked).tanh() @ (scorer.to_score.weight.flatten() / 2)  # (B,L)
-    weights = decoder.look(scene, memory, decoder.scored(scene, memory)).weights
+    weights = decoder.look(scene, memory, decoder.cell_scores(scene, memory)).weights
     torch.testing.assert_close(weights.flatten(1), scores.softmax(-1))
 
 
 def test_without_a_gate_all_that_was_seen_counts() -> None:
     decoder = new_decoder(gate=False)
-    scene, memory = decoder.begin(cells(), GRID)
-    looked = decoder.look(scene, memory, decoder.scored(scene, memory))
+    scene, memory = decoder.init_state(cells(), GRID)
+    looked = decoder.look(scene, memory, decoder.cell_scores(scene, memory))
     assert (looked.gain == 1).all()
     weighted = (looked.weights.flatten(2) @ cells()).squeeze(1)
     torch.testing.assert_close(looked.context[:, 0], weighted)
@@ -123,22 +118,19 @@ def test_without_a_gate_all_that_was_seen_counts() -> None:
 def test_without_attention_the_mean_is_seen() -> None:
     decoder = new_decoder(kind="none", gate=False)
     assert decoder.scorer is None
-    said = decoder.tell(*decoder.begin(cells(), GRID), WORDS)
+    said = decoder.teacher_force(*decoder.init_state(cells(), GRID), WORDS)
     torch.testing.assert_close(said.looked.weights, torch.full((3, 4, *GRID), 1 / 6).double())
     torch.testing.assert_close(said.looked.context, cells().mean(1, keepdim=True).expand(-1, 4, -1))
 
 
-# ---------------------------------------------------------------- beginning and output
-
-
 def test_the_state_begins_with_the_mean_of_the_cells() -> None:
     decoder = new_decoder()
-    _, memory = decoder.begin(cells(), GRID)
+    _, memory = decoder.init_state(cells(), GRID)
     mean = cells().mean(1)
     torch.testing.assert_close(memory.hidden[:, 0], decoder.first_hidden(mean))
     torch.testing.assert_close(memory.cell[:, 0], decoder.first_cell(mean))
     assert not torch.equal(memory.hidden, memory.cell)
-    _, shuffled = decoder.begin(cells().flip(1), GRID)
+    _, shuffled = decoder.init_state(cells().flip(1), GRID)
     torch.testing.assert_close(shuffled.hidden, memory.hidden)
 
 
@@ -154,7 +146,7 @@ def test_deep_output_by_hand() -> None:
 
 def test_nothing_said_is_embedded_as_nothing() -> None:
     decoder = new_decoder()
-    embedded = decoder.embedded(torch.tensor([[-1, 2]]))
+    embedded = decoder.embed_words(torch.tensor([[-1, 2]]))
     assert (embedded[0, 0] == 0).all()
     assert torch.equal(embedded[0, 1], decoder.words.weight[2])
 
@@ -166,17 +158,14 @@ def test_a_plain_output_sees_the_state_alone() -> None:
     assert torch.equal(one, other)
 
 
-# ---------------------------------------------------------------- at once or word by word
-
-
 def word_by_word(decoder: CaptionDecoder, annotations: Tensor, words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """As it is often written: everything of a picture anew for each word, one row of the vocabulary at a time."""
     logits, weights, contexts = [], [], []
-    _, memory = decoder.begin(annotations, GRID)
+    _, memory = decoder.init_state(annotations, GRID)
     for step in range(words.shape[1]):
-        scene, _ = decoder.begin(annotations, GRID)
+        scene, _ = decoder.init_state(annotations, GRID)
         before = words[:, step - 1 : step] if step else torch.full_like(words[:, :1], -1)
-        said = decoder.say(scene, memory, before)
+        said = decoder.next_word(scene, memory, before)
         memory = said.memory
         logits.append(said.logits)
         weights.append(said.looked.weights)
@@ -189,7 +178,7 @@ def test_a_whole_caption_is_its_words_one_by_one(changes: dict[str, Any]) -> Non
     """To 1e-6 in single precision: outputs and the gradient of every parameter."""
     decoder = new_decoder(**changes).float()
     annotations = cells().float()
-    said = decoder.tell(*decoder.begin(annotations, GRID), WORDS)
+    said = decoder.teacher_force(*decoder.init_state(annotations, GRID), WORDS)
     logits, weights, contexts = word_by_word(decoder, annotations, WORDS)
     for found, expected in ((said.logits, logits), (said.looked.weights, weights), (said.looked.context, contexts)):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
@@ -206,54 +195,53 @@ def test_words_do_not_see_those_after_them() -> None:
     decoder = new_decoder()
     other = WORDS.clone()
     other[:, 2] = 6
-    one, two = (decoder.tell(*decoder.begin(cells(), GRID), words).logits for words in (WORDS, other))
+    one, two = (decoder.teacher_force(*decoder.init_state(cells(), GRID), words).logits for words in (WORDS, other))
     assert torch.equal(one[:, :3], two[:, :3])
     assert not torch.equal(one[:, 3], two[:, 3])
 
 
 def test_captions_side_by_side_do_not_see_each_other() -> None:
     decoder = new_decoder()
-    scene, memory = decoder.begin(cells(), GRID)
-    three = Memory(*(torch.randn(3, 3, UNITS).double() for _ in memory))
+    scene, memory = decoder.init_state(cells(), GRID)
+    three = LstmState(*(torch.randn(3, 3, UNITS).double() for _ in memory))
     before = torch.tensor([[2, 3, -1], [4, 5, 6], [2, 2, 2]])
-    together = decoder.say(scene, three, before)
+    together = decoder.next_word(scene, three, before)
     for place in range(3):
-        alone = decoder.say(scene, Memory(*(part[:, place : place + 1] for part in three)), before[:, place][:, None])
+        alone = decoder.next_word(
+            scene, LstmState(*(part[:, place : place + 1] for part in three)), before[:, place][:, None]
+        )
         torch.testing.assert_close(together.logits[:, place], alone.logits[:, 0])
         torch.testing.assert_close(together.looked.weights[:, place], alone.looked.weights[:, 0])
 
 
 def test_blocks_of_pictures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = new_decoder()
-    scene, memory = decoder.begin(cells(7), GRID)
+    scene, memory = decoder.init_state(cells(7), GRID)
     before = torch.full((7, 1), 3)
-    whole = decoder.say(scene, memory, before).logits  # gradients are on: in one go
+    whole = decoder.next_word(scene, memory, before).logits  # gradients are on: in one go
     monkeypatch.setattr(caption_decoder, "BLOCK", 2 * 6 * 8)  # two pictures at a time
     with torch.no_grad():
-        torch.testing.assert_close(decoder.say(scene, memory, before).logits, whole)
+        torch.testing.assert_close(decoder.next_word(scene, memory, before).logits, whole)
 
 
 def test_dropout_is_for_training() -> None:
     decoder = new_decoder(dropout=0.5)
-    one, two = (decoder.tell(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
+    one, two = (decoder.teacher_force(*decoder.init_state(cells(), GRID), WORDS).logits for _ in range(2))
     assert torch.equal(one, two)
     decoder.train()
-    one, two = (decoder.tell(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
+    one, two = (decoder.teacher_force(*decoder.init_state(cells(), GRID), WORDS).logits for _ in range(2))
     assert not torch.equal(one, two)
-
-
-# ---------------------------------------------------------------- the claim of Section 4.2
 
 
 def over_cells(decoder: CaptionDecoder, annotations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The logits of the first word with each cell alone (L,V), with the expected context (V,), and α (L,)."""
-    scene, memory = decoder.begin(annotations, GRID)
+    scene, memory = decoder.init_state(annotations, GRID)
     before = torch.full((1, 1), -1)
-    soft = decoder.say(scene, memory, before)
+    soft = decoder.next_word(scene, memory, before)
     alone = []
     for cell in range(annotations.shape[1]):
         noise = F.one_hot(torch.tensor([[cell]]), annotations.shape[1]) * 1e9
-        alone.append(decoder.say(scene, memory, before, pick="drawn", noise=noise).logits[0, 0])
+        alone.append(decoder.next_word(scene, memory, before, pick="drawn", noise=noise).logits[0, 0])
     return torch.stack(alone), soft.logits[0, 0], soft.looked.weights[0, 0].flatten()
 
 

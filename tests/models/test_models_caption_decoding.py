@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.errors import ConfigError
-from saccade.models.caption_decoder import Looked, Said
+from saccade.models.caption_decoder import LookStep, WordStep
 from saccade.models.caption_decoding import END, NOTHING, UNKNOWN, Decoded, decode
 from saccade.models.sat import SatModel
 
@@ -35,17 +35,19 @@ class Table:
     def __init__(self, log_prob: Tensor, *, chooses: bool = False) -> None:
         self.log_prob, self.chooses = log_prob, chooses
 
-    def begin(self, encoding: Tensor) -> tuple[Tensor, Count]:
+    def init_state(self, encoding: Tensor) -> tuple[Tensor, Count]:
         rows = encoding[:, :1].long()  # each picture carries its number: (B,1)
         return rows, Count(torch.zeros_like(rows), rows)
 
-    def say(self, scene: Tensor, memory: Count, before: Tensor, generator: torch.Generator | None = None) -> Said:
+    def next_word(
+        self, scene: Tensor, memory: Count, before: Tensor, generator: torch.Generator | None = None
+    ) -> WordStep:
         logits = self.log_prob[memory.picture, before]  # -1 is the last row: (B,K,V)
         cell = (before + memory.words) % (GRID[0] * GRID[1])  # (B,K)
         weights = torch.nn.functional.one_hot(cell, GRID[0] * GRID[1]).double().unflatten(-1, GRID)  # (B,K,h,w)
         gain = 1 / (1.0 + memory.words)
-        looked = Looked(weights.flatten(2), weights, weights, gain, cell if self.chooses else None)
-        return Said(logits, looked, Count(memory.words + 1, memory.picture))
+        looked = LookStep(weights.flatten(2), weights, weights, gain, cell if self.chooses else None)
+        return WordStep(logits, looked, Count(memory.words + 1, memory.picture))
 
 
 def random_table(pictures: int, vocabulary: int, seed: int) -> Table:
@@ -82,9 +84,6 @@ def padded(words: list[int], longest: int) -> list[int]:
     return words + [NOTHING] * (longest - len(words))
 
 
-# ---------------------------------------------------------------- what is found
-
-
 @pytest.mark.parametrize(("method", "asked"), [("greedy", [1, 1, 1]), ("beam", [1, 3, 3]), ("sample", [3, 3, 3])])
 def test_the_first_word_of_a_beam_is_computed_once(
     method: str, asked: list[int], monkeypatch: pytest.MonkeyPatch
@@ -92,8 +91,8 @@ def test_the_first_word_of_a_beam_is_computed_once(
     """Captions of a beam begin as one; those that are drawn do not."""
     table, places = random_table(2, 9, seed=0), []
     table.log_prob[..., END] = -torch.inf
-    say = table.say
-    monkeypatch.setattr(table, "say", lambda *given: places.append(given[2].shape[1]) or say(*given))
+    say = table.next_word
+    monkeypatch.setattr(table, "next_word", lambda *given: places.append(given[2].shape[1]) or say(*given))
     found = decode(table, pictures(2), method=method, width=3, captions=3 if method == "sample" else 1, longest=3)
     assert places == asked
     assert found.words.shape == (2, 3 if method == "sample" else 1, 3)
@@ -166,9 +165,6 @@ def test_captions_come_best_first_and_differ() -> None:
         assert len({tuple(said(found, picture, which)) for which in range(5)}) == 5
 
 
-# ---------------------------------------------------------------- always a caption
-
-
 @settings(max_examples=25)
 @given(
     ends=st.sampled_from(["never", "at once", "as it likes"]),
@@ -208,9 +204,6 @@ def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:
     assert (found.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
 
 
-# ---------------------------------------------------------------- batches
-
-
 @pytest.mark.parametrize("method", ["greedy", "beam"])
 def test_many_pictures_are_found_as_one_by_one(method: str) -> None:
     """Though some end early and others are cut."""
@@ -243,9 +236,6 @@ def test_no_pictures_have_no_captions() -> None:
     found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), method="beam", captions=2)
     assert found.words.shape == (0, 2, 4)
     assert found.weights.shape == (0, 2, 4, *model.grid)
-
-
-# ---------------------------------------------------------------- what goes with a caption
 
 
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
@@ -284,9 +274,6 @@ def test_a_word_probability_that_does_not_add_up_to_one_is_normalised() -> None:
     torch.testing.assert_close(one.log_prob, other.log_prob, rtol=1e-5, atol=1e-5)
 
 
-# ---------------------------------------------------------------- drawing
-
-
 def test_words_are_drawn_by_their_probability() -> None:
     p = torch.full((1, 6, 5), 0.0)
     p[0, NOTHING] = torch.tensor([0.1, 0.1, 0.2, 0.2, 0.4])  # neither of the first two may come first
@@ -308,9 +295,6 @@ def test_draws_follow_their_generator() -> None:
 
     assert torch.equal(draws(1), draws(1))
     assert not torch.equal(draws(1), draws(2))
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

@@ -202,11 +202,8 @@ def shape_of_logits(model: Any) -> tuple[int, ...]:
     if isinstance(model, SatModel):
         return (3, config.vocabulary)
     if isinstance(model, StoryModel):
-        return (config.answer_words, config.words) if model.says_words else (config.words,)
+        return (config.answer_words, config.words) if model.answers_word_by_word else (config.words,)
     return (config.answers,) if hasattr(config, "answers") else (config.most + 1, config.classes + 1)
-
-
-# ---------------------------------------------------------------- several questions about one picture
 
 
 @pytest.mark.parametrize("name", models_that_are(QueryModel))
@@ -219,9 +216,6 @@ def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: 
         alone = model.forward_raw(inputs["images"].repeat_interleave(2, dim=0), queries)
     assert_same(together, alone, rtol=1e-5, atol=1e-6)
     assert together["logits"].shape[0] == 6
-
-
-# ---------------------------------------------------------------- the entry
 
 
 @every_model
@@ -276,9 +270,6 @@ def test_example_batches_depend_on_count_and_seed_alone(name: str) -> None:
     assert torch.equal(labels, same_labels)
     assert any(not torch.equal(inputs[key], other[key]) for key in inputs)
     assert {tensor.shape[0] for tensor in (*inputs.values(), labels)} == {5}
-
-
-# ---------------------------------------------------------------- the forward pass
 
 
 @every_variant
@@ -454,9 +445,6 @@ def test_a_gpu_computes_the_same(name: str) -> None:
     there.trace.validate()
     if there.trace.image_size is not None:
         torch.testing.assert_close(there.trace.image_map().cpu(), here.trace.image_map(), rtol=1e-4, atol=1e-5)
-
-
-# ---------------------------------------------------------------- learning
 
 
 @every_variant
@@ -676,9 +664,6 @@ def test_the_query_matters(name: str, overfitted: dict[str, nn.Module]) -> None:
             changed.append(model(**asked).logits.argmax(-1) != labels)
     share = torch.stack(changed).float().mean()
     assert share == 0 if name in BLIND else share > 0.2
-
-
-# ---------------------------------------------------------------- capture
 
 
 class _Raw(nn.Module):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.soft import attend_alike
+from saccade.attention.soft import attend_uniformly
 from saccade.errors import ShapeError
 from saccade.models.blind import BlindModel
 from saccade.models.cross import CrossConfig, CrossModel
@@ -30,9 +30,6 @@ def published(name: str) -> PictureQueryModel:
 
 def sizes(model: nn.Module) -> dict[str, int]:
     return {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
-
-
-# ---------------------------------------------------------------- what they share
 
 
 @every_control
@@ -65,11 +62,8 @@ def test_one_question_for_each_picture(name: str) -> None:
         model.ask(model.encode(torch.rand(1, 3, 100, 100)), torch.tensor([1, 2]))
 
 
-# ---------------------------------------------------------------- a plain mean
-
-
 def test_attending_alike_by_hand(assert_near: Near) -> None:
-    attended = attend_alike(torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]]))
+    attended = attend_uniformly(torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]]))
     assert_near(attended.context, [[3.0, 0.25]])
     assert_near(attended.weights, [[[0.25, 0.25], [0.25, 0.25]]])
     assert not attended.weights.requires_grad
@@ -81,9 +75,6 @@ def test_no_attention_is_shown_as_none(name: str) -> None:
     raw = published(name).forward_raw(torch.rand(2, 3, 100, 100), torch.tensor([3, 7]))
     assert torch.equal(raw["stage4.weights"], torch.full((2, 4, 4), 1 / 16))
     torch.testing.assert_close(raw["stage4.context"], raw["stage4.values"].mean((2, 3)))
-
-
-# ---------------------------------------------------------------- FiLM
 
 
 def test_modulation_by_hand(assert_near: Near) -> None:
@@ -131,9 +122,6 @@ def test_without_modulation_film_is_blind() -> None:
         if name.startswith("modulations"):
             nn.init.zeros_(parameter)
     torch.testing.assert_close(film(images, query).logits, blind(images, query).logits)
-
-
-# ---------------------------------------------------------------- blind and cross
 
 
 def all_answers(model: nn.Module, image: Tensor) -> Tensor:

@@ -83,9 +83,6 @@ def other(look: Look, kind: str, inputs: dict[str, Tensor]) -> Tensor:
     return made.reshape(weights.shape)
 
 
-# ---------------------------------------------------------------- its own
-
-
 @every_variant
 def test_its_own_attention_given_back_changes_nothing(name: str) -> None:
     model, inputs = doubled(name)
@@ -126,9 +123,6 @@ def test_responding_with_given_attention_is_the_forward_pass(name: str) -> None:
     question = inputs.get("query", inputs.get("words"))
     answered = model.respond(model.encode(source(inputs)), question, attention=given)
     assert_same(answered, model.forward_raw(**inputs, attention=given), **EXACT)
-
-
-# ---------------------------------------------------------------- others
 
 
 def assert_used(output: Output, name: str, given: Tensor) -> None:
@@ -208,9 +202,6 @@ def test_later_looks_follow_a_given_one_and_earlier_ones_do_not(name: str) -> No
     assert not torch.allclose(changed.trace.looks[2].weights, last.weights)
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @every_model
 def test_weights_of_another_shape_are_refused_by_the_name_of_their_look(name: str) -> None:
     model, inputs = doubled(name)
@@ -257,9 +248,6 @@ def test_a_model_without_looks_says_so() -> None:
         _WithoutLooks().respond(numbers, attention={"map": numbers})
 
 
-# ---------------------------------------------------------------- what else holds
-
-
 @pytest.mark.parametrize("name", [name for name in models() if family_of_model(name).name == "question"])
 def test_several_questions_in_a_row_have_attention_of_their_own(name: str) -> None:
     model, inputs = doubled(name)
@@ -296,9 +284,6 @@ def test_forward_raw_with_given_attention_is_one_graph(name: str) -> None:
         assert_same(captured(**inputs, attention=given), model.forward_raw(**inputs, attention=given), **EXACT)
 
 
-# ---------------------------------------------------------------- multisets
-
-
 def hsal() -> tuple[HsalModel, Tensor, Output]:
     model, inputs = doubled("hsal")
     return model, inputs["images"], model(**inputs)
@@ -330,9 +315,6 @@ def test_what_is_left_is_what_is_salient_next_unless_that_is_given_too() -> None
     assert torch.equal(both["saliency.weights"], salient)
 
 
-# ---------------------------------------------------------------- captions
-
-
 @pytest.fixture(params=["sat-soft", "sat-hard"])
 def captioner(request: pytest.FixtureRequest) -> tuple[SatModel, Tensor]:
     model, inputs = doubled(request.param)
@@ -350,7 +332,7 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
     assert not torch.allclose(found.log_prob, own.log_prob)
     for which in range(found.words.shape[1]):
         words = found.words[:, which]  # (B,T)
-        told = model.tell(encoding, words, attention={"word": given})
+        told = model.teacher_force(encoding, words, attention={"word": given})
         each = told["logits"].log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
         torch.testing.assert_close((each * (words >= 0)).sum(1).float(), found.log_prob[:, which], rtol=1e-5, atol=1e-5)
         shown = torch.where((words >= 0)[..., None, None], given, 0)
@@ -403,8 +385,6 @@ def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner:
     with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
         model.forward_raw(None, None, features=encoding, attention={"word": encoding})
 
-
-# ---------------------------------------------------------------- the first steps alone
 
 steps_are = pytest.mark.parametrize(
     ("name", "look", "told"),

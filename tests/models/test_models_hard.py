@@ -36,9 +36,6 @@ def scenes(count: int = 2) -> tuple[Tensor, Tensor]:
     return torch.rand(count, 3, 100, 100), torch.arange(count) % 10
 
 
-# ---------------------------------------------------------------- the marginal
-
-
 def test_the_look_of_the_paper(published: HardModel) -> None:
     images, query = scenes()
     output = published(images, query)
@@ -110,9 +107,6 @@ def test_the_classifier_never_sees_the_query(published: HardModel) -> None:
     torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
     with pytest.raises(ShapeError, match="one for each feature map"):
         published.ask(published.encode(images), queries)
-
-
-# ---------------------------------------------------------------- many labels at once
 
 
 def labelled(**sizes: object) -> HardModel:
@@ -187,9 +181,6 @@ def test_labels_are_one_graph() -> None:
     captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
     with torch.no_grad():
         torch.testing.assert_close(captured(**inputs)["logits"], model.forward_raw(**inputs)["logits"])
-
-
-# ---------------------------------------------------------------- the sampled twin
 
 
 def test_in_eval_mode_the_likeliest_cell_answers() -> None:

@@ -32,9 +32,6 @@ def scene(count: int = 2) -> Tensor:
     return images
 
 
-# ---------------------------------------------------------------- the paper's sizes
-
-
 def test_the_looks_of_the_paper() -> None:
     """Gates on 49², 23² and 10² cells, a softmax on 4²; centres 2, 5, 11 and 23 pixels in, 2, 4, 8 and 16 apart."""
     output = published()(scene(), torch.tensor([0, 9]))
@@ -66,9 +63,6 @@ def test_context_is_for_gates_only() -> None:
         sides = [gate.scorer.from_features.kernel_size[0] for gate in model.gates.values()]  # type: ignore[union-attr]
         assert sides == [side] * 3
         assert model.attention.scorer.from_features.kernel_size == (1, 1)
-
-
-# ---------------------------------------------------------------- the forward pass
 
 
 def test_every_stage_sees_what_the_gate_before_it_let_through() -> None:
@@ -134,9 +128,6 @@ def test_encoding_stops_where_the_query_enters() -> None:
     assert published(gated=[]).encode(scene()).shape == (2, 32, 4, 4)
 
 
-# ---------------------------------------------------------------- the norm after gates
-
-
 def spread(model: HAttNetModel) -> float:
     """Of the last features, as a share of what they would be without any gates; weights made alike on both sides."""
     plain = SoftModel(SoftModel.Config())
@@ -159,9 +150,6 @@ def test_gates_start_where_they_are_told() -> None:
         raw = published(gate_start=start).forward_raw(images, query)
         for name in STAGES[:3]:
             assert abs(raw[f"{name}.weights"].mean() - start) < 0.1, name
-
-
-# ---------------------------------------------------------------- other backbones
 
 
 @pytest.mark.parametrize(
@@ -212,9 +200,6 @@ def test_pretrained_stages_are_neither_normed_nor_starved() -> None:
     assert changed() < 0.4
     assert changed(gate_start=0.5) > 1.5 * changed()
     assert changed(norm_after_gates=True) > 1.5 * changed()
-
-
-# ---------------------------------------------------------------- the penalty
 
 
 def test_the_penalty_by_hand(assert_near: Near) -> None:
@@ -282,9 +267,6 @@ def test_the_penalty_closes_gates_and_leaves_the_last_attention_alone() -> None:
     after = model.forward_raw(images, query)
     for name in STAGES[:3]:
         assert after[f"{name}.weights"].mean() < before[f"{name}.weights"].mean()
-
-
-# ---------------------------------------------------------------- ablations and what is refused
 
 
 def test_gates_go_where_they_are_told() -> None:

@@ -40,9 +40,6 @@ def forced(cells: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
     return F.one_hot(cells, CELLS) * 1e6, F.one_hot(said, CLASSES + 1) * 1e6
 
 
-# ---------------------------------------------------------------- the equations
-
-
 def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor) -> Raw:
     """Section 3 of the paper line by line, nothing projected beforehand, for given actions."""
     count, (h, w) = len(volume), model.grid
@@ -162,9 +159,6 @@ def test_training_draws_from_what_it_says() -> None:
     assert (raw["said"][:, 0] != raw["said"][:, 1]).any()
 
 
-# ---------------------------------------------------------------- the end
-
-
 @pytest.fixture
 def ended() -> tuple[HsalModel, Raw]:
     """Three pictures, drawn to say: 1 1 stop, stop 2 0, 0 stop 1."""
@@ -203,9 +197,6 @@ def test_a_model_never_says_more_than_it_has_steps() -> None:
     assert (model(images()).trace.answer != model.stop).all()
 
 
-# ---------------------------------------------------------------- looks
-
-
 def test_what_the_looks_are(ended: tuple[HsalModel, Raw]) -> None:
     model, raw = ended
     looks = model.looks(raw)
@@ -232,9 +223,6 @@ def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[Hs
     maps = trace.image_map("covert")  # (B,T,H,W)
     torch.testing.assert_close(trace.image_map()[0], maps[0, :2].mean(0))
     torch.testing.assert_close(trace.image_map()[2], maps[2, 0])
-
-
-# ---------------------------------------------------------------- capture
 
 
 def test_a_training_rollout_is_one_graph() -> None:
@@ -293,9 +281,6 @@ def test_what_is_drawn_and_rewarded_is_in_full_precision() -> None:
     assert {key for key in raw if raw[key].dtype == torch.bfloat16} == set()
     for key in raw:
         assert torch.equal(raw[key], plain[key]), key
-
-
-# ---------------------------------------------------------------- options
 
 
 def test_paper_sizes() -> None:
@@ -371,9 +356,6 @@ def test_finer_cells_can_have_wider_spotlights() -> None:
     models = [tiny(sharpness=each).eval() for each in ((1.5, 2.0), (0.4, 0.5))]  # of the same weights
     masks = [model.forward_raw(images())["covert.weights"][:, 0] for model in models]
     assert (masks[1] > masks[0]).all()
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,6 @@ def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
     return model
 
 
-# ---------------------------------------------------------------- any backbone
-
-
 def test_the_last_stage_kept_has_the_attention() -> None:
     """Stage by stage: block4 of MobileNetV2 has 32 channels, 1/8 of the picture's size and centres 8 pixels apart."""
     model = tiny("soft", **DEEP).eval()
@@ -78,9 +75,6 @@ def test_stn_keeps_to_the_small_stack() -> None:
         model_spec("stn").build({"backbone": "resnet18"})
 
 
-# ---------------------------------------------------------------- many labels at once
-
-
 def test_what_logits_mean(assert_near: Near) -> None:
     """By hand: odds 3 to 1 and 1 to 3 are 3/4 and 1/4 as labels, and 9/10 and 1/10 as exclusive answers."""
     logits = torch.tensor([[3.0, 1 / 3]]).log()
@@ -95,9 +89,6 @@ def test_only_the_meaning_of_logits_changes(name: str) -> None:
     one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
     assert (one.multi_label, many.multi_label) == (False, True)
     assert torch.equal(one(**inputs).logits, many(**inputs).logits)
-
-
-# ---------------------------------------------------------------- the prior
 
 
 def test_the_prior_by_hand(assert_near: Near) -> None:
@@ -141,9 +132,6 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
             assert torch.equal(raw[key], before[key]), key
 
 
-# ---------------------------------------------------------------- kept encodings
-
-
 @every_model
 def test_an_encoding_takes_the_place_of_its_picture(name: str) -> None:
     model = tiny(name).eval()
@@ -159,18 +147,15 @@ def test_an_encoding_takes_the_place_of_its_picture(name: str) -> None:
         model.forward_raw(None, query)
 
 
-# ---------------------------------------------------------------- a pretrained start
-
-
 @pytest.mark.parametrize("name", ["soft", "hattnet", "film"])
 def test_building_reads_no_weights_and_starting_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     withdraw(monkeypatch)
     model = tiny(name, pretrained=True, **DEEP)
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     with pytest.raises(DataError, match="not on this machine"):
-        model.start_pretrained()
+        model.load_pretrained()
     weights = publish(monkeypatch)
-    model.start_pretrained()
+    model.load_pretrained()
     for key, tensor in model.backbone.state_dict().items():
         assert torch.equal(tensor, weights[key]), key
     moved = {key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])}
@@ -182,7 +167,7 @@ def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyP
     publish(monkeypatch)
     model = tiny("film", pretrained=True, **DEEP).eval()
     assert isinstance(model, FilmModel)
-    model.start_pretrained()
+    model.load_pretrained()
     images = torch.rand(2, 3, 64, 64)
     raw = model.forward_raw(images, torch.tensor([0, 1]))
     torch.testing.assert_close(raw["block4.values"], model.backbone(images))
@@ -192,7 +177,7 @@ def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyP
 
 def test_a_model_without_published_weights_says_so() -> None:
     with pytest.raises(ConfigError, match="OneHotModel has no published weights"):
-        OneHotModel().start_pretrained()
+        OneHotModel().load_pretrained()
 
 
 def test_old_settings_still_build() -> None:

@@ -128,9 +128,6 @@ def test_rank_teaches_proposals_and_nothing_else_that_is_frozen(images: torch.Te
         assert grad.abs().sum() > 0
 
 
-# ---------------------------------------------------------------- controls
-
-
 def test_controls_crop_as_they_say(images: torch.Tensor) -> None:
     """Centre and random have the side that is set; random differs by picture and repeats; whole has no crop."""
     centre = built(crops="centre", side=0.4).forward_raw(images)["boxes"]

@@ -29,9 +29,6 @@ def batch(count: int = 4) -> tuple[Tensor, Tensor]:
     return inputs["images"], words
 
 
-# ---------------------------------------------------------------- the entries
-
-
 def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
     model = model_spec("sat-soft").build()
     assert isinstance(model, SatModel)
@@ -65,9 +62,6 @@ def test_annotation_vectors_come_row_by_row() -> None:
     rows, columns = model.grid
     for row, column in itertools.product(range(rows), range(columns)):
         assert torch.equal(encoding[:, row * columns + column], features[:, :, row, column])
-
-
-# ---------------------------------------------------------------- looks
 
 
 @pytest.mark.parametrize("changes", [{}, {"attention_kind": "hard"}, {"gate": False}, {"attention_kind": "none"}])
@@ -140,9 +134,6 @@ def test_captions_are_no_longer_than_the_model_says() -> None:
     assert model.caption(encoding, longest=7).words.shape == (4, 1, 7)
 
 
-# ---------------------------------------------------------------- hard attention in training
-
-
 def test_soft_attention_draws_nothing() -> None:
     model = build().train()
     raw = model.forward_raw(*batch())
@@ -191,7 +182,7 @@ def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     expected = torch.tensor([True, False, True, False, False, True])
     start = -math.log(5)
     assert model.baseline.item() == pytest.approx(start)
-    raw = model.tell(features, words, noise=noise, expected=expected)
+    raw = model.teacher_force(features, words, noise=noise, expected=expected)
     assert raw["baseline"].item() == pytest.approx(start)  # this batch is not in it
     earned = word_log_likelihood(raw["logits"], words)[~expected]
     mean = (earned.sum() / (words[~expected] >= 0).sum()).item()
@@ -214,9 +205,6 @@ def test_looking_does_not_move_the_baseline() -> None:
     assert "baseline" not in raw
 
 
-# ---------------------------------------------------------------- the estimator, by enumeration
-
-
 CELLS, STEPS = 4, 2
 DRAWS = tuple(itertools.product(range(CELLS), repeat=STEPS))
 
@@ -237,7 +225,7 @@ class Enumerated:
     def raw(self, cells: tuple[int, ...]) -> dict[str, Tensor]:
         """The rollout that draws these cells."""
         noise = torch.nn.functional.one_hot(torch.tensor([cells]), CELLS) * 1e9
-        raw = self.model.tell(self.features, self.words, noise=noise, expected=torch.tensor([False]))
+        raw = self.model.teacher_force(self.features, self.words, noise=noise, expected=torch.tensor([False]))
         assert raw["word.choice"].tolist() == [list(cells)]
         return raw
 
@@ -278,9 +266,6 @@ def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
         probability, log_likelihood = Enumerated(seed).outcomes()
     assert probability.sum().item() == pytest.approx(1)
     assert (probability * log_likelihood).sum() <= (probability.log() + log_likelihood).logsumexp(0) + 1e-12
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

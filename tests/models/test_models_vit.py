@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.attention.class_token import SelfAttention, rolled_out
+from saccade.attention.class_token import SelfAttention, attention_rollout
 from saccade.models.vit import VitConfig, VitModel, positions
 
 
@@ -52,7 +52,7 @@ def test_rollout_by_hand() -> None:
     first = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
     second = torch.tensor([[[0.5, 0.5], [0.0, 1.0]]])
     wanted = torch.tensor([[[0.75, 0.25], [0.0, 1.0]]]) @ torch.full((1, 2, 2), 0.5)
-    assert torch.equal(rolled_out([first, second]), wanted)
+    assert torch.equal(attention_rollout([first, second]), wanted)
 
 
 def test_rollout_of_the_model_is_a_share_of_the_patches(model: VitModel) -> None:

@@ -17,7 +17,7 @@ from saccade.models.probe_heads import HEADS
 from saccade.probing.features import Features, View
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.pictures import ProbedPictures
-from saccade.probing.probe import Probed, checked_heads, probe
+from saccade.probing.probe import ProbeResult, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, Plan, head_trial, majority_trial, neighbour_trial
 from saccade.probing.verdict import sentence
 
@@ -62,7 +62,7 @@ def pictures_of(labels: torch.Tensor, store: Any = None) -> ProbedPictures:
     return ProbedPictures(names, labels, ("no", "yes"), tuple(every), store, torch.tensor([*every]), (), ())
 
 
-def probed(where: Literal["cell", "mean", "nowhere"], **options: Any) -> Probed:
+def probed(where: Literal["cell", "mean", "nowhere"], **options: Any) -> ProbeResult:
     features, labels = planted(where)
     held = Features(lambda numbers: features[numbers], N)
     return probe(pictures_of(labels), held, plan=PLAN, **{"heads": HEADS[:2], **options})
@@ -81,11 +81,11 @@ def test_attention_wins_where_one_cell_decides() -> None:
 
 
 @pytest.fixture(scope="module")
-def in_the_mean() -> Probed:
+def in_the_mean() -> ProbeResult:
     return probed("mean", heads=checked_heads(["queries"]))
 
 
-def test_attention_ties_where_the_mean_decides(in_the_mean: Probed) -> None:
+def test_attention_ties_where_the_mean_decides(in_the_mean: ProbeResult) -> None:
     rows = {row.name: row for row in in_the_mean.rows}
     assert rows["linear"].test.mean > 0.9
     assert rows["queries"].difference is not None
@@ -98,7 +98,7 @@ def test_the_verdict_says_that_nothing_is_there() -> None:
     assert "not detectably better than always giving the commonest class" in found.verdict
 
 
-def test_the_results_are_plain_and_whole(in_the_mean: Probed) -> None:
+def test_the_results_are_plain_and_whole(in_the_mean: ProbeResult) -> None:
     result = json.loads(json.dumps(in_the_mean.to_json(), allow_nan=False))
     assert result["kept"]["head"] == "queries"
     rivals = result["rivals"]

@@ -12,12 +12,12 @@ import torch.nn.functional as F
 
 from saccade.backbones.levels import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
-from saccade.models.probe_products import Asked
+from saccade.models.probe_products import ExampleQueries
 from saccade.probing.features import Features
 from saccade.probing.folds import Split, deal, some_of, splits_of
 from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, logits_of, rate_factor, train_heads
 from saccade.probing.pictures import ProbedPictures
-from saccade.probing.probe import Probed, probe
+from saccade.probing.probe import ProbeResult, probe
 from saccade.probing.questions import Questions, pictures_of
 from saccade.probing.trials import Plan, habits, head_trial, neighbour_trial, prior_trial
 
@@ -57,7 +57,7 @@ def test_examples_are_found_by_their_pictures() -> None:
 @pytest.mark.parametrize("name", HEADS)
 def test_a_stack_answers_questions_as_its_members_do(name: HeadName) -> None:
     features, heads = features_of(4), heads_of(name, [0, 1, 2])
-    asked = Asked(QUESTIONS.query, QUESTIONS.picture)
+    asked = ExampleQueries(QUESTIONS.query, QUESTIONS.picture)
     alone = [head(features[QUESTIONS.picture], None, QUESTIONS.query) for head in heads]
     stack = HeadStack(heads)
     torch.testing.assert_close(stack.logits(features, asked), torch.stack([logits for logits, _ in alone]))
@@ -151,8 +151,6 @@ def test_a_share_of_the_pictures_brings_all_their_questions() -> None:
     assert len(some) == sum(int(each) in pictures for each in QUESTIONS.picture)
 
 
-# ---------------------------------------------------------------- planted
-
 N, SIDE = 90, 4
 PLAN = Plan(splits=3, seeds=1, steps=150, rates=(3e-2, 1e-1), linear_rates=(3e-2, 1e-1), decays=(1e-2,), shares=(0.5,),
             hidden=8, queries=2)  # fmt: skip
@@ -181,13 +179,13 @@ def planted() -> tuple[torch.Tensor, ProbedPictures]:
 
 
 @pytest.fixture(scope="module")
-def asked() -> Probed:
+def asked() -> ProbeResult:
     features, pictures = planted()
     held = Features(lambda numbers: features[numbers], N)
     return probe(pictures, held, plan=PLAN, heads=("linear", "cross"))
 
 
-def test_who_is_told_the_question_and_looks_wins(asked: Probed) -> None:
+def test_who_is_told_the_question_and_looks_wins(asked: ProbeResult) -> None:
     rows = {row.name: row for row in asked.rows}
     assert [*rows] == ["majority", "prior", "knn", "linear", "cross"]
     assert rows["cross"].test.mean > 0.9
@@ -197,7 +195,7 @@ def test_who_is_told_the_question_and_looks_wins(asked: Probed) -> None:
     assert "the commonest answer to the question alone is" in asked.verdict
 
 
-def test_pictures_with_all_their_questions_stay_on_one_side(asked: Probed) -> None:
+def test_pictures_with_all_their_questions_stay_on_one_side(asked: ProbeResult) -> None:
     questions = asked.pictures.questions
     assert questions is not None
     for split in asked.splits:
@@ -207,7 +205,7 @@ def test_pictures_with_all_their_questions_stay_on_one_side(asked: Probed) -> No
         assert not val & test
 
 
-def test_scores_of_questions_add_up_to_the_whole(asked: Probed) -> None:
+def test_scores_of_questions_add_up_to_the_whole(asked: ProbeResult) -> None:
     found = asked.by_question()
     assert [*found] == ["left", "right"]
     right = sum(each["n"] * each["cross"] for each in found.values())

@@ -6,7 +6,7 @@ import pytest
 
 from fake_runs import fake_run, run_values, write_run
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.recorded import keep, read_run, recorded_runs, results_folder, superseded_runs
+from saccade.recorded import read_run, recorded_runs, results_folder, save_run_record, superseded_runs
 
 
 def test_the_shipped_results_are_found_and_all_of_them_read():
@@ -87,14 +87,14 @@ def finished_run(folder):
 def test_a_run_is_kept_and_reads_back(tmp_path):
     evaluation = finished_run(tmp_path / "run")
     options = {"name": "soft-mref-x-seed0", "command": "c", "folder": tmp_path / "results"}
-    kept = keep(evaluation, tmp_path / "run", **options)
+    kept = save_run_record(evaluation, tmp_path / "run", **options)
     assert read_run(tmp_path / "results" / "soft-mref-x-seed0.json") == kept
     assert kept.training == {
         "machine": "a machine", "versions": {}, "minutes": 1.5, "steps": 40, "revision": "r1", "sha256": "abc",
     }  # fmt: skip
     assert kept.evaluation.model == "soft-mref-x-seed0"
     assert kept.course == ({"step": 40, "phase": "main", "kind": "validation", "values": {"accuracy": 0.33333}},)
-    assert keep(evaluation, tmp_path / "run", **options, revision="r2").training["revision"] == "r2"
+    assert save_run_record(evaluation, tmp_path / "run", **options, revision="r2").training["revision"] == "r2"
 
 
 def test_a_record_says_that_the_data_changed_on_the_way(tmp_path):
@@ -102,16 +102,20 @@ def test_a_record_says_that_the_data_changed_on_the_way(tmp_path):
     config = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
     config["training"]["data_changes"] = ["from step 2 on: rows: 1 changed"]
     (tmp_path / "run" / "model" / "config.json").write_text(json.dumps(config))
-    kept = keep(evaluation, tmp_path / "run", name="soft-mref-x-seed0", command="c", folder=tmp_path / "results")
+    kept = save_run_record(
+        evaluation, tmp_path / "run", name="soft-mref-x-seed0", command="c", folder=tmp_path / "results"
+    )
     assert kept.training["data_changes"] == ["from step 2 on: rows: 1 changed"]
 
 
 def test_an_unfinished_run_and_a_strange_evaluation_are_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(CheckpointError, match="not a finished run"):
-        keep({}, tmp_path, name="x", command="c", folder=tmp_path / "results")
+        save_run_record({}, tmp_path, name="x", command="c", folder=tmp_path / "results")
     evaluation = finished_run(tmp_path / "run")
     with pytest.raises(ConfigError, match="sorprise"):
-        keep({**evaluation, "sorprise": 1}, tmp_path / "run", name="x", command="c", folder=tmp_path / "results")
+        save_run_record(
+            {**evaluation, "sorprise": 1}, tmp_path / "run", name="x", command="c", folder=tmp_path / "results"
+        )
     assert not (tmp_path / "results").exists()
 
 

@@ -45,9 +45,6 @@ def plain(model: str, pictures: Path, tmp_path_factory: pytest.TempPathFactory) 
     return rows_of(pictures, model, tmp_path_factory.mktemp("plain") / "out", part=3, batch=2)
 
 
-# ---------------------------------------------------------------- what a row holds
-
-
 def test_a_row_says_what_the_predictor_says(model: str, pictures: Path, plain: list[dict]) -> None:
     assert [(row["part"], row["row"]) for row in plain] == [(n // 3, n % 3) for n in range(7)]
     predictor = load(model, "cpu")
@@ -92,14 +89,11 @@ def test_every_file_has_the_version_and_the_counts_in_its_metadata(model: str, t
     (file,) = (tmp_path / "out").glob("*.parquet")
     told = json.loads(pyarrow.parquet.read_metadata(file).metadata[b"saccade"])
     assert told == {"format": "saccade-looks", "schema_version": 1, "rows": 3, "errors": 1}
-    schema.told_of({b"saccade": json.dumps(told).encode()}, "x")
+    schema.parse_metadata({b"saccade": json.dumps(told).encode()}, "x")
     with pytest.raises(DataError, match=r"version 2.*update saccade"):
-        schema.told_of({b"saccade": json.dumps({**told, "schema_version": 2}).encode()}, "x")
+        schema.parse_metadata({b"saccade": json.dumps({**told, "schema_version": 2}).encode()}, "x")
     with pytest.raises(DataError, match="no rows that"):
-        schema.told_of({}, "x")
-
-
-# ---------------------------------------------------------------- where pictures come from
+        schema.parse_metadata({}, "x")
 
 
 def test_a_shard_a_table_and_a_store_give_the_rows_of_the_folder(
@@ -138,9 +132,6 @@ def test_files_of_the_same_name_in_different_folders_stay_apart(model: str, tmp_
     sources = [folder_of(tmp_path / "x" / "a", 1), folder_of(tmp_path / "y" / "a", 1)]
     rows = rows_of([*sources, sources[0] / "000.png"], model, tmp_path / "out")
     assert [row["name"] for row in rows] == ["x/a/000", "y/a/000"]  # and the one that was named twice comes once
-
-
-# ---------------------------------------------------------------- what is wrong with pictures
 
 
 def test_a_bad_picture_is_a_row_with_an_error(model: str, plain: list[dict], pictures: Path, tmp_path: Path) -> None:
@@ -203,9 +194,6 @@ def test_a_batch_that_does_not_fit_into_memory_is_one_line(
     assert not list((tmp_path / "out").glob("part-*"))
     with pytest.raises(DataError, match=r"unfinished .0 parts so far"):
         list(scale.read(tmp_path / "out"))
-
-
-# ---------------------------------------------------------------- the folder of a job
 
 
 def test_a_job_that_ended_in_the_middle_goes_on(
@@ -301,9 +289,6 @@ def test_a_part_that_ends_its_worker_again_and_again_is_given_up(model: str, pic
         output.begin(folder, job, [part], resume=True)  # the user tries again
         assert worker.do(part).rows == 7
     assert not list(out.glob("trying-*"))
-
-
-# ---------------------------------------------------------------- what is asked for wrongly
 
 
 def test_wrong_requests_are_refused_before_anything_is_written(model: str, pictures: Path, tmp_path: Path) -> None:

@@ -48,13 +48,13 @@ def test_its_maps_score_as_those_of_the_predictor_do(job: dict[str, Path]) -> No
 
 def test_parts_that_are_scored_apart_score_as_all_together(job: dict[str, Path], tmp_path: Path) -> None:
     """Values, pooled pixels and intervals to the last bit; exchanged maps are others."""
-    from saccade.scale.looked import LookedMaps
+    from saccade.scale.look_folder import LookMaps
     from saccade.scoring.maps import MappingMaps
     from saccade.scoring.policies import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.truths import open_truth
 
-    chunks = [chunk for chunk in LookedMaps(job["out"]).each(1) if not isinstance(chunk.maps, Exception)]
+    chunks = [chunk for chunk in LookMaps(job["out"]).each(1) if not isinstance(chunk.maps, Exception)]
     together = MappingMaps({chunk.names[0]: chunk.maps[0] for chunk in chunks})
     wanted = score_maps(together, open_truth(job["masks"]), Policies())
     found = score(job["out"], job["masks"], broken="skip", engine="local")
@@ -97,12 +97,12 @@ def test_report_draws_the_first_rows_on_their_pictures(job: dict[str, Path], tmp
 def test_report_finds_a_picture_in_its_shard_and_does_without_it(job: dict[str, Path], tmp_path: Path) -> None:
     shard_of(tmp_path / "a.tar", {"p.png": (job["in"] / "001.png").read_bytes()})
     scale.look(tmp_path / "a.tar", model=str(job["model"]), ask=1, out=tmp_path / "out", device="cpu")
-    from saccade.scale.looked import looked_records
+    from saccade.scale.look_folder import read_look_records
 
-    (record,) = looked_records(tmp_path / "out", 3)
+    (record,) = read_look_records(tmp_path / "out", 3)
     pixels = np.asarray(record.picture)
     (tmp_path / "a.tar").unlink()
-    (grey,) = looked_records(tmp_path / "out", 3)
+    (grey,) = read_look_records(tmp_path / "out", 3)
     assert pixels.std() > 50
     assert np.asarray(grey.picture).std() == 0
     assert record.trace.validate() is record.trace

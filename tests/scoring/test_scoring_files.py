@@ -137,9 +137,6 @@ def test_folders_are_part_of_a_name_only_where_they_must_be(tmp_path):
     assert saccade.score(tmp_path / "maps" / "a", tmp_path / "truth" / "b").names == ("1", "2")
 
 
-# ---------------------------------------------------------------- refused
-
-
 def broken(tmp_path, truth, name, data: bytes) -> str:
     folder = write_all(tmp_path / "maps", lambda stem, map_: np.save(stem.with_suffix(".npy"), map_))
     (folder / "p0.npy").unlink()
@@ -276,9 +273,6 @@ def test_a_damaged_archive_is_refused(tmp_path, truth):
             saccade.score(tmp_path / name, truth)
 
 
-# ---------------------------------------------------------------- tables
-
-
 BOXES = [[2, 0, 6, 4], [2, 1, 6, 5], [2, 2, 6, 6], [2, 3, 6, 7]]
 
 
@@ -345,9 +339,6 @@ def test_wrong_rows_stop_or_are_counted(tmp_path):
         saccade.score(given, tmp_path / "ok.csv", kind="points")
     with pytest.raises(ConfigError, match="objects"):
         saccade.score(given, tmp_path / "ok.csv", objects=tmp_path)
-
-
-# ---------------------------------------------------------------- records
 
 
 def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):

@@ -117,9 +117,6 @@ def test_objects_give_selectivity(files):
     assert found.baselines["all_objects_exact"]["selectivity"] == pytest.approx(share)
 
 
-# ---------------------------------------------------------------- policies
-
-
 def two() -> tuple[np.ndarray, np.ndarray]:
     masks = np.zeros((4, 6, 6), bool)
     masks[:, :2, :2] = True
@@ -200,9 +197,6 @@ def test_wrong_words_and_shapes_are_refused():
         saccade.score(3, masks)
 
 
-# ---------------------------------------------------------------- points
-
-
 def test_points_by_hand_and_the_shuffled_auc_takes_out_ones_own():
     """Picture a: value 5 at its point, 0 and 1 at the point of b. Picture b: 2 against 3."""
     maps = {"a": np.array([[0.0, 1], [2, 5]]), "b": np.array([[2.0, 1], [0, 3]])}
@@ -227,9 +221,6 @@ def test_points_scale_with_the_picture_where_the_table_tells_its_size(tmp_path):
     laid = saccade.score(maps, tmp_path / "points.csv")
     assert laid.counts["resized"] == 2
     assert laid.values["nss"][0] > 0
-
-
-# ---------------------------------------------------------------- what is written
 
 
 def test_what_is_saved_names_everything(files, tmp_path):

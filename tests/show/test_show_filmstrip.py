@@ -25,9 +25,6 @@ def crop_trace() -> AttentionTrace:
     return AttentionTrace((look,), image_size=torch.tensor([[100, 100]])).validate()
 
 
-# ---------------------------------------------------------------- acts
-
-
 def test_padding_steps_are_not_acts(word_trace):
     acts = acts_of(word_trace)
     assert [act.title for act in acts] == [f"word {number}" for number in range(1, 8)]
@@ -73,9 +70,6 @@ def test_a_smaller_copy_of_the_picture_is_fine_and_another_shape_is_not(soft_tra
         one_example(soft_trace, (50, 80))
     unplaced = dataclasses.replace(soft_trace, image_size=None)
     assert one_example(unplaced, (100, 100)).image_size.tolist() == [[100, 100]]
-
-
-# ---------------------------------------------------------------- filmstrips
 
 
 def test_golden_size_of_a_strip_with_one_look(soft_trace, grey_picture):
@@ -184,9 +178,6 @@ def test_bad_traces(soft_trace, grey_picture):
         filmstrip(grey_picture, batch)
     with pytest.raises(DataError, match="at least 1"):
         filmstrip(grey_picture, soft_trace, columns=0)
-
-
-# ---------------------------------------------------------------- slots, contact sheets, text
 
 
 def test_slot_table_paints_the_heaviest_sentence_brightest():

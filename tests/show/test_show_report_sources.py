@@ -207,8 +207,6 @@ def test_no_records():
         report_from_records([])
 
 
-# ---------------------------------------------------------------- records and runs of strangers
-
 SOFT = Look("hop", "soft", "multiplier", torch.full((1, 2, 2), 0.25), "softmax", torch.eye(2, 3).double())
 WORDS = Look("word", "soft", "multiplier", torch.full((1, 2, 2, 2), 0.25), "softmax", torch.eye(2, 3).double(),
              emits=torch.tensor([[1, 2]]))  # fmt: skip

@@ -39,9 +39,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch, **options) -> list:
     return kept
 
 
-# ---------------------------------------------------------------- panels
-
-
 def test_the_picture_comes_first_and_then_a_panel_for_every_word(monkeypatch) -> None:
     panels = drawn(monkeypatch)
     assert [panel.word for panel in panels] == ["", "a", "small", "red", "seven"]
@@ -119,9 +116,6 @@ def test_a_drawn_cell_is_ringed(monkeypatch) -> None:
     assert np.any(np.asarray(ringed[1].image) != np.asarray(drawn(monkeypatch)[1].image))
 
 
-# ---------------------------------------------------------------- the sheet
-
-
 def test_rows_are_equally_long() -> None:
     """Five panels at three a row are three and two, at four a row too: rows are balanced."""
     three, four = (word_strip(PICTURE, word_trace(), words=WORDS, columns=columns) for columns in (3, 4))
@@ -157,9 +151,6 @@ def test_the_bar_is_as_long_as_the_gate_is_open() -> None:
         assert orange[row, left - 1 : left + 201].sum() == pytest.approx(gate * 200, abs=2)
 
 
-# ---------------------------------------------------------------- bad input
-
-
 def test_only_words_of_the_trace_are_drawn() -> None:
     with pytest.raises(DataError, match="6 words came, and the look has 5 steps"):
         word_strip(PICTURE, word_trace(), words=[*WORDS, ("b", 0.5), ("c", 0.5)])
@@ -181,9 +172,6 @@ def test_options_that_cannot_be_are_refused(options: dict, complaint: str) -> No
         word_strip(PICTURE, word_trace(), words=WORDS, **options)
 
 
-# ---------------------------------------------------------------- reports
-
-
 def test_a_record_of_a_caption_is_drawn_word_by_word(monkeypatch) -> None:
     kept = []
     monkeypatch.setattr(
@@ -195,9 +183,6 @@ def test_a_record_of_a_caption_is_drawn_word_by_word(monkeypatch) -> None:
     assert kept == [{"words": [("a", 1.0), ("dog", 0.0)], "answer": "a dog"}]
     assert "a dog" in page
     assert "log probability" in page
-
-
-# ---------------------------------------------------------------- smoothing
 
 
 def test_the_filter_is_a_gaussian() -> None:

@@ -7,7 +7,7 @@ from torch import nn
 from saccade.backbones import small_stack
 from saccade.families import models
 from saccade.tasks.changed_pictures import Window, encode_changed, window_of
-from saccade.tasks.forward_passes import SeenPictures
+from saccade.tasks.forward_passes import EncodedPictures
 
 STAGE = (nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), nn.ReLU())
 
@@ -98,7 +98,7 @@ def test_a_model_answers_about_changed_pictures_as_about_whole_ones(name):
     images[1] = 1 - images[1]
     images[2, :, 30:33, 2:9] = 0
     query, picture = torch.tensor([0, 3, 1, 2, 0]), torch.tensor([3, 0, 1, 0, 2])
-    seen = SeenPictures(model, scenes)
+    seen = EncodedPictures(model, scenes)
     seen.together = 2
     whole = model.forward_raw(images[picture], query)["logits"]
     torch.testing.assert_close(seen.changed(images, which).ask(query, picture)["logits"], whole, rtol=1e-4, atol=1e-5)

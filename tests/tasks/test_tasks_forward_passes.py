@@ -8,7 +8,7 @@ from saccade.families import models
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
-from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
+from saccade.tasks.forward_passes import EncodedPictures, at_once, distinct, encoded, in_parts
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
@@ -62,11 +62,11 @@ def test_a_picture_encoded_once_answers_every_question_about_it(name):
     model = tiny(name)
     images, _ = batch(model)
     picture, query = torch.tensor([2, 0, 2, 2, 1]), torch.tensor([0, 1, 2, 3, 0])
-    shared, apart = SeenPictures(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
+    shared, apart = EncodedPictures(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
     assert set(shared) == set(apart)
     for key, tensor in shared.items():
         torch.testing.assert_close(tensor, apart[key], rtol=1e-5, atol=1e-6)
-    in_turn = SeenPictures(model, images[:3]).ask(query[:3])
+    in_turn = EncodedPictures(model, images[:3]).ask(query[:3])
     torch.testing.assert_close(in_turn["logits"], in_parts(model, images[:3], query[:3])["logits"])
 
 
@@ -76,7 +76,7 @@ def test_pictures_are_encoded_as_often_as_they_differ():
     images, query = batch(model)
     encode = model.encode
     model.encode = lambda part: seen.append(len(part)) or encode(part)
-    several = SeenPictures(model, images[:3])
+    several = EncodedPictures(model, images[:3])
     several.ask(query[:5], torch.tensor([0, 0, 1, 2, 2]))
     several.ask(query[:5], torch.tensor([2, 2, 2, 2, 2]))
     assert seen == [2, 1]
@@ -90,7 +90,7 @@ def test_each_changed_picture_is_encoded_once_for_all_its_questions(name):
     images, _ = batch(model)
     picture, query = torch.tensor([4, 0, 1, 0, 4, 0, 0]), torch.tensor([0, 1, 2, 3, 1, 2, 0])
     apart = model.forward_raw(images[picture], query)["logits"]
-    seen, which = SeenPictures(model, images[:1]), torch.zeros(5, dtype=torch.int64)
+    seen, which = EncodedPictures(model, images[:1]), torch.zeros(5, dtype=torch.int64)
     encode = model.encode
     model.encode = lambda part: encoded_at_once.append(len(part)) or encode(part)
     found = seen.logits_of_changed(images[:5], which, query, picture)
@@ -118,9 +118,6 @@ def test_larger_pictures_go_fewer_at_a_time():
     assert at_once(torch.empty(1, 3, 200, 100)) == few // 2
     assert at_once(torch.empty(1, 3, 4000, 4000)) == 1
     assert at_once(torch.empty(1, 3, 400, 400), (100, 200)) == few // 2  # as large as its networks see them
-
-
-# ---------------------------------------------------------------- sweeps
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
 from saccade.families.contract import ModelSpec
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import ImageOnlyModel, Raw
 from saccade.tasks.label_task import CrossEntropy, LabelTask
 from saccade.trace import Look
 
@@ -44,7 +44,7 @@ class Config:
     turned: bool = False
 
 
-class Halves(PictureModel):
+class Halves(ImageOnlyModel):
     """Looks at the brighter half; ``turned`` says the other one."""
 
     Config = Config
@@ -96,7 +96,7 @@ def test_batches_are_a_function_of_their_number() -> None:
 
 def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
     task = new_task()
-    assert task.words == ((), ("left", "right"))
+    assert task.vocabularies == ((), ("left", "right"))
     assert task.model.config.answers == 2
     assert task.preprocessing.size == (8, 8)
     with pytest.raises(ConfigError, match=r"model\.config\.answers: found 3, but the data has 2"):
@@ -109,19 +109,19 @@ def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
 
 def test_the_loss_falls_as_the_right_logit_grows() -> None:
     task = new_task()
-    loss = task.loss_of(Phase(steps=1))
+    loss = task.phase_loss(Phase(steps=1))
     assert loss == CrossEntropy()
     (batch,) = itertools.islice(task.train_batches(0, batch_size=6), 1)
     found = task.loss(task.model.forward_raw(**task.inputs(batch)), batch, loss)
     assert found["accuracy"] == 1
     assert found["loss"].item() == pytest.approx(math.log1p(math.exp(-1)))
     with pytest.raises(ConfigError, match="features 'kept': the task 'sides' learns from pictures"):
-        task.loss_of(Phase(steps=1, features="kept"))
+        task.phase_loss(Phase(steps=1, features="kept"))
 
 
 def test_validation_is_the_accuracy_and_the_loss() -> None:
     task = new_task()
-    assert task.measures() == ("accuracy", "loss")
+    assert task.metric_names() == ("accuracy", "loss")
     told = task.validate(task.model)
     assert told["accuracy"] == 1
     assert told["loss"] == pytest.approx(0.3133, abs=1e-4)

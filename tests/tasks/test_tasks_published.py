@@ -46,8 +46,6 @@ def test_a_shipped_model_stands_beside_the_number_of_its_paper_or_beside_none(na
     assert all(score.published == told for score in facts.scores), "the card tells another number"
 
 
-# ---------------------------------------------------------------- which row is that of a model
-
 MADE_UP = {("gaze", "dots"): Published({"accuracy": 0.5}, "nobody")}
 
 

@@ -153,9 +153,6 @@ def test_offline_asks_no_hub(photo: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == []
 
 
-# ---------------------------------------------------------------- transformers
-
-
 class OfTransformers(TinyViT):
     """A model with a config, which returns logits by name."""
 

@@ -74,9 +74,6 @@ def check_class_rows(expected: list[Tensor], trace: saccade.AttentionTrace, pref
             assert (look.weights.flatten(1) - weights[:, head, 0, prefix:]).abs().max() < 1e-9
 
 
-# ---------------------------------------------------------------- timm
-
-
 def of_timm(name: str, **settings: Any) -> nn.Module:
     import timm
 
@@ -193,9 +190,6 @@ def test_timm_names_its_classes() -> None:
     words = _classes(of_timm("vit_tiny_patch16_224"), 1000)
     assert words[0] == "tench"
     assert len(set(words)) == 1000
-
-
-# ---------------------------------------------------------------- transformers
 
 
 def of_transformers(name: str, config: str, **settings: Any) -> nn.Module:

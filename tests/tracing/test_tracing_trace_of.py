@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import saccade
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.tracing.attention_calls import AttentionCall, AttentionCalls
-from saccade.tracing.trace_of import traced
+from saccade.tracing.trace_of import trace_with_output
 from tiny_vits import WAYS, Captioner, Halved, OfLayers, TinyViT, Way, Windowed
 
 
@@ -24,9 +24,6 @@ def images() -> Tensor:
 
 def tiny(way: Way = "sdpa", **settings: object) -> TinyViT:
     return TinyViT(way, **settings).double().eval()
-
-
-# ---------------------------------------------------------------- equal to the textbook
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -166,9 +163,6 @@ def test_half_precision_gives_float32_rows(images: Tensor) -> None:
     assert trace.answer.shape == (2,)
 
 
-# ---------------------------------------------------------------- where the cells lie
-
-
 def test_maps_lie_on_the_pixels_of_their_patch(images: Tensor) -> None:
     look = saccade.trace_of(tiny(), images).looks[0]
     assert look.frame.tolist() == [[8, 0, 0], [0, 8, 0]]
@@ -241,9 +235,6 @@ def test_prefix_tokens_are_the_models_own_count_or_told(images: Tensor) -> None:
     assert saccade.trace_of(plain, images).meta["prefix_tokens"] == 1
 
 
-# ---------------------------------------------------------------- what is derived
-
-
 def test_rollout_is_the_product_of_layers_and_says_that_it_is_derived(images: Tensor) -> None:
     model = tiny(registers=1)
     trace = saccade.trace_of(model, images, rollout=True)
@@ -280,9 +271,6 @@ def test_the_mean_of_heads_is_derived(images: Tensor) -> None:
     each = saccade.trace_of(tiny(), images, layers=[-1]).looks
     assert (look.name, look.role) == ("layer2", "derived")
     assert (look.weights - torch.stack([one.weights for one in each]).mean(0)).abs().max() < 1e-12
-
-
-# ---------------------------------------------------------------- what is refused, and why
 
 
 class Convolutions(nn.Sequential):
@@ -342,15 +330,12 @@ def test_what_is_no_input_is_refused() -> None:
             saccade.trace_of(tiny(), wrong)
 
 
-# ---------------------------------------------------------------- the model stays as it is
-
-
 def test_the_output_is_bit_equal_and_nothing_is_left_behind(images: Tensor) -> None:
     model = tiny()
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with torch.no_grad():
         plain = model(images)
-    assert torch.equal(traced(model, images).logits, plain)
+    assert torch.equal(trace_with_output(model, images).logits, plain)
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
     assert torch.overrides._get_current_function_mode() is None

@@ -21,7 +21,7 @@ from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.io.facts import CARD, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
-from saccade.recorded import keep
+from saccade.recorded import save_run_record
 from saccade.verbs.report import report
 from saccade.verbs.run_looks import TITLE
 
@@ -46,9 +46,6 @@ def mean(pair: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> P
 
 def average(*args: object) -> Result:
     return CliRunner().invoke(app, ["average", *map(str, args)])
-
-
-# ---------------------------------------------------------------- what is written
 
 
 def test_the_weights_are_the_mean(pair: tuple[Path, Path], mean: Path) -> None:
@@ -130,9 +127,6 @@ def test_runs_may_be_stored_in_different_types_and_count_twice(pair: tuple[Path,
     assert facts.sha256 == twice.sha256
 
 
-# ---------------------------------------------------------------- who reads it
-
-
 def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     scored = saccade.evaluate(mean, limit=18, sweeps=1, device="cpu")
     assert 0 <= scored["metrics"]["accuracy"] <= 1
@@ -143,7 +137,7 @@ def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     assert next(section for section in page.sections if section.title == TITLE).blocks
     assert "run.mean_of.1.sha256" in page.html()
     assert [section.title for section in page.sections][:2] == ["Whose mean it is", TITLE], "nothing was measured"
-    kept = keep(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
+    kept = save_run_record(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
     assert (kept.training["steps"], kept.course) == (4, ())
     facts = read_facts(mean / "model")
     assert kept.training["sha256"] == facts.sha256
@@ -167,9 +161,6 @@ def test_means_can_be_averaged_again(pair: tuple[Path, Path], mean: Path, tmp_pa
     slow, fast, found = (load_model(run / "model")[0] for run in (*pair, tmp_path / "again"))
     for one, other, both in zip(slow.parameters(), fast.parameters(), found.parameters(), strict=True):
         torch.testing.assert_close(both, 5 / 8 * one + 3 / 8 * other, rtol=1e-3, atol=1e-7)
-
-
-# ---------------------------------------------------------------- the command
 
 
 def test_the_command_averages_and_says_what_is_next(pair: tuple[Path, Path], mean: Path, tmp_path: Path) -> None:

@@ -75,9 +75,6 @@ def repaint(picture: Path) -> None:
     os.utime(picture, ns=times)
 
 
-# ---------------------------------------------------------------- questions
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return write_table(tmp_path / "files")
@@ -150,9 +147,6 @@ def test_by_command_line_a_change_is_refused_with_code_2_or_accepted_and_kept(tm
     assert re.search(told, card)
     kept = json.loads((out / "model" / "config.json").read_text(encoding="utf-8"))["training"]["data_changes"]
     assert kept[0].startswith("from step 1 on: rows: ")
-
-
-# ---------------------------------------------------------------- captions and scenes
 
 
 def test_a_changed_caption_is_refused(tmp_path: Path) -> None:

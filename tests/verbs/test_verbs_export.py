@@ -67,9 +67,6 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return SimpleNamespace(model=model, out=home / "out", sidecar=export(model, home / "out"))
 
 
-# ---------------------------------------------------------------- the numbers
-
-
 @pytest.mark.parametrize(
     ("name", "looks"),
     [
@@ -169,9 +166,6 @@ def assert_same_as_torch(folder: Path, out: Path) -> Output:
     return expected
 
 
-# ---------------------------------------------------------------- the sidecar
-
-
 def test_the_sidecar_says_what_the_numbers_mean(context: SimpleNamespace) -> None:
     told = json.loads((context.out / "model.json").read_text())
     assert told == json.loads(json.dumps(context.sidecar))
@@ -217,9 +211,6 @@ def test_no_place_of_this_machine_is_in_the_file(context: SimpleNamespace) -> No
     data = (context.out / "model.onnx").read_bytes()
     assert str(Path(verb.__file__).parents[1]).encode() not in data
     assert b"site-packages" not in data
-
-
-# ---------------------------------------------------------------- what goes wrong
 
 
 def test_another_model_is_found_out(context: SimpleNamespace) -> None:
@@ -312,7 +303,7 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path)
     ("model", "said"),
     [
         (SimpleNamespace(answers_in_one_pass=False), "it searches for its answer"),
-        (SimpleNamespace(**dict.fromkeys(("begin", "say", "scene", "memory")), answers_in_one_pass=False,
+        (SimpleNamespace(**dict.fromkeys(("init_state", "next_word", "scene", "memory")), answers_in_one_pass=False,
                          config=SimpleNamespace(pick="drawn")), "draws the cells that it sees"),
     ],
 )  # fmt: skip
@@ -335,9 +326,6 @@ class Undecided(OneHotModel):
 def test_a_model_that_no_graph_can_hold_says_so() -> None:
     with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
         onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)})
-
-
-# ---------------------------------------------------------------- the command
 
 
 def test_the_command_prints_a_table_or_json(

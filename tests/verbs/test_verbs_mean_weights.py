@@ -127,9 +127,6 @@ def test_the_models_themselves_stay_as_they_are(tmp_path: Path) -> None:
     assert [(folder / WEIGHTS).read_bytes() for folder in folders] == before
 
 
-# ---------------------------------------------------------------- runs that did not begin together
-
-
 def test_the_least_alike_by_hand() -> None:
     """(1, 1) and (1, 0) in every pair of numbers: cosine 1 / √2; biases, small matrices and equal ones do not count."""
     one = {"a": torch.ones(2, 500), "b": torch.ones(40, 40), "bias": torch.ones(2000), "few": torch.ones(3, 3)}

@@ -151,9 +151,6 @@ def test_downloads_into_a_cache_of_somebody_else(public: Path, closed: Path, mon
     assert [path.name for path in closed.rglob("*")] == ["mnist"]
 
 
-# ---------------------------------------------------------------- no room
-
-
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 @pytest.mark.parametrize("verb", ["train", "look", "average", "export"])
 def test_a_disk_without_room(public: Path, verb: str, kind: str) -> None:

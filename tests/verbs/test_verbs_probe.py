@@ -180,7 +180,7 @@ def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
 
 
 def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.probing.pictures.MOST_CLASSES", 2)
+    monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 2)
     photos = write_pictures(tmp_path / "photos", 12)
     with pytest.raises(DataError, match="3 classes; a probe compares 2 at most"):
         probe_pictures("compact", str(photos), tmp_path / "out", size=32)
@@ -230,7 +230,7 @@ def test_copies_of_copies_are_one_group(tmp_path: Path) -> None:
 
 
 def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.data.pictures.near_copies.MOST_PICTURES", 3)
+    monkeypatch.setattr("saccade.data.pictures.near_copies.MAX_PICTURES", 3)
     names = sorted((write_pictures(tmp_path, 3, ("a",)) / "a").iterdir())
     Image.open(names[0]).save(tmp_path / "again.bmp")
     shutil.copy(names[1], tmp_path / "same.png")
@@ -238,8 +238,6 @@ def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch
     assert found.group == [0, 1, 2, 3, 1]
     assert "not looked for" in found.unsearched
 
-
-# ---------------------------------------------------------------- what the answer rests on
 
 SMALL = Plan(
     splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
@@ -312,8 +310,6 @@ def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> No
     assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
     assert any("12 groups of pictures that belong together" in each for each in found.remarks)
 
-
-# ---------------------------------------------------------------- questions
 
 QUICKER = [word if word != "6" else "12" for word in QUICK]
 
@@ -413,9 +409,6 @@ def test_groups_of_questions_stay_together(tmp_path: Path) -> None:
         assert not train & val
         assert not train & test
     assert any("6 groups of pictures that belong together" in each for each in found.probed.remarks)
-
-
-# ---------------------------------------------------------------- what a path means
 
 
 def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:

@@ -18,9 +18,6 @@ from saccade.verbs.reproduction.request import Request
 TABLE = "hattnet-table1"
 
 
-# ---------------------------------------------------------------- a table of any family
-
-
 def made_up(request: Request):
     """The function behind a table of another package."""
     return request.result([], [{"request": request}], "the legend")
@@ -84,9 +81,6 @@ def test_every_declared_table_has_a_function(name):
         reproduce(name, data=["no-such-data"])
     with pytest.raises(ConfigError, match="protocol 'no-such-protocol'"):
         reproduce(name, protocol="no-such-protocol")
-
-
-# ---------------------------------------------------------------- training
 
 
 @pytest.fixture

@@ -76,8 +76,6 @@ def test_what_neither_records_nor_folder_have_is_trained(tmp_path, monkeypatch):
     assert found.seeds == [0, 1, 2, 3]
 
 
-# ---------------------------------------------------------------- the result
-
 PLAIN = PlainTable("a title", ("system", "accuracy"), [("SOFT", "84.29")])
 
 

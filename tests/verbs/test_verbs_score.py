@@ -74,9 +74,6 @@ def test_help_says_the_default_of_every_option(monkeypatch: pytest.MonkeyPatch) 
     ] == []
 
 
-# ---------------------------------------------------------------- methods
-
-
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scenes with the truth beside them, of two digits each."""

@@ -50,9 +50,6 @@ def metrics(out: Path, kind: str) -> list[tuple[int, dict[str, float]]]:
     return [(entry["step"], entry["values"]) for entry in entries if entry["kind"] == kind]
 
 
-# ---------------------------------------------------------------- the run folder
-
-
 def test_a_run_folder_holds_what_the_contract_says(run: Path) -> None:
     assert {path.name for path in run.iterdir()} == {
         "config.yaml", "data.json", "metrics.jsonl", "log.txt", "checkpoints", "model",
@@ -107,9 +104,6 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, 
     assert digests[1] != digests[0]
 
 
-# ---------------------------------------------------------------- beginning elsewhere
-
-
 def test_a_run_begins_with_the_weights_of_another(run: Path, tmp_path: Path) -> None:
     """With next to no rate the model stays what it began with, whatever its seed; norms alone count on."""
     still = ("phases.0.optimizer.lr=1e-12", "phases.0.steps=1", "phases.0.validate_every=1")
@@ -156,9 +150,6 @@ def test_one_phase_alone(tmp_path: Path) -> None:
     assert (result.phase, result.step) == ("second", 2)
     with pytest.raises(ConfigError, match="no phase 'thrid' in the recipe 'soft-mref': choose from first, second"):
         train_tiny(tmp_path / "none", two, phases=["thrid"])
-
-
-# ---------------------------------------------------------------- resuming
 
 
 @pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("unlimited", 3), ("authors", 5), ("authors", 7)])
@@ -214,9 +205,6 @@ def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_we
     assert whole.model is not None
     first, second = ((folder / "model.safetensors").read_bytes() for folder in (whole.model, again.model))
     assert first == second
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import fake_children
 import saccade
 from saccade.cli import app
-from saccade.engine.several_progress import SeveralProgress
-from saccade.engine.side_by_side import SideBySide
+from saccade.engine.multi_run_progress import MultiRunProgress
+from saccade.engine.parallel_runs import ParallelRuns
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.io.facts import read_facts
 from saccade.verbs import train_several as several
@@ -79,8 +79,6 @@ def content(out: Path) -> dict[str, Any]:
     return json.loads((out / "runs.json").read_text())
 
 
-# ---------------------------------------------------------------- real trainings
-
 WAITS_FOR_THE_SIGNAL = """
 import sys, threading
 from saccade.engine import event_lines, stop
@@ -105,14 +103,14 @@ def test_seeds_stop_at_a_signal_go_on_and_are_what_each_is_alone(
     """Every process is a real one. In the first sitting one run makes one step: the signal comes before it."""
     out, name = tmp_path / "runs", recipe("own")
 
-    class Stops(SeveralProgress):
+    class Stops(MultiRunProgress):
         def event(self, run: str | None, event: dict) -> None:
             if event["event"] == "begin":
                 signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
         patch.setattr(several, "COMMAND", (sys.executable, "-c", WAITS_FOR_THE_SIGNAL))
-        patch.setattr(several, "several_progress", lambda mode, runs: Stops())
+        patch.setattr(several, "multi_run_progress", lambda mode, runs: Stops())
         stopped = run("train", name, "--seeds", 2, "--seed", 3, "--at-once", 1, "--out", out)
     assert stopped.exit_code == 130, stopped.output
     assert f"saccade train --resume --out {out}" in " ".join(stopped.stderr.split())
@@ -152,9 +150,6 @@ def test_seeds_share_a_gpu_and_tell_its_memory(tmp_path: Path, recipe, capfd: py
     assert "3 at once: " in capfd.readouterr().err  # the first was measured, and all fit
     assert found["sharing"].startswith(("by CUDA MPS", "by time slicing"))
     assert [each["attempts"] for each in found["runs"]] == [1, 1, 1]
-
-
-# ---------------------------------------------------------------- how they end
 
 
 @pytest.mark.usefixtures("fakes")
@@ -214,9 +209,6 @@ def test_a_folder_of_runs_is_no_model_and_says_so(tmp_path: Path, recipe) -> Non
         saccade.load(out)
     with pytest.raises(DataError, match="holds several runs: a page shows one of them"):
         report([out])
-
-
-# ---------------------------------------------------------------- going on
 
 
 @pytest.mark.usefixtures("fakes")
@@ -296,9 +288,6 @@ def test_a_damaged_entry_of_a_finished_run_is_refused(tmp_path: Path, recipe, wr
         saccade.train(ok, seeds=1, resume=True, out=out, device="cpu", quiet=True)
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize(
     ("words", "message"),
@@ -331,9 +320,11 @@ def test_a_mistake_is_found_before_anything_is_written(tmp_path: Path, recipe, w
 def test_a_mistake_in_the_last_recipe_keeps_the_first_from_beginning(
     tmp_path: Path, recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children: list[SideBySide] = []
-    get_ready = SideBySide.get_ready
-    monkeypatch.setattr(SideBySide, "get_ready", lambda self, most: (children.append(self), get_ready(self, most)))
+    children: list[ParallelRuns] = []
+    start_children = ParallelRuns.start_children
+    monkeypatch.setattr(
+        ParallelRuns, "start_children", lambda self, most: (children.append(self), start_children(self, most))
+    )
     wrong = recipe("wrong", model={"name": "memn2n", "config": {"hosp": 3}})
     with pytest.raises(ConfigError, match=rf"^{wrong}: .*hosp"):
         saccade.train([recipe("ok"), wrong], out=tmp_path / "runs", device="cpu", quiet=True)
@@ -372,9 +363,6 @@ def test_options_that_need_several_runs(tmp_path: Path, recipe) -> None:
         saccade.train([], out=tmp_path / "runs")
     with pytest.raises(ConfigError, match="seeds: expected 1 to 1000, found 0"):
         saccade.train(ok, seeds=0, out=tmp_path / "runs")
-
-
-# ---------------------------------------------------------------- which runs
 
 
 def test_seeds_of_stacks_leave_room_for_their_restarts(tmp_path: Path, recipe) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.errors import DataError
 from saccade.families.contract import Family, ModelSpec
-from saccade.families.reading import Item, Prepared, Reads
+from saccade.families.reading import InputReader, Item, Prepared
 from saccade.families.responder import Asks, Responder
 from saccade.models.io.facts import ModelFacts
 
@@ -29,7 +29,7 @@ class FreeResponder(Responder):
     """Takes any question, and answers as if it had been asked its first."""
 
     @staticmethod
-    def asks(facts: ModelFacts) -> Asks:
+    def query_kind(facts: ModelFacts) -> Asks:
         """Any text."""
         return "text"
 
@@ -39,12 +39,12 @@ class FreeResponder(Responder):
         self.text = ask
         return 0
 
-    def asked(self, query: Any) -> str:
+    def query_text(self, query: Any) -> str:
         """As it was put."""
         return str(self.text)
 
 
-class Stories(Reads):
+class Stories(InputReader):
     """How stories would be read; nobody sends any here."""
 
     thing = "story"

@@ -48,9 +48,6 @@ SCENE = {
 }
 
 
-# ---------------------------------------------------------------- models
-
-
 def test_models_say_what_they_can_be_asked(server: LiveServer) -> None:
     reply = server.get("/api/models")
     assert reply.status == 200
@@ -71,9 +68,6 @@ def test_a_score_is_shown_with_its_origin(tmp_path: Path) -> None:
     entry = Service([tmp_path / "m"], "cpu").models.entries()[0]
     assert entry.score is not None
     assert entry.score.model_dump() == {"metric": "accuracy", "value": 0.75, "data": "mref", "split": "test", "n": 100}
-
-
-# ---------------------------------------------------------------- pictures and questions
 
 
 def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder: Path) -> None:
@@ -171,9 +165,6 @@ def test_pictures_that_are_let_go_must_be_sent_again(tmp_path: Path) -> None:
         assert small.post("/api/ask", {"model": "tiny", "encoding": first, "question": "0"}).code == "unknown_encoding"
 
 
-# ---------------------------------------------------------------- scenes
-
-
 def test_a_scene_comes_with_its_truth(server: LiveServer) -> None:
     reply = server.post("/api/scene", SCENE).json
     assert reply["schema"] == "saccade.scene/1"
@@ -246,9 +237,6 @@ def test_a_model_that_needs_no_question_says_what_it_sees(tmp_path: Path) -> Non
         assert reader.get(f"/api/records/{view['record']}/strip.png").status == 200
 
 
-# ---------------------------------------------------------------- records
-
-
 def test_an_answer_can_be_fetched_again_in_every_form(server: LiveServer) -> None:
     view = server.post("/api/ask", {"model": "digits", "scene": SCENE, "question": "3"}).json
     record = f"/api/records/{view['record']}"
@@ -285,9 +273,6 @@ def test_only_the_latest_answers_are_kept(tmp_path: Path) -> None:
         ]
         assert [small.get(f"/api/records/{record}").status for record in asked] == [404, 404, 200, 200, 200]
         assert small.get(f"/api/records/{asked[0]}").code == "unknown_record"
-
-
-# ---------------------------------------------------------------- the description, and the page
 
 
 def test_the_api_describes_itself(server: LiveServer) -> None:

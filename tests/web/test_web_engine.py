@@ -84,9 +84,6 @@ def _floats(entry: dict[str, Any]) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(base64.b64decode(entry["weights"]), "<f4").copy())
 
 
-# ---------------------------------------------------------------- numbers
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -131,9 +128,6 @@ def test_the_shipped_models_agree_on_scenes(name: str, runtime: str, tmp_path: P
     assert_agrees(predictor, batch.images, asked, looked(predictor, batch.images, asked, tmp_path, runtime), near=1e-3)
 
 
-# ---------------------------------------------------------------- view JSON
-
-
 def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
     predictor = trained("hattnet-ctx")
     image = torch.randint(0, 256, (3, 31, 34)) / 255
@@ -166,9 +160,6 @@ def test_projection_is_that_of_geometry(how: str, tmp_path: Path) -> None:
     torch.testing.assert_close(found, wanted.flatten(), atol=1e-6, rtol=0)
 
 
-# ---------------------------------------------------------------- what goes wrong
-
-
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
@@ -196,9 +187,6 @@ def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
     matrix["values"] = matrix["values"][:-8]
     body = "try { new Looker().load(given); } catch (error) { return error.message; }"
     assert page_engine.computed(body, given, tmp_path, runtime=FIRST) == "a matrix of 8×27 has 213 numbers"
-
-
-# ---------------------------------------------------------------- the page's end of it
 
 
 def test_only_the_newest_look_waits(tmp_path: Path) -> None:

@@ -20,8 +20,6 @@ from saccade.web.page import offline_page
 from saccade.zoo import shipped
 from tiny_models import save_tiny, tiny_facts
 
-# ---------------------------------------------------------------- what a family says
-
 
 def test_models_that_ship_say_how_they_are_asked() -> None:
     facts = {name: read_facts(folder) for name, folder in shipped().items()}
@@ -84,9 +82,6 @@ def test_a_panel_that_could_not_work_is_refused(
     monkeypatch.setitem(families(), "lines", lines(folder, panel))
     with pytest.raises(ConfigError, match=re.escape(said)):
         page_entry(tiny_facts(family="lines"))
-
-
-# ---------------------------------------------------------------- the server
 
 
 @pytest.fixture
@@ -173,9 +168,6 @@ def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
             reply = server.post(f"/api/{path}", body)
             assert (reply.status, reply.code) == (422, "reads_no_pictures")
             assert "'teller' reads no pictures (but: story)" in reply.message
-
-
-# ---------------------------------------------------------------- the page
 
 
 @pytest.mark.web

@@ -72,9 +72,6 @@ def served(tiny_folder: Path) -> Iterator[Callable[..., LiveServer]]:
         )
 
 
-# ---------------------------------------------------------------- pictures
-
-
 @pytest.mark.parametrize("data", [jpeg_of_scans(2000, 3000), ppm_of_comments(1_500_000)], ids=["jpeg", "ppm"])
 def test_a_picture_that_takes_too_long_is_refused_with_the_limit(
     served: Callable[..., LiveServer], data: bytes
@@ -108,9 +105,6 @@ def test_one_who_hangs_up_leaves_no_decoding_behind(served: Callable[..., LiveSe
         slow.sendall(upload_of(ppm_of_comments(1_500_000)))
         until(lambda: server.service.decoders._free.locked())
     assert server.upload(png()).status == 200
-
-
-# ---------------------------------------------------------------- work that was given up
 
 
 def test_no_model_runs_for_one_who_hung_up(served: Callable[..., LiveServer]) -> None:
@@ -162,9 +156,6 @@ def test_work_ends_at_its_next_check_once_it_is_given_up() -> None:
     gate.set()
     worker._thread.shutdown(wait=True)
     assert went_on == []
-
-
-# ---------------------------------------------------------------- connections
 
 
 def test_half_a_header_is_given_up(served: Callable[..., LiveServer]) -> None:
@@ -245,9 +236,6 @@ def test_what_is_not_http_is_refused_in_the_usual_form(server: LiveServer) -> No
         reply = server.raw(sent)
         assert reply.startswith(b"HTTP/1.1 400")
         assert b'{"error":{"code":"bad_request"' in reply
-
-
-# ---------------------------------------------------------------- upgrades and the log
 
 
 def test_upgrades_are_refused_quietly(server: LiveServer, caplog: pytest.LogCaptureFixture) -> None:

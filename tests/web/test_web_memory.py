@@ -15,10 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.web.errors import ApiError
-from saccade.web.shelf import Shelf
+from saccade.web.lru_store import LruStore
 from saccade.web.worker import Worker
-
-# ---------------------------------------------------------------- the shelf
 
 
 def run_apart(coroutine):
@@ -28,39 +26,36 @@ def run_apart(coroutine):
 
 
 def test_the_least_recently_used_makes_room() -> None:
-    shelf: Shelf[str] = Shelf(budget=100, places=2)
-    shelf.put("a", "A", 1)
-    shelf.put("b", "B", 1)
-    assert shelf.get("a") == "A"  # now b is the older
-    shelf.put("c", "C", 1)
-    assert (shelf.get("a"), shelf.get("b"), shelf.get("c")) == ("A", None, "C")
+    store: LruStore[str] = LruStore(budget=100, places=2)
+    store.put("a", "A", 1)
+    store.put("b", "B", 1)
+    assert store.get("a") == "A"  # now b is the older
+    store.put("c", "C", 1)
+    assert (store.get("a"), store.get("b"), store.get("c")) == ("A", None, "C")
 
 
 def test_bytes_count_too_and_the_newest_always_stays() -> None:
-    shelf: Shelf[str] = Shelf(budget=10)
-    shelf.put("a", "A", 6)
-    shelf.put("b", "B", 4)
-    assert (len(shelf), shelf.bytes) == (2, 10)
-    shelf.put("c", "C", 1)
-    assert (shelf.get("a"), shelf.bytes) == (None, 5)
-    shelf.put("huge", "H", 1000)
-    assert (shelf.get("huge"), len(shelf), shelf.bytes) == ("H", 1, 1000)
+    store: LruStore[str] = LruStore(budget=10)
+    store.put("a", "A", 6)
+    store.put("b", "B", 4)
+    assert (len(store), store.bytes) == (2, 10)
+    store.put("c", "C", 1)
+    assert (store.get("a"), store.bytes) == (None, 5)
+    store.put("huge", "H", 1000)
+    assert (store.get("huge"), len(store), store.bytes) == ("H", 1, 1000)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 12)), max_size=40))
 def test_the_shelf_is_never_over_its_budget(puts: list[tuple[str, int]]) -> None:
-    shelf: Shelf[int] = Shelf(budget=20, places=4)
+    store: LruStore[int] = LruStore(budget=20, places=4)
     for name, size in puts:
-        shelf.put(name, size, size)
-        held = {each: shelf.get(each) for each in "abcdef"}
+        store.put(name, size, size)
+        held = {each: store.get(each) for each in "abcdef"}
         sizes = [size for size in held.values() if size is not None]
         assert held[name] == size
-        assert shelf.bytes == sum(sizes)
-        assert len(shelf) == len(sizes) <= 4
-        assert shelf.bytes <= 20
-
-
-# ---------------------------------------------------------------- the worker
+        assert store.bytes == sum(sizes)
+        assert len(store) == len(sizes) <= 4
+        assert store.bytes <= 20
 
 
 def test_work_is_done_one_after_the_other() -> None:
@@ -133,9 +128,6 @@ def test_work_that_takes_too_long_is_given_up_and_what_waited_is_not_begun() -> 
     assert run_apart(slow_then_waiting()) == 7
     assert begun == []
     worker.close()
-
-
-# ---------------------------------------------------------------- what is given back
 
 
 def test_memory_is_given_back_after_requests_and_left_alone_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,9 +75,6 @@ def site(browser: Any) -> Iterator[Opened]:
         yield page
 
 
-# ---------------------------------------------------------------- the order of acts
-
-
 def test_acts_go_label_by_label_in_the_order_of_the_trace(site: Opened) -> None:
     found = acts(site, multiset())
     assert found[:6] == [
@@ -112,9 +109,6 @@ def test_looks_without_a_common_beat_follow_each_other(site: Opened, steps: tupl
 def test_behind_the_last_word_comes_the_end(site: Opened, words: list[str], steps: int, last: str) -> None:
     given = view([look("word", 4, steps)], words=words)
     assert acts(site, given)[-2][0] == last
-
-
-# ---------------------------------------------------------------- the strip
 
 
 @pytest.fixture
@@ -189,9 +183,6 @@ def test_two_readers_go_through_the_same_labels(browser: Any, tmp_path: Path) ->
         for number in (0, 1):
             expect(page.lens(number).locator(".beat[data-lit] h4 strong")).to_have_text(["7"])
             expect(page.lens(number).locator(".word[aria-current=true]")).to_have_text(["7"])
-
-
-# ---------------------------------------------------------------- captions
 
 
 @pytest.fixture(scope="module")

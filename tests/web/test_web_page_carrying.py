@@ -17,8 +17,6 @@ import saccade
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 CTX, *_ = LIVE
 
-# ---------------------------------------------------------------- taking along
-
 
 def test_the_strip_is_a_picture_of_every_look(page: Opened, tmp_path: Path) -> None:
     path = page.download("save-png", tmp_path)
@@ -71,9 +69,6 @@ def test_a_saved_page_stands_alone(page: Opened, browser: Any, tmp_path: Path) -
         saved.part("record-file").set_input_files(saved.download("save-record", tmp_path))
         saved.wait_for("blue", 0)
     assert len(again.read_text(encoding="utf-8")) == pytest.approx(path.stat().st_size, rel=0.1)
-
-
-# ---------------------------------------------------------------- one's own picture, and mistakes
 
 
 def test_any_picture_can_be_shown_to_the_models(page: Opened, tmp_path: Path) -> None:

@@ -43,9 +43,6 @@ def data_of(page: str) -> dict:
     return json.loads(found[1])
 
 
-# ---------------------------------------------------------------- the bundle
-
-
 def write(folder: Path, **modules: str) -> Path:
     for name, text in modules.items():
         (folder / f"{name}.js").write_text(text, encoding="utf-8")
@@ -145,9 +142,6 @@ def test_modules_are_small_and_say_what_they_do() -> None:
         assert complaints(bad), bad
 
 
-# ---------------------------------------------------------------- the page
-
-
 def test_the_page_with_its_models_is_small(page: str) -> None:
     assert len(page.encode()) <= 570_000
 
@@ -198,9 +192,6 @@ def test_the_sheet_holds_the_first_digits_of_the_pack() -> None:
     for digit in range(10):
         row = sheet[28 * digit : 28 * digit + 28].reshape(28, 8, 28).swapaxes(0, 1)
         assert (row == pack.images[pack.labels == digit][:8].numpy()).all()
-
-
-# ---------------------------------------------------------------- the report
 
 
 def test_a_report_may_have_a_part_that_runs() -> None:

@@ -34,9 +34,6 @@ def peak(view: dict[str, Any]) -> tuple[int, int]:
     return int(x), int(y)
 
 
-# ---------------------------------------------------------------- asking and composing
-
-
 def test_it_opens_with_a_scene_and_two_models(page: Opened) -> None:
     assert page.page.locator(".lens").count() == 2
     assert page.page.locator(".lens select").all_inner_texts()[0].split("\n") == list(LIVE)
@@ -132,9 +129,6 @@ def test_an_example_brings_its_question(page: Opened) -> None:
     expect(chooser).to_have_value("")  # changed, it is that example no more
 
 
-# ---------------------------------------------------------------- looking
-
-
 def test_the_slider_walks_through_the_looks(page: Opened) -> None:
     readout = page.lens().locator(".readout")
     expect(page.part("act-name")).to_have_text("total (5 of 5)")
@@ -190,9 +184,6 @@ def test_opacity_colours_and_cells_change_the_picture(page: Opened) -> None:
         assert np.abs(before - after).max() > 30
 
 
-# ---------------------------------------------------------------- comparing
-
-
 def test_compare_models_side_by_side(page: Opened) -> None:
     page.lens(1).get_by_label("Close this model").click()
     expect(page.page.locator(".lens")).to_have_count(1)
@@ -206,9 +197,6 @@ def test_compare_models_side_by_side(page: Opened) -> None:
     page.lens(1).locator(".lens-head select").select_option(CTX)
     page.settle()
     expect(page.lens(1).locator(".thumbnail")).to_have_count(5)
-
-
-# ---------------------------------------------------------------- shapes and themes
 
 
 def test_keys_are_explained(page: Opened) -> None:

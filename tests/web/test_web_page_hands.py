@@ -28,9 +28,6 @@ def low(browser: Any, page_file: Path) -> Iterator[Opened]:
         yield page
 
 
-# ---------------------------------------------------------------- keys
-
-
 def test_a_button_that_was_pressed_by_key_keeps_the_focus(page: Opened) -> None:
     page.part("digit-list").get_by_label("Select the 3").focus()
     page.page.keyboard.press("Enter")
@@ -82,9 +79,6 @@ def test_a_page_of_records_knows_no_new_scene(page: Opened, browser: Any, tmp_pa
         alone.page.keyboard.press("n")
         alone.settle()
         assert alone.answers() == ["red", "red"]
-
-
-# ---------------------------------------------------------------- sizes
 
 
 def test_the_pointer_is_where_it_seems_in_a_low_window(low: Opened) -> None:

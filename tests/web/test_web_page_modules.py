@@ -45,9 +45,6 @@ def run(browser: Any) -> Iterator[Run]:
         yield call
 
 
-# ---------------------------------------------------------------- geometry
-
-
 @pytest.mark.parametrize(
     "frame",
     [
@@ -105,9 +102,6 @@ def test_the_cell_under_the_pointer(run: Run) -> None:
     assert run("frames", body) == [{"row": 2, "column": 2, "value": 10}, {"row": 0, "column": 3, "value": 3}]
 
 
-# ---------------------------------------------------------------- what is drawn
-
-
 def test_half_floats_are_read(run: Run) -> None:
     values = np.array([0.0, -0.0, 1.0, -2.5, 65504.0, 6e-8, 6.1e-5, 0.333, np.inf], dtype="<f2")
     text = base64.b64encode(values.tobytes()).decode()
@@ -142,9 +136,6 @@ def test_lightness_rises_in_every_colour_map(run: Run, name: str) -> None:
     table = np.array(run("colours", "return Array.from(m.colourTable(given))", name)).reshape(-1, 3) / 255
     linear = np.where(table <= 0.04045, table / 12.92, ((table + 0.055) / 1.055) ** 2.4)
     assert (np.diff((linear @ (0.2126, 0.7152, 0.0722))[::16]) > 0).all()
-
-
-# ---------------------------------------------------------------- scenes
 
 
 def test_glyphs_are_resized_to_the_last_bit(run: Run) -> None:
@@ -211,9 +202,6 @@ def test_a_digit_stays_inside_the_picture(run: Run) -> None:
     assert (moved["x"], large["size"], large["x"], small["size"], small["y"]) == (70, 84, 10, 14, 0)
 
 
-# ---------------------------------------------------------------- scores
-
-
 def test_attention_on_the_evidence_beside_baselines(run: Run) -> None:
     """2 × 2 pixels, evidence is the left column, objects are the upper row: 0.7, 0.5, 0.5 and 0.5."""
     body = (
@@ -243,9 +231,6 @@ def test_percent_never_claims_certainty(run: Run, share: float, shown: str) -> N
     assert run("dom", "return m.percent(given)", share) == shown
 
 
-# ---------------------------------------------------------------- asking
-
-
 def test_only_the_newest_question_waits(run: Run) -> None:
     body = (
         "const asked = []; let go;"
@@ -272,9 +257,6 @@ def test_only_the_newest_question_waits(run: Run) -> None:
 def test_a_record_that_is_none_is_refused(run: Run, content: Any, said: str) -> None:
     body = "try { m.checkedViews(given, 'a.json'); return null; } catch (error) { return error.message; }"
     assert said in (run("records", body, content) or "it was taken")
-
-
-# ---------------------------------------------------------------- what `saccade look` saved
 
 
 def sighting(total: str) -> Sighting:

@@ -31,9 +31,6 @@ def scene(*digits: tuple[int, int, str], background: str = "black") -> dict[str,
     return {"digits": made, "background": background, "seed": 0}
 
 
-# ---------------------------------------------------------------- the modules
-
-
 @pytest.fixture(scope="module")
 def run(browser: Any) -> Iterator[Callable[..., Any]]:
     with served(STATIC) as site, opened(browser, f"{site}/glyphs.png") as page:
@@ -114,9 +111,6 @@ def test_new_scenes_are_of_the_kind(run: Any, data: str) -> None:
     assert counts <= set(range(1, kind["digits"][1] + 1))
     assert len(counts) > 1
     assert any(len(set(digits)) < len(digits) for digits, _ in drawn) == kind["repeats"]
-
-
-# ---------------------------------------------------------------- the page
 
 
 @pytest.fixture(scope="module")

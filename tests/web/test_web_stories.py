@@ -29,9 +29,6 @@ from tiny_models import save_tiny
 pytestmark = pytest.mark.web
 
 
-# ---------------------------------------------------------------- what a request may send
-
-
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -57,9 +54,6 @@ def test_examples_of_known_words_come_first() -> None:
     known = {word for text in (*last.sentences, last.question) for word in words_of(text)}
     assert examples(known)[0] == last
     assert len(examples(known)) == len(EXAMPLES) + len(FOUNDING) + len(TASKS)
-
-
-# ---------------------------------------------------------------- the server
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +121,6 @@ def test_pictures_are_not_sent_to_a_model_of_stories(server: Any) -> None:
 def test_a_body_that_is_too_large_is_refused(server: Any) -> None:
     reply = server.post("/api/ask", {"model": "teller", "question": QUESTION, "input": ["a " * 190] * 1000})
     assert (reply.status, reply.code) == (413, "too_large")
-
-
-# ---------------------------------------------------------------- inside a page
 
 
 def computed(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, runtime: str) -> list[Any]:

@@ -84,9 +84,6 @@ def expect_weights(page: Opened, wanted: list[list[str]]) -> None:
     expect(page.page.locator(".story-editor tbody .story-hop")).to_have_text([text for row in wanted for text in row])
 
 
-# ---------------------------------------------------------------- without a server
-
-
 def test_weights_follow_what_is_typed(page: Opened, folders: dict[str, Path]) -> None:
     expect_weights(page, weights_of(folders["teller"], STORY))
     changed = [*STORY[:2], "Sandra went to the kitchen."]
@@ -245,9 +242,6 @@ def test_what_was_watched_is_saved_and_opened_again(
         alone.wait_for(answer)
         expect(alone.page.locator("table.slots tbody th")).to_have_text([*STORY, "empty slots (2)"])
         expect(alone.page.locator(".story-editor")).to_have_count(0)
-
-
-# ---------------------------------------------------------------- with a server
 
 
 def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path], gates: Path) -> None:

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from saccade.attention.given import grid_of
 from saccade.attention.soft import SoftAttention, soft_look
 from saccade.backbones import build_backbone
-from saccade.models.base import Given, PictureModel, Raw
-from saccade.models.picture_query import act
+from saccade.models.base import Given, ImageOnlyModel, Raw
+from saccade.models.picture_query import look_tensors
 from saccade.trace import Look
 
 
@@ -22,7 +22,7 @@ class DotsConfig:
     hidden: int = 32
 
 
-class DotsModel(PictureModel):
+class DotsModel(ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K) and one look."""
 
     Config = DotsConfig
@@ -45,7 +45,7 @@ class DotsModel(PictureModel):
         """Attend, then classify what was attended."""
         weights = self.given(attention, "dots", grid_of(encoding))  # (B,h,w), or None: the model's own
         attended = self.attention.attend(encoding, self.query.expand(len(encoding), -1), weights=weights)
-        return {"logits": self.head(self.hidden(attended.context).relu()), **act("dots", encoding, attended)}
+        return {"logits": self.head(self.hidden(attended.context).relu()), **look_tensors("dots", encoding, attended)}
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The look, with the frame that lays its cells over the picture."""

@@ -13,7 +13,7 @@ Axes: B examples, N tokens (the class token first), D width, H heads, d = D / H,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,9 +21,10 @@ from torch import Tensor, nn
 
 from saccade.attention.given import given_or_own
 from saccade.geometry import Size
+from saccade.renamed import renamed_names
 
 
-class ReadByHeads(NamedTuple):
+class HeadsOutput(NamedTuple):
     """Plain tensors of one act, head by head."""
 
     output: Tensor
@@ -60,7 +61,7 @@ class SelfAttention(nn.Module):
         scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B,H,N,N)
         return scores.softmax(-1)
 
-    def class_token(self, tokens: Tensor, grid: Size, given: Sequence[Tensor | None] | None = None) -> ReadByHeads:
+    def class_token(self, tokens: Tensor, grid: Size, given: Sequence[Tensor | None] | None = None) -> HeadsOutput:
         """The same for the class token alone, with its weights.
 
         Args:
@@ -78,7 +79,7 @@ class SelfAttention(nn.Module):
         read = [torch.einsum("byx,bdyx->bd", each, values[:, head]) for head, each in enumerate(used)]
         context = torch.stack(read, 1)  # (B,H,d)
         output = self.mix((context + own.unsqueeze(-1) * value[:, :, 0]).flatten(1))  # Eq. (2): (B,D)
-        return ReadByHeads(output, used, _on_grid(scores[..., 1:], grid), values, context)
+        return HeadsOutput(output, used, _on_grid(scores[..., 1:], grid), values, context)
 
     def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         split = self.to_all(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3,B,H,N,d)
@@ -91,12 +92,12 @@ def _on_grid(cells: Tensor, grid: Size) -> Tensor:
     return cells.reshape(*cells.shape[:-1], *grid)
 
 
-def rolled_out(layers: Sequence[Tensor]) -> Tensor:
+def attention_rollout(layers: Sequence[Tensor]) -> Tensor:
     """Attention rollout (B,N,N): each layer as ½ A + ½ I, multiplied from the first on; Abnar and Zuidema 2020.
 
     Derived: no such weights are in the model (arXiv:2005.00928).
 
-    >>> rolled_out([torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])]).tolist()
+    >>> attention_rollout([torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])]).tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]
 
     Args:
@@ -106,3 +107,7 @@ def rolled_out(layers: Sequence[Tensor]) -> Tensor:
     for layer in layers:
         product = 0.5 * (layer @ product + product)  # (B,N,N)
     return product
+
+
+if not TYPE_CHECKING:  # type checkers know the new names only
+    __getattr__ = renamed_names(__name__)

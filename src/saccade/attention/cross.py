@@ -3,7 +3,7 @@
 Paper: Vaswani et al., "Attention Is All You Need", 2017 (arXiv:1706.03762), Section 3.2.1.
 
 =========  ==============================================================
-Eq. (1)    α = softmax(q·k_ij / √d), context = Σ_ij α_ij v_ij   :meth:`CrossAttention.score`, :func:`attend_by`
+Eq. (1)    α = softmax(q·k_ij / √d), context = Σ_ij α_ij v_ij   :meth:`CrossAttention.score`, :func:`attend_with_scores`
 =========  ==============================================================
 
 Deviations from the paper: one head; the values are the features themselves, without a projection before or after, so

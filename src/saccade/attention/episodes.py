@@ -28,7 +28,7 @@ from saccade.trace import Look, Norm
 GateNorm = Literal["sigmoid", "softmax"]
 
 
-class KnownFacts(NamedTuple):
+class PreparedFacts(NamedTuple):
     """What gates need of facts and question, the same in every pass."""
 
     facts: Tensor
@@ -56,14 +56,14 @@ class EpisodeGate(nn.Module):
         self.hidden = nn.Linear(7 * size + 2, hidden)  # W₁ (h,7n+2), b₁
         self.out = nn.Linear(hidden, 1)  # W₂, b₂
 
-    def prepare(self, facts: Tensor, question: Tensor) -> KnownFacts:
+    def prepare(self, facts: Tensor, question: Tensor) -> PreparedFacts:
         """What is the same in every pass, for facts (B,S,n) and questions (B,n)."""
         c, _, q, c_q, _, c_minus_q, _, like_q, _ = self._blocks()
         likeness = facts @ self.bilinear  # (B,S,n)
         inner = _compared(facts, likeness, question, [c_q, c_minus_q, like_q]) + facts @ c.T  # (B,S,h)
-        return KnownFacts(facts, likeness, inner + (question @ q.T + self.hidden.bias).unsqueeze(1))
+        return PreparedFacts(facts, likeness, inner + (question @ q.T + self.hidden.bias).unsqueeze(1))
 
-    def score(self, known: KnownFacts, memory: Tensor) -> Tensor:
+    def score(self, known: PreparedFacts, memory: Tensor) -> Tensor:
         """W₂ tanh(W₁ z + b₁) + b₂ of each fact (B,S), given the memory (B,n)."""
         _, m, _, _, c_m, _, c_minus_m, _, like_m = self._blocks()
         inner = known.inner + _compared(known.facts, known.likeness, memory, [c_m, c_minus_m, like_m])  # (B,S,h)

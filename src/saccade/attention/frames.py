@@ -21,7 +21,7 @@ from saccade import geometry
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.geometry import Size
 
-_MOST_OWN_TOKENS = 64
+_MAX_OWN_TOKENS = 64
 Box = Sequence[float] | Tensor
 
 
@@ -65,7 +65,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     try:
         with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
             picture = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
-            moves = GridMoves(picture)
+            moves = GridTracker(picture)
             with moves:
                 made = network(picture)
     finally:
@@ -77,11 +77,11 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
         raise ConfigError(
             f"{name} returns {found}, not a feature map (B,D,h,w) nor tokens (B,N,D): give the part of it that does"
         )
-    grid, frame = moves.told(made)
+    grid, frame = moves.grid_and_frame(made)
     seen = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
     is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(seen, (height, width), grid))
     more = made.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
-    if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MOST_OWN_TOKENS):
+    if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MAX_OWN_TOKENS):
         raise ConfigError(
             f"{name} moves its grid otherwise than by convolutions and poolings, so its frame is not known; where its "
             "cells tile the picture, frame_like(features, image) gives it"
@@ -89,10 +89,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     return _in_box(frame, (height, width), box)
 
 
-# ---------------------------------------------------------------- what each operation does to the grid
-
-
-class GridMoves(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
 
     def __init__(self, picture: Tensor) -> None:
@@ -104,7 +101,7 @@ class GridMoves(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Keep nothing from here on, and forget what was kept: it holds every tensor since the picture."""
         self._known.clear()
 
-    def told(self, tensor: Tensor) -> tuple[Size, Tensor]:
+    def grid_and_frame(self, tensor: Tensor) -> tuple[Size, Tensor]:
         """Grid and frame of ``tensor``."""
         found = self._known.get(id(tensor))
         if found is None:
@@ -186,9 +183,6 @@ _STEPS: dict[Any, Step] = {
     _ATEN.upsample_bilinear2d: _resized,
     _ATEN.upsample_bicubic2d: _resized,
 }
-
-
-# ---------------------------------------------------------------- sizes
 
 
 def _pair(value: Any) -> tuple[int, int]:

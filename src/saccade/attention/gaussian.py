@@ -28,12 +28,12 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.given import given_or_own
-from saccade.attention.soft import Attended
+from saccade.attention.soft import AttentionOutput
 from saccade.errors import ConfigError
 from saccade.trace import Look
 
 
-class Spotlights(NamedTuple):
+class GaussianParameters(NamedTuple):
     """The parameters of the mixture, each (B,K): importance, sharpness, row and column of the centre in cells."""
 
     alpha: Tensor
@@ -65,12 +65,12 @@ class GaussianMixtureAttention(nn.Module):
         self.components, self.sharpness = components, sharpness
         self.parameters_of = nn.Linear(state_size, 4 * components)
 
-    def spotlights(self, state: Tensor, grid: geometry.Size) -> Spotlights:
+    def spotlights(self, state: Tensor, grid: geometry.Size) -> GaussianParameters:
         """The 4K numbers of the state (B,D), brought into their ranges on a ``grid`` of (H, W) cells."""
         alpha, rest = self.parameters_of(state).split([self.components, 3 * self.components], dim=-1)  # (B,K), (B,3K)
         beta, row, column = rest.sigmoid().chunk(3, dim=-1)  # (B,K) each
         least, largest = self.sharpness
-        return Spotlights(alpha.softmax(-1), least + (largest - least) * beta, row * grid[0], column * grid[1])
+        return GaussianParameters(alpha.softmax(-1), least + (largest - least) * beta, row * grid[0], column * grid[1])
 
     def mask(self, state: Tensor, grid: geometry.Size) -> Tensor:
         """M, from a state (B,D) on a ``grid`` of (H, W) cells: (B,H,W)."""
@@ -83,7 +83,7 @@ class GaussianMixtureAttention(nn.Module):
         spots = torch.exp(-beta[..., None, None] * distance)  # (B,K,H,W)
         return (alpha.unsqueeze(-2) @ spots.flatten(2)).reshape(-1, *grid)  # (B,H,W)
 
-    def attend(self, features: Tensor, state: Tensor, *, weights: Tensor | None = None) -> Attended:
+    def attend(self, features: Tensor, state: Tensor, *, weights: Tensor | None = None) -> AttentionOutput:
         """The act as plain tensors: context g_0 (B,C), weights M (B,H,W), and as its scores log M.
 
         ``weights`` (B,H,W) that are given take the place of M; the scores stay those of its own M.
@@ -91,7 +91,7 @@ class GaussianMixtureAttention(nn.Module):
         mask = self.mask(state, (features.shape[-2], features.shape[-1]))  # (B,H,W)
         weights = given_or_own(weights, mask)  # (B,H,W)
         context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
-        return Attended(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log())
+        return AttentionOutput(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log())
 
     def forward(
         self,

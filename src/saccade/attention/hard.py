@@ -27,14 +27,14 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.given import given_or_own
-from saccade.attention.sampling import draw, gumbel_noise
+from saccade.attention.sampling import gumbel_max, gumbel_noise
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.attention.soft import soft_look
 from saccade.errors import ShapeError
 from saccade.trace import Look, Role
 
 
-class Prior(NamedTuple):
+class CellPrior(NamedTuple):
     """Where the model would look before it has answered, and the scores behind it; both (B,H,W)."""
 
     weights: Tensor
@@ -55,13 +55,13 @@ class HardAttention(nn.Module):
         super().__init__()
         self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
 
-    def prior(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> Prior:
+    def prior(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> CellPrior:
         """Eq. (2) and (3): α and its scores.
 
         ``weights`` (B,H,W) that are given take the place of α; the scores stay its own.
         """
         scores = self.scorer(features, query)  # (B,H,W)
-        return Prior(given_or_own(weights, spatial_softmax(scores)), scores)
+        return CellPrior(given_or_own(weights, spatial_softmax(scores)), scores)
 
     def forward(
         self,
@@ -119,7 +119,7 @@ def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | No
     fine = weights.detach().float()  # bfloat16 is too coarse to draw in
     log_prior = log_weights(fine).flatten(1).unsqueeze(1)  # (B,1,N)
     shape = (log_prior.shape[0], count, log_prior.shape[2])
-    return draw(log_prior, gumbel_noise(shape, like=log_prior, generator=generator))  # (B,S)
+    return gumbel_max(log_prior, gumbel_noise(shape, like=log_prior, generator=generator))  # (B,S)
 
 
 def best_cell(weights: Tensor) -> Tensor:

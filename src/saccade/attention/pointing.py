@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention.soft import Attended, SoftAttention
+from saccade.attention.soft import AttentionOutput, SoftAttention
 from saccade.attention.spatial_transformer import crop_look, given_window
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
@@ -41,12 +41,12 @@ from saccade.trace import Look
 _PACE = 0.1  # of the extent
 
 
-class Pointed(NamedTuple):
+class PointingOutput(NamedTuple):
     """Plain tensors of one crop and of the attention that led to it, fit for compiling and exporting."""
 
     crop: Tensor
     theta: Tensor
-    attended: Attended
+    attended: AttentionOutput
 
 
 class PointingTransformer(nn.Module):
@@ -101,7 +101,7 @@ class PointingTransformer(nn.Module):
         *,
         weights: Tensor | None = None,
         frame: Tensor | None = None,
-    ) -> Pointed:
+    ) -> PointingOutput:
         """The act as plain tensors; coordinates are computed in float32 whatever the precision around them.
 
         ``weights`` (B,I,J) that are given take the place of the attention that points. A ``frame`` (B,2,3) that is
@@ -112,14 +112,14 @@ class PointingTransformer(nn.Module):
         attended = self.attention.attend(features, query, weights=weights)  # (B,F), (B,I,J)
         if frame is not None:
             theta = given_window(frame, self.crop, picture)  # (B,2,3)
-            return Pointed(geometry.sample_theta(picture, theta, self.crop), theta, attended)
+            return PointingOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
         with torch.autocast(features.device.type, enabled=False):
             known = torch.cat([attended.context, query], dim=1).to(self.to_extent.weight.dtype)  # (B,F+Q)
             opened = torch.sigmoid(_PACE * self.to_extent(known))  # (B,1)
             extent = self.smallest + (self.largest - self.smallest) * opened  # (B,1)
             points = attended.weights if self.steered else attended.weights.detach()  # (B,I,J)
             theta = square_window(expected_point(points.to(extent.dtype)), extent)  # (B,2,3)
-        return Pointed(geometry.sample_theta(picture, theta, self.crop), theta, attended)
+        return PointingOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
 
     def forward(
         self,

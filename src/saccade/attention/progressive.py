@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from saccade.attention.given import given_or_own
 from saccade.attention.scores import AdditiveScorer
-from saccade.attention.soft import Attended, soft_look
+from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.errors import ConfigError
 from saccade.trace import Look
 
@@ -71,16 +71,16 @@ class ProgressiveAttention(nn.Module):
 
     def attend(
         self, features: Tensor, query: Tensor, seen: Tensor | None = None, *, weights: Tensor | None = None
-    ) -> Attended:
+    ) -> AttentionOutput:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
         Whoever asks the same features many times gives what the scorer has ``seen`` of them (B,D,H,W). ``weights``
         (B,H,W) that are given take the place of its own; the scores stay its own.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)
-        scores = self.scorer(features, query) if seen is None else self.scorer.judge(seen, query)
+        scores = self.scorer(features, query) if seen is None else self.scorer.score_projected(seen, query)
         weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
-        return Attended(weights.unsqueeze(1) * features, weights, scores)  # Eq. (5): (B,C,H,W)
+        return AttentionOutput(weights.unsqueeze(1) * features, weights, scores)  # Eq. (5): (B,C,H,W)
 
     def forward(
         self,

@@ -3,8 +3,8 @@
 Paper: Wang et al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904), Section 3.
 
 =========  ==============================================================================================
-Eq. (1)    H_ic = M_ic · F_ic                  naive attention learning, ``residual=False``: :func:`masked`
-Eq. (3)    H_ic = (1 + M_ic) · F_ic            attention residual learning: :func:`masked`
+Eq. (1)    H_ic = M_ic · F_ic                  naive attention learning, ``residual=False``: :func:`apply_mask`
+Eq. (3)    H_ic = (1 + M_ic) · F_ic            attention residual learning: :func:`apply_mask`
 Eq. (4)    mixed, f1: M = σ(x_ic)              :func:`mixed_mask`
 Eq. (5)    channel, f2: M = x_ic / ‖x_i‖       :func:`channel_mask`, ‖·‖ over the channels of a cell
 Eq. (6)    spatial, f3: M = σ((x_ic − μ_c)/σ_c) :func:`spatial_mask`, mean and deviation over the cells of a channel
@@ -37,7 +37,7 @@ Unit = Callable[[int], nn.Module]
 EPSILON = 1e-5
 
 
-class Masked(NamedTuple):
+class MaskOutput(NamedTuple):
     """Plain tensors of one act."""
 
     context: Tensor
@@ -69,7 +69,7 @@ def spatial_mask(scores: Tensor) -> Tensor:
 MASKS: dict[str, Callable[[Tensor], Tensor]] = {"mixed": mixed_mask, "channel": channel_mask, "spatial": spatial_mask}
 
 
-def masked(features: Tensor, mask: Tensor, *, residual: bool) -> Tensor:
+def apply_mask(features: Tensor, mask: Tensor, *, residual: bool) -> Tensor:
     """Eq. (3), or Eq. (1): features and mask (B,C,H,W) → (B,C,H,W).
 
     F + M·F instead of (1 + M)·F: of few bits, 1 + M would keep only the first of M.
@@ -77,7 +77,7 @@ def masked(features: Tensor, mask: Tensor, *, residual: bool) -> Tensor:
     return torch.addcmul(features, mask, features) if residual else mask * features
 
 
-def enlarged(features: Tensor, like: Tensor) -> Tensor:
+def upsample_like(features: Tensor, like: Tensor) -> Tensor:
     """``features`` (B,C,h,w) at the height and width of ``like``, bilinear.
 
     Twice the size, which is what a network of even sizes needs, is made of whole slices: a GPU computes it and its
@@ -133,13 +133,13 @@ class MaskBranch(nn.Module):
             levels.append(here)
         here = self.lowest(here)
         for level, skip, unit in reversed(list(zip(levels, self.skip, self.up))):
-            here = unit(enlarged(here, level) + skip(level))
-        scores: Tensor = self.head(enlarged(here, features))
+            here = unit(upsample_like(here, level) + skip(level))
+        scores: Tensor = self.head(upsample_like(here, features))
         return scores
 
 
 class ResidualAttention(nn.Module):
-    """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → :class:`Masked`.
+    """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → :class:`MaskOutput`.
 
     Args:
         channels: C.
@@ -161,7 +161,7 @@ class ResidualAttention(nn.Module):
         self.branch = MaskBranch(channels, pools, unit)
         self.mask_type, self.residual = mask_type, residual
 
-    def attend(self, before: Tensor, trunk: Tensor, *, weights: Tensor | None = None) -> Masked:
+    def attend(self, before: Tensor, trunk: Tensor, *, weights: Tensor | None = None) -> MaskOutput:
         """The act as plain tensors.
 
         ``weights`` that are given take the place of its mask: (B,C,H,W), or in the shape of its own weights, which then
@@ -169,7 +169,9 @@ class ResidualAttention(nn.Module):
         """
         own = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
         full, short = self._given(weights, own)
-        return Masked(masked(trunk, full, residual=self.residual), self._short(full) if short is None else short, full)
+        return MaskOutput(
+            apply_mask(trunk, full, residual=self.residual), self._short(full) if short is None else short, full
+        )
 
     def forward(
         self,

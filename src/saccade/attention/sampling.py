@@ -25,6 +25,6 @@ def gumbel_noise(shape: Sequence[int], *, like: Tensor, generator: torch.Generat
     return -torch.log(-torch.log(uniform))
 
 
-def draw(logits: Tensor, noise: Tensor | None) -> Tensor:
+def gumbel_max(logits: Tensor, noise: Tensor | None) -> Tensor:
     """A draw from softmax(logits) by its ``noise`` of the same shape (…,N), or without noise the likeliest: (…)."""
     return (logits if noise is None else logits.detach() + noise).argmax(-1)

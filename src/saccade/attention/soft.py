@@ -5,7 +5,7 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), S
 =========  ==============================================================
 Eq. (2)    s_ij = g_att(f_ij, q)              the scorer
 Eq. (3)    α_ij = softmax_ij(s)               :func:`saccade.attention.scores.spatial_softmax`
-Eq. (4)    f_att = Σ_ij α_ij f_ij             :func:`attend_by`
+Eq. (4)    f_att = Σ_ij α_ij f_ij             :func:`attend_with_scores`
 =========  ==============================================================
 
 Deviations from the paper: none.
@@ -14,17 +14,18 @@ Deviations from the paper: none.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attention.given import given_or_own
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
+from saccade.renamed import renamed_names
 from saccade.trace import Look
 
 
-class Attended(NamedTuple):
+class AttentionOutput(NamedTuple):
     """Plain tensors of one attention act, fit for compiling and exporting."""
 
     context: Tensor
@@ -39,12 +40,12 @@ class CellAttention(nn.Module, ABC):
     def score(self, features: Tensor, query: Tensor) -> Tensor:
         """How well each cell of (B,C,H,W) fits the query (B,Q): (B,H,W)."""
 
-    def attend(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> Attended:
+    def attend(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> AttentionOutput:
         """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W).
 
         ``weights`` (B,H,W) that are given take the place of its own; the scores stay its own.
         """
-        return attend_by(self.score(features, query), features, weights)
+        return attend_with_scores(self.score(features, query), features, weights)
 
     def forward(
         self,
@@ -82,22 +83,22 @@ class SoftAttention(CellAttention):
         return scores
 
 
-def attend_by(scores: Tensor, features: Tensor, weights: Tensor | None = None) -> Attended:
+def attend_with_scores(scores: Tensor, features: Tensor, weights: Tensor | None = None) -> AttentionOutput:
     """Softmax and sum: scores (B,…,H,W) and features (B,C,H,W) → context (B,…,C), weights (B,…,H,W), scores.
 
     ``weights`` that are given take the place of the softmax.
     """
     weights = given_or_own(weights, spatial_softmax(scores))  # Eq. (3): (B,…,H,W)
     context = torch.einsum("b...hw,bchw->b...c", weights, features)  # Eq. (4): (B,…,C)
-    return Attended(context, weights, scores)
+    return AttentionOutput(context, weights, scores)
 
 
-def attend_alike(features: Tensor, weights: Tensor | None = None) -> Attended:
+def attend_uniformly(features: Tensor, weights: Tensor | None = None) -> AttentionOutput:
     """No preference at all, the control: every cell of (B,C,H,W) counts 1/HW, and the context (B,C) is their mean.
 
     ``weights`` (B,H,W) that are given take the place of 1/HW.
     """
-    return attend_by(torch.zeros_like(features[:, 0]).detach(), features, weights)  # nothing was scored
+    return attend_with_scores(torch.zeros_like(features[:, 0]).detach(), features, weights)  # nothing was scored
 
 
 def soft_look(name: str, weights: Tensor, scores: Tensor | None, frame: Tensor | None, **more: Any) -> Look:
@@ -106,3 +107,7 @@ def soft_look(name: str, weights: Tensor, scores: Tensor | None, frame: Tensor |
     ``more`` are further fields of the look, such as the gain, active and emits of an act that repeats.
     """
     return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame, **more)
+
+
+if not TYPE_CHECKING:  # type checkers know the new names only
+    __getattr__ = renamed_names(__name__)

@@ -49,7 +49,7 @@ START = 0.9
 _ROUNDING = 1e-3  # ε: rounds the kink of |u|
 
 
-class Cropped(NamedTuple):
+class CropOutput(NamedTuple):
     """Plain tensors of one crop, fit for compiling and exporting."""
 
     crop: Tensor
@@ -123,7 +123,9 @@ class SpatialTransformer(nn.Module):
             numbers = self.start + self.pace * (self.to_theta(met) - self.start)  # (B,6)
             return window(numbers, self.smallest) if self.bounded else numbers.reshape(-1, 2, 3)  # (B,2,3)
 
-    def attend(self, picture: Tensor, localisation: Tensor, query: Tensor, *, frame: Tensor | None = None) -> Cropped:
+    def attend(
+        self, picture: Tensor, localisation: Tensor, query: Tensor, *, frame: Tensor | None = None
+    ) -> CropOutput:
         """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3).
 
         A ``frame`` (B,2,3) that is given, cells of the crop → pixels of the picture, takes the place of its window.
@@ -131,7 +133,7 @@ class SpatialTransformer(nn.Module):
         if picture.dim() != 4 or picture.shape[0] != localisation.shape[0]:
             raise ShapeError("picture", f"({localisation.shape[0]},C,H,W)", picture.shape)
         theta = self.locate(localisation, query) if frame is None else given_window(frame, self.crop, picture)
-        return Cropped(geometry.sample_theta(picture, theta, self.crop), theta)  # (B,C,h,w)
+        return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta)  # (B,C,h,w)
 
     def forward(
         self, picture: Tensor, localisation: Tensor, query: Tensor, *, name: str = "crop", frame: Tensor | None = None

@@ -181,12 +181,12 @@ def strongest(response: Tensor) -> Tensor:
     return torch.stack([cell % width, cell // width], dim=-1).to(response.dtype) + 0.5
 
 
-class Shrink(nn.Module):
+class Downsample(nn.Module):
     """A smaller view of a picture: triangle filters as wide as the shrinking, as two matrix products.
 
     The same as ``interpolate(mode="bilinear", antialias=True)``, which not every exporter knows.
 
-    >>> Shrink((2, 4), (1, 2))(torch.tensor([[[[0.0, 0.0, 4.0, 4.0], [0.0, 0.0, 4.0, 4.0]]]])).shape
+    >>> Downsample((2, 4), (1, 2))(torch.tensor([[[[0.0, 0.0, 4.0, 4.0], [0.0, 0.0, 4.0, 4.0]]]])).shape
     torch.Size([1, 1, 1, 2])
     """
 

@@ -30,7 +30,7 @@ from saccade.backbones.stages import Stages
 from saccade.backbones.timm_adapter import Chain
 from saccade.errors import ConfigError, MissingExtraError, ShapeError
 
-MOST_PREFIX = 16
+MAX_PREFIX = 16
 """Tokens in front of a grid at most."""
 
 
@@ -76,8 +76,8 @@ class TokenGrid(nn.Module):
         if hidden.dim() == 4:
             return hidden, hidden.new_zeros(hidden.shape[0], 0, hidden.shape[1])
         before = hidden.shape[1] - grid[0] * grid[1]
-        if not 0 <= before <= MOST_PREFIX:
-            raise ShapeError("tokens", f"(B,{grid[0]}·{grid[1]} and at most {MOST_PREFIX} before them,C)", hidden.shape)
+        if not 0 <= before <= MAX_PREFIX:
+            raise ShapeError("tokens", f"(B,{grid[0]}·{grid[1]} and at most {MAX_PREFIX} before them,C)", hidden.shape)
         cells = hidden[:, before:].transpose(1, 2)  # (B,C,h·w)
         return cells.reshape(cells.shape[0], cells.shape[1], *grid), hidden[:, :before]
 

@@ -71,7 +71,7 @@ def make(
     --count 10000 and nothing else this is the frozen test set causal-v1.
     """
     from saccade.data.tables.splits import checked_split
-    from saccade.data.tables.wording import counted
+    from saccade.data.tables.wording import pluralise
     from saccade.errors import DataError
     from saccade.families import family_of_data
 
@@ -94,7 +94,7 @@ def make(
     with bar("writing", count, shown=not quiet) as update:
         folder = write(settings, part, count, out, start=start, progress=update)
     if not quiet:
-        remark(f"{counted(count, 'scene')} in {folder}")
+        remark(f"{pluralise(count, 'scene')} in {folder}")
 
 
 @app.command()

@@ -12,7 +12,7 @@ import typer
 
 from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, Offline, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
-from saccade.data.files import left_out, several
+from saccade.data.files import plural, skipped_files
 
 if TYPE_CHECKING:
     from saccade.sighting import Sighting
@@ -116,7 +116,7 @@ def look(
     Parquet, with its map; see docs/scale.md.
     """
     import saccade
-    from saccade.data.pictures.decoder_pool import start_ahead
+    from saccade.data.pictures.decoder_pool import prestart_decoder
     from saccade.devices import wake_cuda
     from saccade.errors import ConfigError, DataError
 
@@ -150,11 +150,11 @@ def look(
         work_offline()
     wake_cuda(device)  # both before torch is imported, which takes a second
     if not all(path.endswith(".txt") for path in paths):
-        start_ahead()
+        prestart_decoder()
     predictor = saccade.load(model, device)
     from saccade.verbs.look import look as look_at
 
-    passed_over = left_out(paths, predictor.reads.suffixes)
+    passed_over = skipped_files(paths, predictor.reads.suffixes)
     if passed_over and any(kind in PHOTOGRAPHS for kind in passed_over):
         warn(_left_out(passed_over, predictor.reads.thing))
     elif passed_over and not quiet and not json:
@@ -201,7 +201,7 @@ def look(
             unlike, calibrated = unlike + bool(seen.unlike), seen.said.is_calibrated
             update(answered + skipped, len(files))
     if not rows:
-        none = f"none of the {skipped} {several(predictor.reads.thing)} could be read; see the lines above"
+        none = f"none of the {skipped} {plural(predictor.reads.thing)} could be read; see the lines above"
         raise DataError(only_error if skipped == 1 else none)
     if not json:
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
@@ -215,7 +215,7 @@ def look(
             print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     if not quiet and not json:
         _remarks(told, answered, skipped, folder)
-        _of_fit(predictor.likeness is None, unlike, answered, several(predictor.reads.thing))
+        _of_fit(predictor.likeness is None, unlike, answered, plural(predictor.reads.thing))
         if not calibrated:
             remark("confidences are not calibrated")
         if premise := predictor.responder.premise(predictor.facts):

@@ -83,7 +83,7 @@ def probe(
     reference = as_reference(data)
     if reference != data and not quiet:
         remark(f"{data} is read as {reference}")
-    with stages(shown=not quiet and not json) as tell:
+    with stages(shown=not quiet and not json) as on_progress:
         written = probe_pictures(
             backbone,
             data,
@@ -103,7 +103,7 @@ def probe(
             ),
             untrained=untrained,
             offline=offline,
-            tell=tell,
+            on_progress=on_progress,
         )
     if json:
         print_json(written.results)

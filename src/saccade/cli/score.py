@@ -72,7 +72,7 @@ def score(
     """
     from saccade.verbs.score import score as score_maps
 
-    with stages(shown=not quiet and not json) as tell:
+    with stages(shown=not quiet and not json) as on_progress:
         found = score_maps(
             maps,
             truth,
@@ -83,7 +83,7 @@ def score(
             engine=engine,
             address=address,
             actors=actors,
-            tell=tell,
+            on_progress=on_progress,
             **({} if signed is None else {"signed": signed}),
             resize=resize,
             nan=nan,

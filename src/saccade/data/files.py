@@ -33,11 +33,11 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
         found.update(dict.fromkeys(members))
     if not found:
         where = ", ".join(asked) or "an empty list of paths"
-        raise DataError(f"no {several(thing)} in {where}; looked for {' '.join(sorted(suffixes))}")
+        raise DataError(f"no {plural(thing)} in {where}; looked for {' '.join(sorted(suffixes))}")
     return list(found)
 
 
-def left_out(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str]) -> Counter[str]:
+def skipped_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str]) -> Counter[str]:
     """How many files in the folders of ``paths`` :func:`find_files` passes over, by kind; hidden ones do not count.
 
     A kind is the ending of the names in capitals, such as HEIC, or "no ending".
@@ -56,14 +56,14 @@ def local_path(text: str, thing: str) -> Path:
     if not text:
         raise DataError(f"an empty path came where a {thing} was expected; name a file, a folder or a glob")
     if text.startswith(("http://", "https://")):
-        raise DataError(f"{text}: an address, not a file; saccade fetches no {several(thing)}, download it first")
+        raise DataError(f"{text}: an address, not a file; saccade fetches no {plural(thing)}, download it first")
     return Path(text)
 
 
-def several(thing: str) -> str:
+def plural(thing: str) -> str:
     """The plural of what one item is called.
 
-    >>> several("picture"), several("story")
+    >>> plural("picture"), plural("story")
     ('pictures', 'stories')
     """
     return f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"

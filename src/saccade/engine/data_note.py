@@ -75,7 +75,7 @@ def _checked_parts(values: Any) -> Parts:
 
 
 @dataclass(frozen=True)
-class Compared:
+class DataComparison:
     """How the data of a run that goes on stands to that of its beginning."""
 
     accepted: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Compared:
         return (*self.accepted, *(f"from step {step} on: {change}" for change in self.changes))
 
 
-def compared(run: Path, parts: Parts, *, accept: bool) -> Compared:
+def compare_data(run: Path, parts: Parts, *, accept: bool) -> DataComparison:
     """Compare ``parts`` with what the run in the folder ``run`` noted.
 
     Args:
@@ -107,16 +107,16 @@ def compared(run: Path, parts: Parts, *, accept: bool) -> Compared:
     except CheckpointError:
         if not accept:
             raise
-        return Compared(changes=(f"it is not known how: {FILE} could not be read",))
+        return DataComparison(changes=(f"it is not known how: {FILE} could not be read",))
     if note is None:
-        return Compared(remark=UNKNOWN)
+        return DataComparison(remark=UNKNOWN)
     changes = data_changes(note.parts, parts)
     if changes and not accept:
         raise DataError(
             f"{run}: the data is not what the run began with: {'; '.join(changes)}. Put it back, start a new run in "
             "another --out, or go on with --resume --accept-changed-data"
         )
-    return Compared(note.accepted, tuple(changes))
+    return DataComparison(note.accepted, tuple(changes))
 
 
 def data_changes(old: Parts, new: Parts) -> list[str]:

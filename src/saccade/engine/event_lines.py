@@ -1,7 +1,7 @@
 """Progress as JSON lines: what a training in a process of its own tells the process that started it.
 
 Each line is an object with ``event``. The calls of a `Reporter` become events of the same names; ``memory`` says how
-much memory the process takes and how much is left. `play` calls another reporter with what was told.
+much memory the process takes and how much is left. `replay` calls another reporter with what was told.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ class LineReporter(Reporter):
     def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
         """Tell the phase."""
         self._total, self._settled = total, done + _SETTLED
-        self.tell("begin", phase=phase, done=done, total=total, images_per_step=images_per_step)
+        self.emit("begin", phase=phase, done=done, total=total, images_per_step=images_per_step)
 
     def advance(self, done: int) -> None:
         """Tell the step, if the last one told is old enough or the phase is over."""
         if done >= self._total or self._is_due("advance"):
-            self.tell("advance", done=done)
+            self.emit("advance", done=done)
         if done == self._settled:
-            self.tell("memory", **memory())
+            self.emit("memory", **memory())
 
     def preparing(self, what: str, done: int, total: int) -> None:
         """Tell what is prepared, now and then."""
         if done >= total or self._is_due("preparing"):
-            self.tell("preparing", what=what, done=done, total=total)
+            self.emit("preparing", what=what, done=done, total=total)
 
     def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
         """Tell the numbers, and the memory that was needed so far."""
-        self.tell("values", kind=kind, values=dict(values))
+        self.emit("values", kind=kind, values=dict(values))
         if kind == "validation" or self._is_due("memory"):
-            self.tell("memory", **memory())
+            self.emit("memory", **memory())
 
     def note(self, text: str) -> None:
         """Tell it."""
-        self.tell("note", text=text)
+        self.emit("note", text=text)
 
-    def tell(self, event: str, **facts: Any) -> None:
+    def emit(self, event: str, **facts: Any) -> None:
         """Write one line."""
         try:
             self._stream.write(json.dumps({"event": event, **facts}) + "\n")
@@ -81,7 +81,7 @@ class LineReporter(Reporter):
         return True
 
 
-def play(event: Event, reporter: Reporter) -> None:
+def replay(event: Event, reporter: Reporter) -> None:
     """Call ``reporter`` as the run did that told ``event``."""
     facts = {name: value for name, value in event.items() if name != "event"}
     if event["event"] in ("begin", "advance", "preparing", "values", "note"):

@@ -14,11 +14,11 @@ import torch
 
 from saccade.atomic import writing
 from saccade.devices import pick_device
-from saccade.engine.data_note import Compared, DataNote, Parts, compared
+from saccade.engine.data_note import DataComparison, DataNote, Parts, compare_data
 from saccade.engine.launched import check_launched
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import losing_a_rank, on_first_rank, part_company
+from saccade.engine.ranks import explain_lost_rank, run_on_rank_zero, shutdown
 from saccade.engine.recipe import Precision, Recipe
 from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
@@ -89,7 +89,7 @@ def fit(
     fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
     if accept_changed_data and not resume:
         raise ConfigError("changed data can be accepted for a run that goes on: add --resume")
-    clock.spent("device")
+    clock.lap("device")
     run = _Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, clock)
     sealed: _Sealed = fabric.launch(run)
     return sealed.result
@@ -124,14 +124,14 @@ class _Run:
 
     def __call__(self, fabric: Fabric) -> _Sealed:
         with ExitStack() as held:  # the lock, in the first process
-            self.resume = on_first_rank(fabric, lambda: self._prepare_folder(fabric, held))
+            self.resume = run_on_rank_zero(fabric, lambda: self._prepare_folder(fabric, held))
             if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
                 for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
                     tensor.data = tensor.data.clone()
             seed_all(self.recipe.seed, rank=fabric.global_rank)
-            with losing_a_rank(fabric):
+            with explain_lost_rank(fabric):
                 result = self._train(fabric)
-            part_company(fabric)
+            shutdown(fabric)
         return _Sealed(result)
 
     def _train(self, fabric: Fabric) -> RunResult:
@@ -141,19 +141,19 @@ class _Run:
                 for remark in self._remarks:  # of the first process
                     self.folder.log(remark)
                     reporter.note(remark)
-                self.task.tell = reporter.preparing
-                self.clock.spent("run folder")
-                found = on_first_rank(fabric, self._check_data)
-                self.clock.spent("data")
+                self.task.on_progress = reporter.preparing
+                self.clock.lap("run folder")
+                found = run_on_rank_zero(fabric, self._check_data)
+                self.clock.lap("data")
                 trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop, self.clock)
                 if self.resume:
                     trainer.resume()
-                    trainer.say_of_data(found)
-                trainer.data_changes = on_first_rank(fabric, lambda: self._note_data(found, trainer.at.step))
+                    trainer.report_data_changes(found)
+                trainer.data_changes = run_on_rank_zero(fabric, lambda: self._note_data(found, trainer.at.step))
                 return trainer.run()
             except (ConfigError, DataError):
                 if fabric.is_global_zero and not self.resume:
-                    self.folder.discard_if_never_began()
+                    self.folder.discard_if_unstarted()
                 raise
 
     def _prepare_folder(self, fabric: Fabric, held: ExitStack) -> bool:
@@ -175,12 +175,16 @@ class _Run:
         self.folder.create(self.recipe, {**run, "versions": versions()})
         return False
 
-    def _check_data(self) -> Compared:
+    def _check_data(self) -> DataComparison:
         """Compare what the task learns from with what the run began with, and remember it."""
         self._parts = self.task.data_parts()
-        return compared(self.folder.path, self._parts, accept=self.accept_changed_data) if self.resume else Compared()
+        return (
+            compare_data(self.folder.path, self._parts, accept=self.accept_changed_data)
+            if self.resume
+            else DataComparison()
+        )
 
-    def _note_data(self, found: Compared, step: int) -> tuple[str, ...]:
+    def _note_data(self, found: DataComparison, step: int) -> tuple[str, ...]:
         """Write down what the run learns from, where that is new; all changes that were accepted so far."""
         note = DataNote(self._parts, found.accepted_by(step))
         if not self.resume or found.remark or found.changes:

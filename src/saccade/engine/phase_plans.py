@@ -11,7 +11,7 @@ from saccade.engine.learner import Learner
 from saccade.engine.phases import statistics_names, trainable_names
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, Recipe
-from saccade.engine.validation import choosing_by_measured
+from saccade.engine.validation import with_known_metric
 
 
 class PhasePlans(NamedTuple):
@@ -22,7 +22,7 @@ class PhasePlans(NamedTuple):
     phases: list[Phase]
     """As the recipe says, with ``score`` read as the metric that the task puts first."""
     losses: list[Any]
-    """What `Trainable.loss_of` gave for each."""
+    """What `Trainable.phase_loss` gave for each."""
 
 
 def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans:
@@ -33,10 +33,10 @@ def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans
     """
     names = [name for name, _ in learner.model.named_parameters()]
     epoch = task.steps_per_epoch(recipe.batch_size)
-    phases = [choosing_by_measured(phase, task.measures()) for phase in recipe.phases]
+    phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
     losses = []
     for phase in phases:
         learning = trainable_names(phase, names, statistics_names(learner))
         phase.total_steps(epoch)
-        losses.append(task.loss_of(phase, learning))
+        losses.append(task.phase_loss(phase, learning))
     return PhasePlans(epoch, phases, losses)

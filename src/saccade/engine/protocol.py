@@ -17,12 +17,12 @@ class Trainable(Protocol):
 
     Attributes:
         model: has ``forward_raw(**inputs) -> dict[str, Tensor]``: plain tensors, batch axis first.
-        tell: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what it
-            prepares, and how much of how much is done.
+        on_progress: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what
+            it prepares, and how much of how much is done.
     """
 
     model: nn.Module
-    tell: Callable[[str, int, int], None]
+    on_progress: Callable[[str, int, int], None]
 
     def new_model(self, seed: int) -> nn.Module:
         """A freshly initialised model, a function of ``seed`` alone; asked for only when ``replicas`` > 1."""
@@ -52,7 +52,7 @@ class Trainable(Protocol):
         """
         ...
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What is learnt from, in one line for the person who waits; empty where there is nothing to tell.
 
         Further lines say what looks wrong with it.
@@ -77,11 +77,11 @@ class Trainable(Protocol):
     def forward_options(self, loss: Any) -> dict[str, Any]:
         """Further keyword arguments of ``model.forward_raw`` in a phase that is taught by ``loss``, such as a switch.
 
-        They are the same for every step of the phase. ``loss`` is what `loss_of` gave for it.
+        They are the same for every step of the phase. ``loss`` is what `phase_loss` gave for it.
         """
         ...
 
-    def loss_of(self, phase: Phase, learning: Sequence[str] = ()) -> Any:
+    def phase_loss(self, phase: Phase, learning: Sequence[str] = ()) -> Any:
         """The loss of ``phase``, built from its settings; asked once for each phase, before the first step.
 
         ``learning`` names the parameters that the phase trains. Raises a ConfigError if there is no such loss, or if
@@ -92,7 +92,7 @@ class Trainable(Protocol):
     def loss(self, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
         """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas.
 
-        ``loss`` is what `loss_of` gave for the phase.
+        ``loss`` is what `phase_loss` gave for the phase.
         """
         ...
 
@@ -100,7 +100,7 @@ class Trainable(Protocol):
         """Metrics of ``model`` (in eval mode, without gradients) on the validation split."""
         ...
 
-    def measures(self) -> Sequence[str]:
+    def metric_names(self) -> Sequence[str]:
         """Names of all metrics that `validate` may tell, by which a phase may choose; asked before training.
 
         The first is what a recipe calls ``score``.

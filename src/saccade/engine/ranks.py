@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def casts_nothing(fabric: Fabric) -> bool:
+def is_full_precision(fabric: Fabric) -> bool:
     """Whether one process trains in plain single precision, so that a forward pass needs nothing from Fabric."""
     if isinstance(fabric, SingleDevice):
-        return fabric.casts_nothing
+        return fabric.is_full_precision
     from lightning_fabric.plugins.precision import Precision
 
     return fabric.world_size == 1 and type(fabric.strategy.precision) is Precision
 
 
-def on_first_rank(fabric: Fabric, work: Callable[[], T]) -> T:
+def run_on_rank_zero(fabric: Fabric, work: Callable[[], T]) -> T:
     """Run ``work`` on rank 0 alone; every rank gets its result, or its error."""
     if fabric.world_size == 1:
         return work()
@@ -47,7 +47,7 @@ def on_first_rank(fabric: Fabric, work: Callable[[], T]) -> T:
 
 
 @contextmanager
-def losing_a_rank(fabric: Fabric) -> Iterator[None]:
+def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
     """Turn the error of a connection whose other end is gone into a line that says so, and what to do."""
     try:
         yield
@@ -76,14 +76,14 @@ def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
     return [found for found in states if found is not None]
 
 
-def agree(fabric: Fabric, value: int) -> int:
+def max_over_ranks(fabric: Fabric, value: int) -> int:
     """The largest ``value`` of all ranks."""
     if fabric.world_size == 1:
         return value
     return int(fabric.all_reduce(torch.tensor(value, device=fabric.device), reduce_op="max"))  # type: ignore[arg-type]
 
 
-def part_company(fabric: Fabric) -> None:
+def shutdown(fabric: Fabric) -> None:
     """End the process group in step; a rank that leaves first can take the others down while they tidy up.
 
     Call it when nothing wrapped for distributed training is in use any more: the wrappers must go before the group,

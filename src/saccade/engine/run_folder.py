@@ -87,12 +87,12 @@ class RunFolder:
     def create(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
         """Start a new run; a folder that already holds something is refused."""
         self.check_free()
-        self.discard_if_never_began()
+        self.discard_if_unstarted()
         make_folder(self.path)
         content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / CONFIG, content.encode())
 
-    def discard_if_never_began(self) -> None:
+    def discard_if_unstarted(self) -> None:
         """Remove what a run left that was refused before its first step: a mistake leaves nothing behind."""
         if not self.path.is_dir() or not self._never_began():
             return

@@ -42,7 +42,7 @@ class SingleDevice:
             self._loading.start()
 
     @property
-    def casts_nothing(self) -> bool:
+    def is_full_precision(self) -> bool:
         """Whether the model computes in plain single precision."""
         return self.precision == "32-true"
 
@@ -56,7 +56,7 @@ class SingleDevice:
         """``module`` with the casts of the precision, and ``optimizer`` as it is."""
         if self._loading is not None:  # nothing else may use the device while a step is captured
             self._loading.join()
-        return module if self.casts_nothing else _Cast(module, self.device.type), optimizer
+        return module if self.is_full_precision else _Cast(module, self.device.type), optimizer
 
     def backward(self, loss: Tensor) -> None:
         """Backpropagate ``loss``."""

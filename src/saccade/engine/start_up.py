@@ -25,7 +25,7 @@ class StartUp:
         self._began = self._last = _command.pop() if _command else time.monotonic()
         self._parts: dict[str, float] = {}
 
-    def spent(self, what: str) -> None:
+    def lap(self, what: str) -> None:
         """All that passed since the last call was spent on ``what``."""
         now = time.monotonic()
         self._parts[what] = self._parts.get(what, 0.0) + now - self._last
@@ -38,7 +38,7 @@ class StartUp:
 
     @property
     def seconds(self) -> float:
-        """From the start to the last call of `spent`."""
+        """From the start to the last call of `lap`."""
         return self._last - self._began
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ import torch
 
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Checkpoint
-from saccade.engine.data_note import Compared
+from saccade.engine.data_note import DataComparison
 from saccade.engine.ema import WeightAverage
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
@@ -27,7 +27,7 @@ from saccade.engine.phase_plans import phase_plans
 from saccade.engine.phases import apply_phase, build_optimizer, train_mode
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import agree, casts_nothing, gather_rng, on_first_rank
+from saccade.engine.ranks import gather_rng, is_full_precision, max_over_ranks, run_on_rank_zero
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.run_folder import RunFolder, machine, versions
@@ -82,7 +82,7 @@ class Trainer:
         self.folder, self.reporter, self.stop = folder, reporter, stop
         self.start_up: StartUp | None = start_up
         """The clock of the start, until a step has shown the speed of the run."""
-        task.tell = reporter.preparing
+        task.on_progress = reporter.preparing
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
         self._spent("model on the device")
@@ -108,10 +108,10 @@ class Trainer:
         self._seconds_before = self.at.seconds
         unpack_model(checkpoint, self.learner, self.ema)
         self._loaded, self._saved = checkpoint, checkpoint.path
-        on_first_rank(self.fabric, lambda: self.folder.rewind(self.at.step))
+        run_on_rank_zero(self.fabric, lambda: self.folder.rewind(self.at.step))
         self._say(f"resumed at step {self.at.step} from {checkpoint.path}")
 
-    def say_of_data(self, found: Compared) -> None:
+    def report_data_changes(self, found: DataComparison) -> None:
         """Say what is to be known of the data of a run that goes on."""
         if found.remark:
             self._say(found.remark)
@@ -121,7 +121,7 @@ class Trainer:
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
         stopped: Stopped = "finished"
-        if self.fabric.is_global_zero and self.at.step == 0 and (described := self.task.described()):
+        if self.fabric.is_global_zero and self.at.step == 0 and (described := self.task.summary()):
             summary, *doubts = described.splitlines()
             epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
             for line in (summary + epoch, *doubts):
@@ -168,7 +168,7 @@ class Trainer:
         if checkpoint is not None:
             unpack_optimizer(checkpoint, self.optimizer, self.parameters)
         module, optimizer = self.fabric.setup(self.learner, self.optimizer)
-        if casts_nothing(self.fabric):  # then the wrapper only puts a hook on each output: much, for a small model
+        if is_full_precision(self.fabric):  # then the wrapper only puts a hook on each output: much, for a small model
             module = self.learner
         kind = GraphedStep if graphed else TrainStep
         self.step = kind(
@@ -242,7 +242,7 @@ class Trainer:
     def _validate(self, phase: Phase) -> bool:
         """Validate every replica; publish the weights if they are the best of the phase, and say whether."""
         with self._averaged():
-            found = on_first_rank(
+            found = run_on_rank_zero(
                 self.fabric, lambda: measure(self.task, self.learner, self.recipe.seed, self.fabric.device)
             )
         train_mode(self.learner, phase)
@@ -283,7 +283,7 @@ class Trainer:
         }
         facts |= {"data_changes": list(self.data_changes)} if self.data_changes else {}
         with self._averaged():
-            on_first_rank(
+            run_on_rank_zero(
                 self.fabric,
                 lambda: publish_model(self.task, self.learner, replica, folder or self.folder.model, facts),
             )
@@ -306,7 +306,7 @@ class Trainer:
         )
         facts["versions"] = versions()
         protect = [self.at.best.step] if self.at.best else []
-        self._saved = on_first_rank(
+        self._saved = run_on_rank_zero(
             self.fabric, lambda: self.folder.checkpoints.save(self.at.step, tensors, facts, protect=protect)
         )
 
@@ -368,7 +368,7 @@ class Trainer:
             return reason
         if not is_last and self.at.step % AGREE_EVERY:
             return None
-        return STOP_CODES[agree(self.fabric, {None: 0, "time": 1, "signal": 2}[reason])]
+        return STOP_CODES[max_over_ranks(self.fabric, {None: 0, "time": 1, "signal": 2}[reason])]
 
     def _restore_rng(self, checkpoint: Checkpoint) -> None:
         state = unpack_rng(checkpoint, self.fabric.global_rank)
@@ -418,7 +418,7 @@ class Trainer:
         if self.start_up is not None:
             if self.fabric.device.type == "cuda":
                 torch.cuda.synchronize(self.fabric.device)
-            self.start_up.spent(what)
+            self.start_up.lap(what)
 
     def _end_start_up(self) -> None:
         """Write down where the time went before the run had its speed; from here on nobody waits for the device."""

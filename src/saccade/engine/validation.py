@@ -34,7 +34,7 @@ def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) 
     return found
 
 
-def choosing_by_measured(phase: Phase, measured: Sequence[str]) -> Phase:
+def with_known_metric(phase: Phase, measured: Sequence[str]) -> Phase:
     """``phase`` with ``score`` read as the first metric ``measured``; one that chooses by what is not is refused."""
     if phase.select is None:
         return phase

@@ -165,7 +165,7 @@ class Family:
     folder: Path
     """Where the family lies: its recipes are ``recipes/*.yaml`` there."""
     reads: str
-    """``module:object``, a :class:`saccade.families.reading.Reads`: how files and Python values become inputs."""
+    """``module:object``, a :class:`saccade.families.reading.InputReader`: how files and Python values become inputs."""
     models: Mapping[str, ModelSpec]
     data: Mapping[str, DataEntry]
     """Generators and readers by name. A reader such as ``csv`` may belong to several families: see ``columns``."""

@@ -11,11 +11,11 @@ from torch import Tensor
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
-from saccade.families.reading import Prepared, Reads
+from saccade.families.reading import InputReader, Prepared
 from saccade.models.io.facts import ModelFacts
 
 
-class Pictures(Reads):
+class Pictures(InputReader):
     """How pictures are read."""
 
     thing = "picture"
@@ -49,7 +49,7 @@ class Pictures(Reads):
         images = torch.rand(count, 3, *facts.preprocessing.size, generator=generator)
         return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
 
-    def described(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
         """Size, border and colours of the network input."""
         if facts.preprocessing is None:
             return {}

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from PIL import Image
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch import Tensor
 from saccade.data.files import find_files
 from saccade.errors import CheckpointError, DataError, SaccadeError
 from saccade.models.io.facts import ModelFacts
+from saccade.renamed import adopt_renamed_methods, renamed_names
 
 
 class Item(Protocol):
@@ -55,7 +56,7 @@ class Prepared:
     """For each item what of it the model cannot use, such as words that it does not know."""
 
 
-class Reads(ABC):
+class InputReader(ABC):
     """How one kind of input is read: a subclass says :meth:`read` and :meth:`prepare`."""
 
     thing: ClassVar[str]
@@ -64,6 +65,10 @@ class Reads(ABC):
     """Of the files that are looked for in folders, as in ".txt"."""
     takes_json: ClassVar[bool] = False
     """Whether an item can be sent to the server as JSON, which :meth:`from_json` then reads."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        adopt_renamed_methods(cls, "saccade.families.reading:InputReader")
 
     @abstractmethod
     def read(self, source: Any) -> Item:
@@ -93,7 +98,7 @@ class Reads(ABC):
         """Axes of :meth:`examples`, beside the first, whose size may differ from input to input: name → axis → word."""
         return {}
 
-    def described(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
         """How a program that runs an exported model makes its inputs, as plain values."""
         return {}
 
@@ -131,3 +136,7 @@ class Reads(ABC):
                 gathered = []
         if gathered:
             yield gathered
+
+
+if not TYPE_CHECKING:  # type checkers know the new names only
+    __getattr__ = renamed_names(__name__)

@@ -72,7 +72,7 @@ class Responder:
         return self._ids[word.casefold()]
 
     @staticmethod
-    def asks(facts: ModelFacts) -> Asks:
+    def query_kind(facts: ModelFacts) -> Asks:
         """How a model with these facts is asked; :meth:`query` takes nothing else."""
         return "choice" if facts.queries else "none"
 
@@ -81,7 +81,7 @@ class Responder:
         """What every question to a model takes for granted, in words; nothing where the model could deny it."""
         return ""
 
-    def asked(self, query: Any) -> str | None:
+    def query_text(self, query: Any) -> str | None:
         """A query in words, as sightings tell it; None where nothing was asked."""
         return None if query is None else self.facts.queries[query]
 

@@ -24,7 +24,7 @@ C = TypeVar("C")
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedSplit:
     """One split of a family's data."""
 
     examples: Callable[[int], list[Example]]
@@ -44,7 +44,7 @@ class OpenSplit(Protocol):
         facts: ModelFacts | None = None,
         count: int | None = None,
         progress: Progress | None = None,
-    ) -> Opened:
+    ) -> OpenedSplit:
         """The split of the data that ``settings`` describe; ``settings["name"]`` is a generator or READER:PATH.
 
         Args:

@@ -116,9 +116,6 @@ def count_loss(count_logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(count_logits.flatten(0, 1), counts.flatten(), reduction="sum") / labels.shape[0]
 
 
-# ---------------------------------------------------------------- shared
-
-
 def _signed(right: Tensor) -> Tensor:
     return right.float() * 2 - 1
 

@@ -10,18 +10,18 @@ from torch import Tensor
 from saccade.metrics.intervals import SHARE, Ends, Interval, mean_defined, mean_interval
 
 
-class Columns:
+class ColumnBuffer:
     """Tensors by name, example axis first."""
 
     def __init__(self) -> None:
         self._parts: dict[str, list[Tensor]] = {}
 
-    def keep(self, **columns: Tensor) -> None:
+    def append(self, **columns: Tensor) -> None:
         """Keep tensors of a batch."""
         for name, part in columns.items():
             self._parts.setdefault(name, []).append(_alone(part.detach()))
 
-    def join(self, later: Columns) -> None:
+    def join(self, later: ColumnBuffer) -> None:
         """Keep what other columns hold, after what these do."""
         for name, parts in later._parts.items():
             self._parts.setdefault(name, []).extend(parts)
@@ -39,12 +39,12 @@ class Columns:
         return parts[0]
 
 
-class Values(Columns):
+class Values(ColumnBuffer):
     """Columns of scores (N,) in float64, NaN where a score is undefined."""
 
     def add_values(self, values: Mapping[str, Tensor]) -> None:
         """Keep values (B,) of a batch under their names."""
-        self.keep(**{name: part.detach().double() for name, part in values.items()})
+        self.append(**{name: part.detach().double() for name, part in values.items()})
 
     def values(self) -> dict[str, Tensor]:
         """All values (N,), by name."""

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.values import check_mask
@@ -94,13 +94,13 @@ def changed(images: Tensor, others: Tensor, evidence: Tensor) -> dict[str, Tenso
     }
 
 
-class RestsOn:
+class EvidenceReliance:
     """Collects what became of the answers, batch by batch."""
 
     def __init__(self) -> None:
         self.values = Values()
         """``unchanged``, the four ways, and ``guess``: 1 where the answer is right, (N,) each."""
-        self._kept = Columns()
+        self._kept = ColumnBuffer()
 
     def __len__(self) -> int:
         return len(self._kept["picture"]) if "picture" in self._kept else 0
@@ -138,7 +138,7 @@ class RestsOn:
         ways = changed(images[rows], images[lender[rows]], evidence[rows])
         found = {WITH: right(images[rows], rows)} | {name: right(some, rows) for name, some in ways.items()}
         self.values.add_values({**found, "guess": guessed[rows.to(guessed.device)]})
-        self._kept.keep(picture=pictures[rows.to(pictures.device)])
+        self._kept.append(picture=pictures[rows.to(pictures.device)])
 
     @property
     def without(self) -> str:

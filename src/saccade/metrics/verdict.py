@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import Tensor
 
-from saccade.metrics.evidence_swap import RestsOn
+from saccade.metrics.evidence_swap import EvidenceReliance
 from saccade.metrics.intervals import Interval, mean_defined, paired_difference
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import without_nan
@@ -139,7 +139,7 @@ def verdict(
     pictures: Tensor,
     *,
     maps: MapScorer | None = None,
-    rests_on: RestsOn | None = None,
+    rests_on: EvidenceReliance | None = None,
 ) -> dict[str, Any]:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
     parts = {"answers": against_guessing(right, guesses, pictures)}

@@ -3,7 +3,7 @@
 ==========================  =======================================================================================
 :class:`AttentionModel`     any input: what all models have in common
 :class:`ImageModel`         its input is a picture (B,3,H,W)
-:class:`PictureModel`       a picture and no question: a classifier, a reader of multisets
+:class:`ImageOnlyModel`       a picture and no question: a classifier, a reader of multisets
 :class:`LabelModel`         the same, one label out, which learns by its logits alone
 :class:`QueryModel`         a picture and a query: asked many times about one encoded picture
 ==========================  =======================================================================================
@@ -29,7 +29,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,7 @@ from saccade.attention.given import check_given
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, ShapeError, nearest
 from saccade.geometry import Size
+from saccade.renamed import adopt_renamed_methods, renamed_names
 from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
@@ -60,9 +61,13 @@ class AttentionModel(nn.Module, ABC):
     """How the looks combine into one map."""
     answers_in_one_pass: ClassVar[bool] = True
     """Whether ``respond`` is all there is to an answer; False for a model that searches for it."""
-    own_slots: ClassVar[tuple[str, ...]] = ()
+    extra_slots: ClassVar[tuple[str, ...]] = ()
     """Slots that it adds to a memory, in words: they come right after the last filled one."""
     config: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        adopt_renamed_methods(cls, "saccade.models.base:AttentionModel")
 
     @abstractmethod
     def encode(self, *inputs: Any, **named: Any) -> Encoding:
@@ -79,7 +84,7 @@ class AttentionModel(nn.Module, ABC):
     def forward_raw(self, *inputs: Any, **named: Any) -> Raw:
         """What ``encode`` takes, and ``query`` and ``attention`` as ``respond`` takes them → plain tensors."""
         query, attention = named.pop("query", None), named.pop("attention", None)
-        return self.respond(self.encode(*inputs, **named), query, **given_argument(attention))
+        return self.respond(self.encode(*inputs, **named), query, **attention_kwargs(attention))
 
     def forward(self, *inputs: Any, **named: Any) -> Output:
         """The same with its meaning: logits, trace and the tensors behind them."""
@@ -93,7 +98,7 @@ class AttentionModel(nn.Module, ABC):
         """What the logits (…,K) mean: shares of exclusive answers."""
         return logits.softmax(-1)
 
-    def answer_meaning(self) -> dict[str, Any]:
+    def answer_format(self) -> dict[str, Any]:
         """How the answer ids are to be read, for programs that run an exported model."""
         return {}
 
@@ -140,7 +145,7 @@ class AttentionModel(nn.Module, ABC):
         trace = AttentionTrace(looks=self.looks(raw), answer=answer, image_size=size, total=self.total)
         return Output(logits, trace, {name: tensor for name, tensor in raw.items() if tensor is not logits})
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give a freshly built model the published weights that training starts from."""
         raise ConfigError(f"pretrained: {type(self).__name__} has no published weights to start from; leave it out")
 
@@ -170,12 +175,12 @@ class ImageModel(AttentionModel):
                 part.grid(size)
 
 
-class PictureModel(ImageModel):
+class ImageOnlyModel(ImageModel):
     """Base of models that need no question."""
 
     last_frame: Tensor | None = None
     """(2,3): cells of :data:`LAST_MAP` → pixels of the input, of a model that returns it; None of any other."""
-    can_leave_out_looks: ClassVar[bool] = False
+    can_skip_looks: ClassVar[bool] = False
     """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
 
     @abstractmethod
@@ -184,15 +189,15 @@ class PictureModel(ImageModel):
 
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """:meth:`answer`; there is no query."""
-        return self.answer(encoding, **given_argument(attention))
+        return self.answer(encoding, **attention_kwargs(attention))
 
     def forward_raw(self, images: Tensor, *, attention: Given | None = None) -> Raw:
         """Pictures (B,3,H,W) → plain tensors."""
-        return self.answer(self.encode(images), **given_argument(attention))
+        return self.answer(self.encode(images), **attention_kwargs(attention))
 
     def forward(self, images: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, **given_argument(attention))
+        raw = self.forward_raw(images, **attention_kwargs(attention))
         return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
 
@@ -218,13 +223,13 @@ class QueryModel(ImageModel):
         """:meth:`ask`; the query is required."""
         if query is None:
             raise ShapeError("query", "(B,) query ids", ())
-        return self.ask(encoding, query, **given_argument(attention))
+        return self.ask(encoding, query, **attention_kwargs(attention))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
         return logits.sigmoid() if self.multi_label else logits.softmax(-1)
 
-    def answer_meaning(self) -> dict[str, Any]:
+    def answer_format(self) -> dict[str, Any]:
         """Whether several answers may hold at once."""
         return {"multi_label": self.multi_label}
 
@@ -249,22 +254,22 @@ class QueryModel(ImageModel):
             layout = torch.channels_last if _channels_last(encoding) else torch.contiguous_format
             encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)
             encoding = encoding.contiguous(memory_format=layout)
-        return self.ask(encoding, query, **given_argument(attention))
+        return self.ask(encoding, query, **attention_kwargs(attention))
 
     def forward(self, images: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, query, **given_argument(attention))
+        raw = self.forward_raw(images, query, **attention_kwargs(attention))
         return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
 
-class LabelModel(PictureModel):
+class LabelModel(ImageOnlyModel):
     """Base of models that give a picture one label, and learn by their logits alone."""
 
-    can_leave_out_looks = True
+    can_skip_looks = True
 
     def forward_raw(self, images: Tensor, *, logits_only: bool = False, attention: Given | None = None) -> Raw:
         """Pictures (B,3,H,W) → plain tensors; with ``logits_only`` nothing but the logits."""
-        raw = self.answer(self.encode(images), **given_argument(attention))
+        raw = self.answer(self.encode(images), **attention_kwargs(attention))
         return {"logits": raw["logits"]} if logits_only else raw
 
 
@@ -273,10 +278,14 @@ def marked_given(output: Output, attention: Given | None) -> Output:
     return output if attention is None else replace(output, trace=output.trace.mark_given(attention))
 
 
-def given_argument(attention: Given | None) -> dict[str, Any]:
+def attention_kwargs(attention: Given | None) -> dict[str, Any]:
     """The keyword argument for given weights; without them a model need not know of it."""
     return {} if attention is None else {"attention": attention}
 
 
 def _channels_last(encoding: Tensor) -> bool:
     return encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)
+
+
+if not TYPE_CHECKING:  # type checkers know the new names only
+    __getattr__ = renamed_names(__name__)

@@ -5,7 +5,7 @@ is the answer to about four questions in ten. A model that does no better has no
 
 =========  ====================================================
 Eq. (1)    f = CNN(I)                          :meth:`BlindModel.encode`
-Eq. (4)    with α_ij = 1/HW, whatever is asked :func:`saccade.attention.soft.attend_alike`
+Eq. (4)    with α_ij = 1/HW, whatever is asked :func:`saccade.attention.soft.attend_uniformly`
 =========  ====================================================
 
 Deviations from the paper: it has no such row.
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.attention.given import grid_of
 from saccade.attention.scores import check_query
-from saccade.attention.soft import attend_alike
+from saccade.attention.soft import attend_uniformly
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
@@ -33,7 +33,7 @@ class BlindModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The classifier on the mean of all cells."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         check_query(asked, self.config.queries, encoding)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.answered(encoding, attend_alike(encoding, weights), asked)
+        return self.classify_attended(encoding, attend_uniformly(encoding, weights), asked)

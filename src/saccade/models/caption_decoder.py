@@ -4,13 +4,13 @@ Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044), Sections 3.1
 authors' released code.
 
 ===========  =====================================================================  ===============================
-Eq. (1-3)    [i f o g] = (σ σ σ tanh) T[E y_t-1; h_t-1; ẑ_t], c_t = f⊙c + i⊙g, …     :class:`WordMemory`
+Eq. (1-3)    [i f o g] = (σ σ σ tanh) T[E y_t-1; h_t-1; ẑ_t], c_t = f⊙c + i⊙g, …     :class:`WordLstm`
 Eq. (4)      e_ti = f_att(a_i, h_t-1)                                               :class:`.AdditiveScorer`
 Eq. (5)      α_t = softmax_i(e_t)                                                   :func:`.spatial_softmax`
 Eq. (6, 13)  ẑ_t = Σ_i α_ti a_i                                                     :meth:`CaptionDecoder.look`
 Eq. (8, 9)   s_t ~ Categorical(α_t), ẑ_t = a_s                                      :meth:`CaptionDecoder.look`
 Sec. 4.2.1   ẑ_t scaled by β_t = σ(f_β(h_t-1)); the paper does not number it        :meth:`CaptionDecoder.look`
-Sec. 3.1.2   c_0 = f_init,c(mean_i a_i), h_0 = f_init,h(mean_i a_i)                 :meth:`CaptionDecoder.begin`
+Sec. 3.1.2   c_0 = f_init,c(mean_i a_i), h_0 = f_init,h(mean_i a_i)                 :meth:`CaptionDecoder.init_state`
 Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                         :class:`DeepOutput`
 ===========  =====================================================================  ===============================
 
@@ -30,17 +30,18 @@ V words of the vocabulary.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.hard import at_cells, log_weights
-from saccade.attention.sampling import draw
+from saccade.attention.sampling import gumbel_max
 from saccade.attention.scores import AdditiveScorer
-from saccade.attention.soft import attend_by
+from saccade.attention.soft import attend_with_scores
 from saccade.geometry import Size
+from saccade.renamed import renamed_names
 
 BLOCK = 2**20
 """Numbers that are bent in one go where no gradient is needed: 4 MiB, which stay in a cache between one operation and
@@ -53,7 +54,7 @@ Pick = Literal["expected", "best", "drawn"]
 """What becomes of hard attention: all cells by their weights, the one cell with the largest, or one drawn by them."""
 
 
-class Scene(NamedTuple):
+class EncodedImage(NamedTuple):
     """What every word needs of a picture, computed once."""
 
     features: Tensor
@@ -62,7 +63,7 @@ class Scene(NamedTuple):
     """(B,h,w,A): W_a a of Eq. (4); None without attention."""
 
 
-class Memory(NamedTuple):
+class LstmState(NamedTuple):
     """The state of the LSTM."""
 
     hidden: Tensor
@@ -71,7 +72,7 @@ class Memory(NamedTuple):
     """(B,K,n)"""
 
 
-class Looked(NamedTuple):
+class LookStep(NamedTuple):
     """One look before a word."""
 
     context: Tensor
@@ -86,18 +87,18 @@ class Looked(NamedTuple):
     """s_t (B,K), numbered row by row; None where all cells count."""
 
 
-class Said(NamedTuple):
+class WordStep(NamedTuple):
     """One more word of each caption, or all words of given ones."""
 
     logits: Tensor
     """(B,K,V) of the next word; (B,T,V) of the words given."""
-    looked: Looked
+    looked: LookStep
     """What was looked at for it; with T in place of K for the words given."""
-    memory: Memory
+    memory: LstmState
     """After the last of them."""
 
 
-class WordMemory(nn.Module):
+class WordLstm(nn.Module):
     """Eq. (1)-(3); the part of T that takes the words is applied by the caller, to many words at once."""
 
     def __init__(self, embed: int, context: int, hidden: int) -> None:
@@ -108,13 +109,13 @@ class WordMemory(nn.Module):
         for gate in self.from_hidden.weight.chunk(4):
             nn.init.orthogonal_(gate)
 
-    def forward(self, told: Tensor, context: Tensor, memory: Memory) -> Memory:
+    def forward(self, told: Tensor, context: Tensor, memory: LstmState) -> LstmState:
         """W E y_t-1 (B,K,4n), ẑ_t (B,K,D) and the state before → the state after."""
         gates = told + self.from_context(context) + self.from_hidden(memory.hidden)  # (B,K,4n)
         opened, new = gates.tensor_split([3 * gates.shape[-1] // 4], dim=-1)  # (B,K,3n), g of Eq. (1): (B,K,n)
         taken, kept, shown = opened.sigmoid().chunk(3, dim=-1)  # i, f, o of Eq. (1), in one go: (B,K,n)
         cell = torch.addcmul(kept * memory.cell, taken, new.tanh())  # Eq. (2)
-        return Memory(shown * cell.tanh(), cell)  # Eq. (3)
+        return LstmState(shown * cell.tanh(), cell)  # Eq. (3)
 
 
 class DeepOutput(nn.Module):
@@ -179,10 +180,10 @@ class CaptionDecoder(nn.Module):
         super().__init__()
         self.words = nn.Embedding(vocabulary, embed)
         self.scorer = (
-            None if kind == "none" else AdditiveScorer(channels, hidden, hidden=attention, bend=torch.sigmoid_)
+            None if kind == "none" else AdditiveScorer(channels, hidden, hidden=attention, activation=torch.sigmoid_)
         )
         self.gate = nn.Linear(hidden, 1) if gate else None
-        self.memory = WordMemory(embed, channels, hidden)
+        self.memory = WordLstm(embed, channels, hidden)
         self.first_hidden = _first(channels, hidden, dropout)
         self.first_cell = _first(channels, hidden, dropout)
         self.output = (
@@ -199,94 +200,94 @@ class CaptionDecoder(nn.Module):
                 for parameter in self.scorer.parameters():
                     parameter.mul_(2)  # 2v·σ(2x) starts where v·tanh(x) would
 
-    def begin(self, annotations: Tensor, grid: Size) -> tuple[Scene, Memory]:
+    def init_state(self, annotations: Tensor, grid: Size) -> tuple[EncodedImage, LstmState]:
         """What is computed once of the annotation vectors (B,L,D), and the state (B,1,n) before the first word."""
         mean = annotations.mean(1, keepdim=True)  # (B,1,D)
-        memory = Memory(self.first_hidden(mean), self.first_cell(mean))
+        memory = LstmState(self.first_hidden(mean), self.first_cell(mean))
         # a view, channels last
         features = annotations.transpose(1, 2).reshape(annotations.shape[0], annotations.shape[2], *grid)  # (B,D,h,w)
-        return Scene(features, None if self.scorer is None else self.scorer.see(features)), memory
+        return EncodedImage(features, None if self.scorer is None else self.scorer.project_features(features)), memory
 
-    def embedded(self, words: Tensor) -> Tensor:
+    def embed_words(self, words: Tensor) -> Tensor:
         """E y of the words (…), of which -1 is nothing: (…,m)."""
         embedded: Tensor = self.words(words.clamp_min(0))
         return embedded * (words >= 0).unsqueeze(-1)
 
-    def scored(self, scene: Scene, memory: Memory) -> Tensor:
+    def cell_scores(self, scene: EncodedImage, memory: LstmState) -> Tensor:
         """Eq. (4), from the state of the word before: e_t (B,K,h,w)."""
         if self.scorer is None or scene.seen is None:
             return torch.zeros_like(scene.features[:, :1]).expand(-1, memory.hidden.shape[1], -1, -1)
-        return self.scorer.meet(scene.seen, self.scorer.ask(memory.hidden))
+        return self.scorer.score_all(scene.seen, self.scorer.project_queries(memory.hidden))
 
     def look(
         self,
-        scene: Scene,
-        memory: Memory,
+        scene: EncodedImage,
+        memory: LstmState,
         scores: Tensor,
         *,
         pick: Pick = "expected",
         noise: Tensor | None = None,
         expected: Tensor | None = None,
         weights: Tensor | None = None,
-    ) -> Looked:
+    ) -> LookStep:
         """Eq. (5), (6), (8), (9) and (13), then the gate of Section 4.2.1, from the state of the word before.
 
         Args:
-            scene: of :meth:`begin`.
+            scene: of :meth:`init_state`.
             memory: h_t-1.
-            scores: e_t (B,K,h,w), of :meth:`scored`.
+            scores: e_t (B,K,h,w), of :meth:`cell_scores`.
             pick: which cells count.
             noise: (B,K,L) of the draw, where one cell is drawn.
             expected: (B,) bool, the pictures of which all cells count even so.
             weights: (B,K,h,w) given in place of α_t; a cell is then picked by them too.
         """
         hidden = memory.hidden
-        context, alpha, _ = attend_by(scores, scene.features, weights)  # Eq. (5), (13): (B,K,D), (B,K,h,w)
+        context, alpha, _ = attend_with_scores(scores, scene.features, weights)  # Eq. (5), (13): (B,K,D), (B,K,h,w)
         choice = None
         if pick != "expected":
             likely = scores if weights is None else log_weights(alpha)  # (B,K,h,w)
-            choice = draw(likely.flatten(2), noise)  # Eq. (8): (B,K)
+            choice = gumbel_max(likely.flatten(2), noise)  # Eq. (8): (B,K)
             picked = at_cells(scene.features, choice)  # Eq. (9): (B,K,D)
             context = picked if expected is None else torch.where(expected[:, None, None], context, picked)
         gain = hidden.new_ones(hidden.shape[:2]) if self.gate is None else self.gate(hidden).squeeze(-1).sigmoid()
-        return Looked(context * gain.unsqueeze(-1), alpha, scores, gain, choice)
+        return LookStep(context * gain.unsqueeze(-1), alpha, scores, gain, choice)
 
-    def say(
+    def next_word(
         self,
-        scene: Scene,
-        memory: Memory,
+        scene: EncodedImage,
+        memory: LstmState,
         before: Tensor,
         *,
         pick: Pick = "expected",
         noise: Tensor | None = None,
         expected: Tensor | None = None,
         weights: Tensor | None = None,
-    ) -> Said:
+    ) -> WordStep:
         """One word more, for K captions of each picture side by side, after the words ``before`` (B,K).
 
         ``pick``, ``noise`` (B,K,L), ``expected`` (B,) and ``weights`` (B,K,h,w) as in :meth:`look`.
         """
-        embedded = self.embedded(before)  # (B,K,m)
+        embedded = self.embed_words(before)  # (B,K,m)
         scores = self._scored_in_blocks(scene, memory)  # (B,K,h,w)
         looked = self.look(scene, memory, scores, pick=pick, noise=noise, expected=expected, weights=weights)
         memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
-        return Said(self.output(embedded, memory.hidden, looked.context), looked, memory)
+        return WordStep(self.output(embedded, memory.hidden, looked.context), looked, memory)
 
-    def tell(
+    def teacher_force(
         self,
-        scene: Scene,
-        memory: Memory,
+        scene: EncodedImage,
+        memory: LstmState,
         words: Tensor,
         *,
         pick: Pick = "expected",
         noise: Tensor | None = None,
         expected: Tensor | None = None,
         weights: Tensor | None = None,
-    ) -> Said:
+    ) -> WordStep:
         """Teacher forcing: the words (B,T) are given, and each is told from those before it.
 
         Args:
-            scene: of :meth:`begin`.
+            scene: of :meth:`init_state`.
             memory: of the same.
             words: ids, then 0 for the end, then -1.
             pick: which cells count.
@@ -295,7 +296,7 @@ class CaptionDecoder(nn.Module):
             weights: (B,t,h,w) given in place of α for the first t words.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
-        embedded = self.embedded(before)  # (B,T,m)
+        embedded = self.embed_words(before)  # (B,T,m)
         told = self.memory.from_word(embedded)  # (B,T,4n)
         draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each word
         given: list[Tensor | None] = (
@@ -305,23 +306,23 @@ class CaptionDecoder(nn.Module):
         looks, states = [], []
         # split, not sliced: the gradient of slices would fill a tensor of all words for each word
         for heard, drawn, alpha in zip(torch.split(told, 1, dim=1), draws, given):
-            scores = self.scored(scene, memory)  # (B,1,h,w)
+            scores = self.cell_scores(scene, memory)  # (B,1,h,w)
             looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected, weights=alpha)
             memory = self.memory(heard, looked.context, memory)  # (B,1,n)
             looks.append(looked)
             states.append(memory.hidden)
-        looked = in_a_row(looks)
-        return Said(self.output(embedded, torch.cat(states, dim=1), looked.context), looked, memory)
+        looked = stack_steps(looks)
+        return WordStep(self.output(embedded, torch.cat(states, dim=1), looked.context), looked, memory)
 
-    def _scored_in_blocks(self, scene: Scene, memory: Memory) -> Tensor:
-        """The same as :meth:`scored`, a few pictures at a time where that is faster."""
+    def _scored_in_blocks(self, scene: EncodedImage, memory: LstmState) -> Tensor:
+        """The same as :meth:`cell_scores`, a few pictures at a time where that is faster."""
         seen = scene.seen
         if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or _captured():
-            return self.scored(scene, memory)
-        asked = self.scorer.ask(memory.hidden)  # (B,K,A)
+            return self.cell_scores(scene, memory)
+        asked = self.scorer.project_queries(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
         parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
-        return torch.cat([self.scorer.meet(*part) for part in parts])
+        return torch.cat([self.scorer.score_all(*part) for part in parts])
 
 
 def _captured() -> bool:
@@ -329,10 +330,10 @@ def _captured() -> bool:
     return torch.compiler.is_compiling()
 
 
-def in_a_row(looks: list[Looked]) -> Looked:
+def stack_steps(looks: list[LookStep]) -> LookStep:
     """Looks of one caption (B,1,…) after each other: (B,T,…)."""
     choices = [look.choice for look in looks if look.choice is not None]
-    return Looked(
+    return LookStep(
         context=torch.cat([look.context for look in looks], dim=1),
         weights=torch.cat([look.weights for look in looks], dim=1),
         scores=torch.cat([look.scores for look in looks], dim=1),
@@ -346,3 +347,7 @@ def _first(channels: int, hidden: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(channels, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, hidden), nn.Tanh()
     )
+
+
+if not TYPE_CHECKING:  # type checkers know the new names only
+    __getattr__ = renamed_names(__name__)

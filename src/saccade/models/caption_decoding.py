@@ -20,9 +20,9 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import torch
 from torch import Tensor
 
-from saccade.attention.sampling import draw, gumbel_noise
+from saccade.attention.sampling import gumbel_max, gumbel_noise
 from saccade.errors import ConfigError, nearest
-from saccade.models.caption_decoder import Looked, Said
+from saccade.models.caption_decoder import LookStep, WordStep
 
 END, UNKNOWN, NOTHING = 0, 1, -1
 """Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""
@@ -33,13 +33,13 @@ Method = Literal["greedy", "sample", "beam"]
 class Captioner(Protocol):
     """What can be decoded: a model that says one word more for K captions of each picture."""
 
-    def begin(self, encoding: Tensor) -> tuple[Any, Any]:
+    def init_state(self, encoding: Tensor) -> tuple[Any, Any]:
         """What is computed once of the pictures (B,…), and the memory before the first word.
 
         The memory is a named tuple of tensors (B,1,…).
         """
 
-    def say(
+    def next_word(
         self,
         scene: Any,
         memory: Any,
@@ -47,7 +47,7 @@ class Captioner(Protocol):
         generator: torch.Generator | None = None,
         *,
         weights: Tensor | None = None,
-    ) -> Said:
+    ) -> WordStep:
         """The next word after ``before`` (B,K), -1 for none, with the memory (B,K,…).
 
         ``weights`` (B,h,w) are given for all captions of a picture in place of the model's own.
@@ -125,20 +125,20 @@ def decode(
         raise ConfigError(f"longest: a caption has 1 word or more, found {longest}")
     if not math.isfinite(length_penalty):
         raise ConfigError(f"length_penalty: a number, found {length_penalty}")
-    scene, memory = model.begin(encoding)
+    scene, memory = model.init_state(encoding)
     nothing = torch.full((encoding.shape[0], places), NOTHING, device=encoding.device)  # (B,K)
     found = _Captions(_start(nothing, method), torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool))
     if method == "sample":
         memory, before = _spread(memory, places), nothing
     else:
         before = nothing[:, :1]  # a beam begins as one caption: its first word is computed once
-    steps: list[tuple[Looked, _Chosen]] = []
+    steps: list[tuple[LookStep, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(found.ended.all())):
         given = {}
         if weights is not None and len(steps) < weights.shape[1]:
             given = {"weights": weights[:, len(steps)]}  # (B,h,w)
-        said = model.say(scene, memory, before, generator, **given)
-        said = Said(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
+        said = model.next_word(scene, memory, before, generator, **given)
+        said = WordStep(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
         logits = said.logits.float()  # (B,K,V)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)
         logits = allowed(logits, first=not steps)
@@ -188,7 +188,7 @@ def allowed(logits: Tensor, *, first: bool) -> Tensor:
 
 def _drawn(logits: Tensor, surplus: Tensor, found: _Captions, generator: torch.Generator | None) -> _Chosen:
     """Every caption goes on by a draw of its own."""
-    words = draw(logits, gumbel_noise(logits.shape, like=logits, generator=generator))  # (B,K)
+    words = gumbel_max(logits, gumbel_noise(logits.shape, like=logits, generator=generator))  # (B,K)
     gained = logits.gather(-1, words.unsqueeze(-1)).squeeze(-1) - surplus  # (B,K)
     total = torch.where(found.ended, found.log_prob, found.log_prob + gained)
     own = torch.arange(words.shape[1], device=words.device).expand_as(words)
@@ -220,7 +220,7 @@ def _grown(found: _Captions, chosen: _Chosen) -> _Captions:
     return _Captions(chosen.log_prob, said, ended & chosen.log_prob.isfinite())  # what holds none is no end either
 
 
-def _read_back(steps: list[tuple[Looked, _Chosen]], found: _Captions, best: Tensor, longest: int) -> Decoded:
+def _read_back(steps: list[tuple[LookStep, _Chosen]], found: _Captions, best: Tensor, longest: int) -> Decoded:
     """The captions at ``best`` (B,N), from the last word to the first, along the places that they came from."""
     log_prob, place = found.log_prob.gather(1, best), best  # (B,N)
     words, weights, gains, choices = [], [], [], []

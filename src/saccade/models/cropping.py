@@ -20,7 +20,7 @@ from saccade.models.base import Given, Raw
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_PIXELS, MOST_UNITS
+from saccade.models.ranges import MAX_PIXELS, MAX_UNITS
 from saccade.trace import Look
 
 LOOK = "crop"
@@ -41,8 +41,8 @@ class CroppingConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_PIXELS, "picture", "crop")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_PIXELS, "picture", "crop")
         if self.backbone != "small":
             raise ValueError(
                 f"backbone: a model that cuts out flattens the last map of the small stack, found '{self.backbone}'; "
@@ -86,12 +86,12 @@ class CroppingModel(PictureQueryModel):
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: the picture, to cut from, and where things are, side by side in a row.
 
-        (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`taken_apart` can tell them apart.
+        (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`unpack_encoding` can tell them apart.
         """
         check_pictures(images, self.config.picture)
         return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
 
-    def taken_apart(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
+    def unpack_encoding(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
         """The picture (B,3,H,W) and the localisation map (B,C,h,w) of an encoding."""
         pixels = 3 * self.config.picture[0] * self.config.picture[1]
         images, located = encoding.tensor_split([pixels], dim=1)

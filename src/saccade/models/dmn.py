@@ -34,8 +34,8 @@ from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
 from saccade.config import check_range
-from saccade.models.base import Encoding, Given, Raw, given_argument
-from saccade.models.ranges import MOST_HOPS, MOST_SENTENCES, MOST_UNITS, MOST_WORDS
+from saccade.models.base import Encoding, Given, Raw, attention_kwargs
+from saccade.models.ranges import MAX_HOPS, MAX_SENTENCES, MAX_UNITS, MAX_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
 
@@ -66,10 +66,10 @@ class DMNConfig:
     """On the table of embeddings."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "words")
-        check_range(self, 1, MOST_SENTENCES, "memory")
-        check_range(self, 1, MOST_UNITS, "size", "embedding")
-        check_range(self, 1, MOST_HOPS, "answer_words", "passes")
+        check_range(self, 1, MAX_WORDS, "words")
+        check_range(self, 1, MAX_SENTENCES, "memory")
+        check_range(self, 1, MAX_UNITS, "size", "embedding")
+        check_range(self, 1, MAX_HOPS, "answer_words", "passes")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in 0 .. 1, found {self.dropout}")
         if self.episode == "sum" and self.gate != "softmax":
@@ -82,10 +82,10 @@ class DMNModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits (B,A,V) and one look for each pass."""
 
     Config = DMNConfig
-    says_words = True
-    own_slots = ("(end of passes)",)
-    facts_carry_the_past = True
-    taught_by = ("length", "rows", "query_row", "said", "passes")
+    answers_word_by_word = True
+    extra_slots = ("(end of passes)",)
+    slots_include_past = True
+    training_inputs = ("length", "rows", "query_row", "said", "passes")
 
     def __init__(self, config: DMNConfig) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class DMNModel(StoryModel):
         return tuple(f"pass{number}" for number in range(1, self.config.passes + 1))
 
     @property
-    def gates_can_be_taught(self) -> bool:
+    def supports_gate_loss(self) -> bool:
         """Softmax gates choose one fact in each pass."""
         return bool(self.config.gate == "softmax")
 
@@ -200,7 +200,7 @@ class DMNModel(StoryModel):
     ) -> Raw:
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
         encoding = self.encode(story, length, rows)
-        return self.ask(encoding, query, query_row=query_row, said=said, passes=passes, **given_argument(attention))
+        return self.ask(encoding, query, query_row=query_row, said=said, passes=passes, **attention_kwargs(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One for each pass. A pass after the end is not active, nor is a last pass that does not choose the end.

@@ -7,7 +7,7 @@ question, and a plain mean over the last map. Its look says so: every cell count
 ==============  ====================================================================
 Perez, Eq. (1)  γ, β = f(q), h(q)                         :class:`FeatureModulation`
 Perez, Eq. (2)  FiLM(F_c) = γ_c F_c + β_c                 :meth:`FeatureModulation.forward`
-Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_alike`
+Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_uniformly`
 ==============  ====================================================================
 
 Deviations from the paper: the modulation follows each whole stage (after rectifying and pooling, where the paper has
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
 from saccade.attention.scores import check_features, check_query
-from saccade.attention.soft import attend_alike
+from saccade.attention.soft import attend_uniformly
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.resolutions import resolution_ends
@@ -63,9 +63,9 @@ class FilmModel(PictureQueryModel):
         )
         self.head = self.new_head()
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """The backbone's ImageNet weights, and modulations that at first leave its features as they are."""
-        super().start_pretrained()
+        super().load_pretrained()
         for parameter in self.modulations.parameters():
             nn.init.zeros_(parameter)
 
@@ -75,10 +75,10 @@ class FilmModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Modulate, next stages, modulate, …; then the classifier on the mean of all cells."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         features = self.modulations[self.conditioned[0]](encoding, asked)  # (B,C,h,w)
         for before, name in itertools.pairwise(self.conditioned):
             features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
             features = self.modulations[name](features, asked)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        return self.answered(features, attend_alike(features, weights), asked)
+        return self.classify_attended(features, attend_uniformly(features, weights), asked)

@@ -47,7 +47,7 @@ from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_STEPS, MOST_UNITS
+from saccade.models.ranges import MAX_STEPS, MAX_UNITS
 from saccade.trace import Look
 
 
@@ -64,10 +64,10 @@ class HardConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MAX_UNITS, "hidden")
         if self.samples < 2:
             raise ValueError(f"samples: at least 2, so that each has others to be judged by, found {self.samples}")
-        check_range(self, 2, MOST_STEPS, "samples")
+        check_range(self, 2, MAX_STEPS, "samples")
 
 
 class HardModel(PictureQueryModel):
@@ -99,7 +99,7 @@ class HardModel(PictureQueryModel):
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         given = self.given(attention, name, grid_of(encoding))  # (B,h,w)
         weights, scores = self.attention.prior(encoding, asked, weights=given)  # (B,h,w) each
         answers = self.cell_answers(encoding, asked)  # (B,K,h,w)

@@ -43,9 +43,9 @@ from saccade.backbones import Stages
 from saccade.config import check_range
 from saccade.errors import ConfigError
 from saccade.models.base import Given, Raw
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, act
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, look_tensors
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS
 from saccade.models.resolutions import resolution_ends
 from saccade.trace import Look
 
@@ -76,8 +76,8 @@ class HAttNetConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_STAGES, "context")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_STAGES, "context")
         check_range(self, 0, 1e6, "gate_penalty", "spread_penalty")
         if self.gate_start is not None and not 0 < self.gate_start < 1:
             raise ValueError(f"gate_start lies between 0 and 1, found {self.gate_start:g}")
@@ -136,7 +136,7 @@ class HAttNetModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         raw: Raw = {}
         features, here = encoding[:, : self.backbone.channels[self.first]], self.first  # f¹: (B,C,h,w)
         seen = encoding[:, features.shape[1] :]  # (B,D,h,w); only the first gate's has no query in it
@@ -148,12 +148,12 @@ class HAttNetModel(PictureQueryModel):
                 seen if name == self.first else None,
                 weights=self.given(attention, name, grid_of(features)),  # (B,h,w)
             )
-            raw |= act(name, features, attended)
+            raw |= look_tensors(name, features, attended)
             features = self.norms[name](attended.context) if name in self.norms else attended.context  # f̂: (B,C,h,w)
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        raw |= self.answered(features, self.attention.attend(features, asked, weights=weights), asked)
+        raw |= self.classify_attended(features, self.attention.attend(features, asked, weights=weights), asked)
         priced = bool(self.gates) and bool(self.config.gate_penalty or self.config.spread_penalty)
         if priced and (torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()):  # only a loss reads it
             raw["penalty"] = self._price(raw)  # (B,)

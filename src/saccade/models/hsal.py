@@ -56,7 +56,7 @@ from saccade.models.fine_cells import FineCells
 from saccade.models.fixed_input import check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS
+from saccade.models.ranges import MAX_GLIMPSES, MAX_UNITS
 from saccade.trace import Look
 
 
@@ -88,8 +88,8 @@ class HsalConfig(MultisetConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "gaussians", "meta_hidden", "hidden", "location_hidden")
-        check_range(self, 1, MOST_GLIMPSES, "glimpses")
+        check_range(self, 1, MAX_UNITS, "gaussians", "meta_hidden", "hidden", "location_hidden")
+        check_range(self, 1, MAX_GLIMPSES, "glimpses")
         if not 0 < self.sharpness[0] <= self.sharpness[1] < math.inf:
             raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
 

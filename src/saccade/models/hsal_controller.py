@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.gaussian import GaussianMixtureAttention
-from saccade.attention.sampling import draw
+from saccade.attention.sampling import gumbel_max
 from saccade.geometry import Size
 
 FOLLOW = 5.0
@@ -156,7 +156,7 @@ class Controller(nn.Module):
             state = self.remember(told + seen, state)  # h_i: (B,D)
             if cells is None or number >= cells.shape[1]:
                 scores = self._scores(state, priority.flatten(1))  # (B,N)
-                cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
+                cell = gumbel_max(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
             else:
                 cell = cells[:, number]  # a_i: (B,)
             picked = cell[:, None, None].expand(-1, 1, projected.overt.shape[2])  # (B,1,D)
@@ -164,7 +164,7 @@ class Controller(nn.Module):
             states.append(state)
             glimpsed.append(cell)
         state = self.remember(told + seen, state)  # h_k+1: (B,D)
-        said = draw(self.classify(state), class_noise)  # ŷ_t: (B,)
+        said = gumbel_max(self.classify(state), class_noise)  # ŷ_t: (B,)
         return Glimpsed(torch.stack(glimpsed, dim=1), said, (*states, state))
 
     def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> Judged:

@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from saccade.attention.memory import CODES, Code, SentenceCode, memory_hop, memory_look
 from saccade.config import check_range
-from saccade.models.base import Encoding, Given, Raw, given_argument
-from saccade.models.ranges import MOST_HOPS, MOST_SENTENCES, MOST_STEPS, MOST_UNITS, MOST_WORDS
+from saccade.models.base import Encoding, Given, Raw, attention_kwargs
+from saccade.models.ranges import MAX_HOPS, MAX_SENTENCES, MAX_STEPS, MAX_UNITS, MAX_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
 from saccade.trace import Look
 
@@ -55,11 +55,11 @@ class MemN2NConfig:
     """Give no weight to empty slots; the authors' code gives them some."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "words")
-        check_range(self, 1, MOST_SENTENCES, "memory", "times")
-        check_range(self, 1, MOST_STEPS, "longest")
-        check_range(self, 1, MOST_UNITS, "dim")
-        check_range(self, 1, MOST_HOPS, "hops")
+        check_range(self, 1, MAX_WORDS, "words")
+        check_range(self, 1, MAX_SENTENCES, "memory", "times")
+        check_range(self, 1, MAX_STEPS, "longest")
+        check_range(self, 1, MAX_UNITS, "dim")
+        check_range(self, 1, MAX_HOPS, "hops")
         if self.encoding not in CODES:
             raise ValueError(f"encoding must be one of {', '.join(CODES)}, found {self.encoding}")
 
@@ -68,7 +68,7 @@ class MemN2NModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V) and one look for each hop."""
 
     Config = MemN2NConfig
-    taught_by = ("times", "bags", "query_bags")
+    training_inputs = ("times", "bags", "query_bags")
     switches = ("linear",)
 
     def __init__(self, config: MemN2NConfig) -> None:
@@ -166,7 +166,7 @@ class MemN2NModel(StoryModel):
     ) -> Raw:
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
         encoding = self.encode(story, times, bags)
-        return self.ask(encoding, query, query_bags=query_bags, linear=linear, **given_argument(attention))
+        return self.ask(encoding, query, query_bags=query_bags, linear=linear, **attention_kwargs(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One for each hop; a masked memory that is empty is not looked at."""

@@ -18,12 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
-from saccade.attention.soft import attend_alike, soft_look
+from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.picture_query import act
-from saccade.models.ranges import MOST_UNITS
+from saccade.models.picture_query import look_tensors
+from saccade.models.ranges import MAX_UNITS
 from saccade.trace import Look
 
 CERTAIN = 1e-6
@@ -39,7 +39,7 @@ class MultisetCountsConfig(MultisetConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class MultisetCountsModel(MultisetModel):
@@ -62,13 +62,13 @@ class MultisetCountsModel(MultisetModel):
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Count each class in the encoded pictures (B,C,h,w), and say the counts as a multiset."""
         cells = self.cell(encoding).relu()  # (B,D,h,w)
-        attended = attend_alike(cells, self.given(attention, self.look_stage, grid_of(cells)))
+        attended = attend_uniformly(cells, self.given(attention, self.look_stage, grid_of(cells)))
         counts = self.count(attended.context).unflatten(1, (self.config.classes, self.config.most + 1))  # (B,C,most+1)
         return (
             self.read_single(encoding)
             | {"count_logits": counts}
             | self._said(counts)
-            | act(self.look_stage, cells, attended)
+            | look_tensors(self.look_stage, cells, attended)
         )
 
     def _said(self, count_logits: Tensor) -> Raw:

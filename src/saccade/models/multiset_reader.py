@@ -22,12 +22,12 @@ from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.config import check_range
 from saccade.geometry import Size
-from saccade.models.base import Given, PictureModel, Raw, given_argument
+from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_WORDS
+from saccade.models.ranges import MAX_PIXELS, MAX_STEPS, MAX_WORDS
 
-MOMENT = 1e-6
+MIN_BOX_CELLS = 1e-6
 """Cells; a box that covers less than this covers nothing."""
 
 
@@ -49,16 +49,16 @@ class MultisetConfig:
     """(height, width) of every picture."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "classes")
-        check_range(self, 1, MOST_STEPS, "most")
-        check_range(self, 1, MOST_PIXELS, "input_size")
+        check_range(self, 1, MAX_WORDS, "classes")
+        check_range(self, 1, MAX_STEPS, "most")
+        check_range(self, 1, MAX_PIXELS, "input_size")
         if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
             raise ValueError(
                 f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
             )
 
 
-class LabelReader(PictureModel):
+class LabelReader(ImageOnlyModel):
     """Base of models that say labels one after the other.
 
     Their plain tensors hold ``class_logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
@@ -68,7 +68,7 @@ class LabelReader(PictureModel):
         """Logits (B,T,C+1), and what was said at each step (B,T)."""
         return raw["class_logits"], raw["said"]
 
-    def answer_meaning(self) -> dict[str, Any]:
+    def answer_format(self) -> dict[str, Any]:
         """Where the reading ends."""
         return {"stop": "an answer whose id is the number of answers ends the reading"}
 
@@ -109,7 +109,7 @@ class MultisetModel(LabelReader):
         """Inputs and labels (B,2) that fit :meth:`tiny`: up to two squares, labelled by their colours."""
         return squares_batch(count, seed)
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
@@ -141,7 +141,7 @@ class MultisetModel(LabelReader):
         """
         encoding = self.encode(images)  # (B,C…,h,w)
         if not single:
-            return self.answer(encoding, **given_argument(attention))
+            return self.answer(encoding, **attention_kwargs(attention))
         alone = self.read_single(encoding)
         return alone if boxes is None else alone | {"object_logits": self.read_boxes(encoding, boxes)}
 
@@ -153,6 +153,6 @@ class MultisetModel(LabelReader):
         """What it says of the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""
         in_cells = geometry.apply_to_boxes(self.to_cells, boxes)  # (B,M,4)
         shares = geometry.box_shares(in_cells, self.grid).to(encoding.dtype)  # (B,M,h,w)
-        shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MOMENT)
+        shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MIN_BOX_CELLS)
         logits: Tensor = self.single(torch.einsum("bmhw,bchw->bmc", shares, encoding[:, : self.channels]))  # (B,M,C)
         return logits

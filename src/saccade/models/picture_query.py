@@ -14,18 +14,19 @@ prior is either; here it is a term of the logits (:class:`QueryPrior`), so that 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.soft import Attended, soft_look
+from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
+from saccade.renamed import renamed_names
 from saccade.trace import Look
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
@@ -57,9 +58,9 @@ class PictureQueryConfig:
     """Whether the query adds a learnt term of its own to the logits."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "queries", "answers")
-        check_range(self, 1, MOST_UNITS, "channels")
-        check_range(self, 1, MOST_STAGES, "depth")
+        check_range(self, 1, MAX_WORDS, "queries", "answers")
+        check_range(self, 1, MAX_UNITS, "channels")
+        check_range(self, 1, MAX_STAGES, "depth")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if self.pretrained and self.backbone == "small":
@@ -107,7 +108,7 @@ class PictureQueryModel(QueryModel):
     """Pictures (B,3,H,W) and query ids (B,) → logits (B,K) and one look on the last stage.
 
     A model adds what it attends with and its head (:meth:`new_head`), in this order, and says how it answers
-    (:meth:`ask`); one that attends softly gets its result from :meth:`answered`.
+    (:meth:`ask`); one that attends softly gets its result from :meth:`classify_attended`.
     """
 
     config: Any
@@ -136,7 +137,7 @@ class PictureQueryModel(QueryModel):
         """From the attended feature to the answer."""
         return AnswerHead(self.channels, self.config.answers, dropout=self.config.dropout)
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
@@ -161,20 +162,20 @@ class PictureQueryModel(QueryModel):
         features: Tensor = self.backbone(images)
         return features
 
-    def asked(self, encoding: Tensor, query: Tensor) -> Tensor:
+    def one_hot_query(self, encoding: Tensor, query: Tensor) -> Tensor:
         """The query ids (B,) as one-hot vectors (B,Q), of the type of the encoding."""
         return F.one_hot(query, self.config.queries).to(encoding.dtype)
 
-    def classified(self, feature: Tensor, asked: Tensor) -> Tensor:
+    def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
         """Logits (B,K) of an attended feature (B,C), and what the query (B,Q) alone adds to them."""
         logits: Tensor = self.head(feature)  # (B,K)
         return logits if self.prior is None else logits + self.prior(asked)
 
-    def answered(self, features: Tensor, attended: Attended, asked: Tensor) -> Raw:
+    def classify_attended(self, features: Tensor, attended: AttentionOutput, asked: Tensor) -> Raw:
         """The classifier on what soft attention made of the features (B,C,h,w), as plain tensors."""
         return {
-            "logits": self.classified(attended.context, asked),  # (B,K)
-            **act(self.look_name, features, attended),
+            "logits": self.classify(attended.context, asked),  # (B,K)
+            **look_tensors(self.look_name, features, attended),
         }
 
     @property
@@ -188,7 +189,7 @@ class PictureQueryModel(QueryModel):
         return (soft_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.backbone.frames[name]),)
 
 
-def act(name: str, features: Tensor, attended: Attended) -> Raw:
+def look_tensors(name: str, features: Tensor, attended: AttentionOutput) -> Raw:
     """The tensors of one act under the names of its look."""
     return {
         f"{name}.weights": attended.weights,  # (B,h,w)
@@ -196,3 +197,7 @@ def act(name: str, features: Tensor, attended: Attended) -> Raw:
         f"{name}.values": features,  # (B,C,h,w)
         f"{name}.context": attended.context,  # (B,C), or (B,C,h,w) of a gate
     }
+
+
+if not TYPE_CHECKING:  # type checkers know the new names only
+    __getattr__ = renamed_names(__name__)

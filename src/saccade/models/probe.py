@@ -17,11 +17,11 @@ from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.levels import folded, folded_channels, levels_of, unfolded
 from saccade.backbones.stages import Stages
 from saccade.config import check_range
-from saccade.models.base import Given, ImageModel, PictureModel, QueryModel, Raw
-from saccade.models.picture_query import act
+from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel, Raw
+from saccade.models.picture_query import look_tensors
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
-from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_GLIMPSES, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
 
@@ -47,9 +47,9 @@ class ProbeConfig:
     """The stages that ``pyramid`` attends to, beside the last; the finest first."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_GLIMPSES, "query_count")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_GLIMPSES, "query_count")
         if self.pretrained and self.backbone.startswith(("small", "compact")):
             raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
         if (self.head == PYRAMID) != bool(self.pyramid):
@@ -65,7 +65,7 @@ class AskedProbeConfig(ProbeConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_WORDS, "queries")
+        check_range(self, 1, MAX_WORDS, "queries")
 
 
 class HeadOnBackbone(ImageModel):
@@ -96,7 +96,7 @@ class HeadOnBackbone(ImageModel):
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
@@ -121,7 +121,7 @@ class HeadOnBackbone(ImageModel):
         logits, acts = self.head(values, given or None, query)
         raw: Raw = {"logits": logits}
         for name, attended in acts.items():
-            raw |= act(name, maps[name], attended)
+            raw |= look_tensors(name, maps[name], attended)
         return raw
 
     def _maps(self, values: Tensor) -> dict[str, Tensor]:
@@ -145,7 +145,7 @@ class HeadOnBackbone(ImageModel):
         )
 
 
-class ProbeModel(HeadOnBackbone, PictureModel):
+class ProbeModel(HeadOnBackbone, ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
 
     Config = ProbeConfig

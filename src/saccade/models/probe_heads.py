@@ -49,12 +49,12 @@ from torch import Tensor, nn
 
 from saccade.attention.cross import CrossAttention
 from saccade.attention.hard import HardAttention, hard_look, log_marginal
-from saccade.attention.soft import Attended, SoftAttention, attend_alike, attend_by, soft_look
+from saccade.attention.soft import AttentionOutput, SoftAttention, attend_uniformly, attend_with_scores, soft_look
 from saccade.backbones.levels import Level, unfolded
 from saccade.models.base import Given
 from saccade.models.picture_query import QueryPrior
 from saccade.models.probe_products import (
-    Asked,
+    ExampleQueries,
     additive,
     classified,
     for_each,
@@ -101,7 +101,7 @@ class ProbeHead(nn.Module, ABC):
     @abstractmethod
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """Logits (B,K), and each act by the name of its look.
 
         Args:
@@ -111,13 +111,15 @@ class ProbeHead(nn.Module, ABC):
         """
 
     @abstractmethod
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """Logits (M,R,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…).
 
         Without ``asked`` every picture (B,C,H,W) is asked the first question, R = B.
         """
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor | None:
+    def stacked_maps(
+        self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None
+    ) -> Tensor | None:
         """The total maps (M,R,H,W) of such heads, each of sum 1; None without a place, or with several grids."""
         return None
 
@@ -139,7 +141,7 @@ class ProbeHead(nn.Module, ABC):
         """Logits (B,K), and what the question alone adds to them."""
         return logits if self.prior is None else logits + self.prior(self._one_hot(features, query))
 
-    def _stacked_prior(self, weights: Mapping[str, Tensor], asked: Asked | None) -> Tensor | float:
+    def _stacked_prior(self, weights: Mapping[str, Tensor], asked: ExampleQueries | None) -> Tensor | float:
         """The same for all members, to be added: (M,R,K); 0 where there is none."""
         if self.prior is None:
             return 0.0
@@ -155,13 +157,13 @@ class LinearHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """The mean of all cells, classified."""
-        attended = attend_alike(features, _of(given, "cells"))
+        attended = attend_uniformly(features, _of(given, "cells"))
         each = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
         return for_question(each, query), {"cells": attended}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         pooled = features.flatten(2).mean(-1)  # (B,C)
         found = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
@@ -190,21 +192,21 @@ class SoftHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """What was attended, classified."""
         attended = self.attention.attend(features, self._one_hot(features, query), weights=_of(given, "cells"))
         return self._with_prior(self.classify(attended.context), features, query), {"cells": attended}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         contexts = pool(self._scores(weights, features, asked), features, asked)  # (M,R,C)
         return classified(weights, contexts) + self._stacked_prior(weights, asked)
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """(M,R,H,W)."""
         return maps_of(self._scores(weights, features, asked), features)
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """(M,R,N)."""
         return additive(weights, features, asked)
 
@@ -219,7 +221,7 @@ class CrossHead(SoftHead):
     def _new_attention(self, channels: int) -> CrossAttention:
         return CrossAttention(channels, self.asked, hidden=self.hidden)
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """q·(W f) = (q·W)·f: one product with a vector for each question in place of D, (M,R,N)."""
         to_query, to_key = weights["attention.to_query.weight"], weights["attention.to_key.weight"].flatten(2)
         vectors = torch.einsum("mda,mdc->mac", to_query, to_key) * to_query.shape[1] ** -0.5  # (M,A,C)
@@ -241,17 +243,17 @@ class HardHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """The mixture of what all cells answer."""
         asked = self._one_hot(features, query)  # (B,A)
         weights, scores = self.attention.prior(features, asked, weights=_of(given, "cells"))
         cells = self.classify(features)  # (B,K,H,W)
         if self.prior is not None:
             cells = cells + self.prior(asked)[:, :, None, None]
-        context = attend_by(scores, features, weights).context  # (B,C), for those who read the trace
-        return log_marginal(weights, cells.log_softmax(1)), {"cells": Attended(context, weights, scores)}
+        context = attend_with_scores(scores, features, weights).context  # (B,C), for those who read the trace
+        return log_marginal(weights, cells.log_softmax(1)), {"cells": AttentionOutput(context, weights, scores)}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         prior = additive(weights, features, asked).log_softmax(-1)  # (M,R,N)
         cells = products(features, weights["classify.weight"].flatten(2)) + weights["classify.bias"]  # (B,N,M,K)
@@ -263,7 +265,7 @@ class HardHead(ProbeHead):
         joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (R,N,M,K)
         return joint.logsumexp(1).transpose(0, 1)  # (M,R,K)
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """(M,R,H,W)."""
         return maps_of(additive(weights, features, asked), features)
 
@@ -288,35 +290,38 @@ class QueriesHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """What all queries pooled, classified."""
         every = (self.ask(features) * self.scale).unflatten(1, (self.asked, -1))  # (B,A,Q,H,W)
         scores = for_question(every, query)  # (B,Q,H,W)
         if given is None:
-            contexts, weights, _ = attend_by(scores, features)  # (B,Q,C), (B,Q,H,W)
+            contexts, weights, _ = attend_with_scores(scores, features)  # (B,Q,C), (B,Q,H,W)
         else:
-            each = [attend_by(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)]
+            each = [
+                attend_with_scores(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)
+            ]
             contexts = torch.stack([act.context for act in each], 1)
             weights = torch.stack([act.weights for act in each], 1)
         acts = {
-            name: Attended(contexts[:, at], weights[:, at], scores[:, at]) for at, name in enumerate(self.look_names)
+            name: AttentionOutput(contexts[:, at], weights[:, at], scores[:, at])
+            for at, name in enumerate(self.look_names)
         }
         return self._with_prior(self.classify(contexts.flatten(1)), features, query), acts
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """The mean of the maps of all queries, as the total is: (M,R,H,W)."""
         scores = self._scores(weights, features, asked)  # (M,Q,R,N)
         laid = maps_of(scores.flatten(0, 1), features)  # (MQ,R,H,W)
         return laid.reshape(*scores.shape[:2], *laid.shape[1:]).mean(1)
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         scores = self._scores(weights, features, asked)  # (M,Q,R,N)
         pooled = pool(scores.flatten(0, 1), features, asked)  # (MQ,R,C)
         pooled = pooled.reshape(*scores.shape[:2], *pooled.shape[1:]).transpose(1, 2)  # (M,R,Q,C)
         return classified(weights, pooled.flatten(2)) + self._stacked_prior(weights, asked)
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """(M,Q,R,N)."""
         members, queries = len(weights["ask.weight"]), len(self.look_names)
         vectors = weights["ask.weight"].reshape(members, self.asked, queries, -1)  # (M,A,Q,C)
@@ -350,16 +355,16 @@ class PyramidHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """What was attended on each level, classified."""
         acts = {}
         for level, ask, values in zip(self.levels, self.ask, unfolded(features, self.levels)):
             scores = for_question(ask(values), query) * level.channels**-0.5  # (B,H,W)
-            acts[level.name] = attend_by(scores, values, _of(given, level.name))
+            acts[level.name] = attend_with_scores(scores, values, _of(given, level.name))
         contexts = torch.cat([act.context for act in acts.values()], 1)
         return self._with_prior(self.classify(contexts), features, query), acts
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         contexts = []
         for number, (level, values) in enumerate(zip(self.levels, unfolded(features, self.levels))):

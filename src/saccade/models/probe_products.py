@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 
-class Asked(NamedTuple):
+class ExampleQueries(NamedTuple):
     """Questions about the pictures of a batch: several may be about one picture."""
 
     query: Tensor
@@ -33,7 +33,7 @@ def products(features: Tensor, weight: Tensor) -> Tensor:
     return (tokens @ weight.flatten(0, 1).T).reshape(*tokens.shape[:2], *weight.shape[:2])
 
 
-def additive(weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+def additive(weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
     """The scores (M,R,N) of :class:`saccade.attention.scores.AdditiveScorer` for one-hot questions."""
     scorer = "attention.scorer"
     seen = products(features, weights[f"{scorer}.from_features.weight"].flatten(2))  # (B,N,M,D)
@@ -47,7 +47,7 @@ def additive(weights: Mapping[str, Tensor], features: Tensor, asked: Asked | Non
     return scores.permute(2, 0, 1)
 
 
-def for_each(products: Tensor, asked: Asked | None) -> Tensor:
+def for_each(products: Tensor, asked: ExampleQueries | None) -> Tensor:
     """Of products (B,N,M,A) with a vector for each question, those of the questions that are asked: (M,R,N)."""
     if asked is None:
         return products[..., 0].permute(2, 0, 1)
@@ -62,7 +62,7 @@ def for_question(values: Tensor, query: Tensor | None) -> Tensor:
     return values.gather(1, where).squeeze(1)
 
 
-def pool(scores: Tensor, features: Tensor, asked: Asked | None) -> Tensor:
+def pool(scores: Tensor, features: Tensor, asked: ExampleQueries | None) -> Tensor:
     """Eq. (3) and (4) for all members: scores (M,R,N) and features (B,C,H,W) → contexts (M,R,C)."""
     tokens = _tokens(features)  # (B,N,C)
     if asked is not None:

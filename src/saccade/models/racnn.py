@@ -53,9 +53,9 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.base import Given, ImageOnlyModel, Raw
 from saccade.models.fixed_input import check_pictures, check_size
-from saccade.models.ranges import MOST_PIXELS, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_PIXELS, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
 SCALES = ("scale1", "scale2", "scale3")
@@ -95,9 +95,9 @@ class RacnnConfig:
     """Side of the crops of a control, as a share of their parent's."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_PIXELS, "input_size", "coarse", "crop")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_PIXELS, "input_size", "coarse", "crop")
         if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
             raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
         if not 0 < self.smallest <= 1:
@@ -110,7 +110,7 @@ class RacnnConfig:
             raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
 
 
-class RacnnModel(PictureModel):
+class RacnnModel(ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K) of three scales together; looks ``scale2`` and ``scale3``, two nested crops."""
 
     Config = RacnnConfig
@@ -124,7 +124,7 @@ class RacnnModel(PictureModel):
         super().__init__()
         self.config = config
         self.network_size = config.coarse
-        self.shrink = zoom.Shrink(config.input_size, config.coarse)
+        self.shrink = zoom.Downsample(config.input_size, config.coarse)
         self.nets = nn.ModuleDict({name: build_backbone(config.backbone, through=config.through) for name in SCALES})
         first = self.net("scale1")
         last = first.names[-1]
@@ -164,7 +164,7 @@ class RacnnModel(PictureModel):
         """The network of a scale."""
         return cast(Stages, self.nets[name])
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give every scale's network its ImageNet weights."""
         for name in SCALES:
             pretrained.load_imagenet(self.net(name), self.config.backbone)

@@ -25,16 +25,16 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention.residual import Masked, MaskType, ResidualAttention
+from saccade.attention.residual import MaskOutput, MaskType, ResidualAttention
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
 from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
 from saccade.models.quadrants import square_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
-MOST_POOLS = 8
+MAX_POOLS = 8
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class RanConfig:
     """(1 + M)·F; else M·F, naive attention learning."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, BOTTLENECK, MOST_UNITS, "widths")
-        check_range(self, 0, MOST_STAGES, "modules")
-        check_range(self, 1, MOST_STAGES, "last")
-        check_range(self, 1, MOST_POOLS, "pools")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, BOTTLENECK, MAX_UNITS, "widths")
+        check_range(self, 0, MAX_STAGES, "modules")
+        check_range(self, 1, MAX_STAGES, "last")
+        check_range(self, 1, MAX_POOLS, "pools")
         if not any(self.modules):
             raise ValueError("modules: a stage or more needs one; the model 'resnet' has none")
 
@@ -78,7 +78,7 @@ class AttentionModule(nn.Module):
         self.mask = ResidualAttention(channels, pools, unit, mask_type=mask_type, residual=residual)
         self.after = unit(channels)
 
-    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Masked]:
+    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, MaskOutput]:
         """What goes on, the trunk's output, and what the mask did; ``weights`` take the place of the mask."""
         before = self.before(features)
         trunk = self.trunk(before)

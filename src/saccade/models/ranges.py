@@ -5,19 +5,19 @@ A model folder may come from a stranger. Its settings are checked before anythin
 
 from __future__ import annotations
 
-MOST_WORDS = 1_000_000
+MAX_WORDS = 1_000_000
 """Queries, answers, classes, words."""
-MOST_UNITS = 8192
+MAX_UNITS = 8192
 """Channels and hidden units of one layer."""
-MOST_STAGES = 64
+MAX_STAGES = 64
 """Layers in a row."""
-MOST_STEPS = 512
+MAX_STEPS = 512
 """Words or labels, one after the other."""
-MOST_GLIMPSES = 32
+MAX_GLIMPSES = 32
 """Before each of them."""
-MOST_PIXELS = 4096
+MAX_PIXELS = 4096
 """A side of a picture that a model is built for."""
-MOST_SENTENCES = 1024
+MAX_SENTENCES = 1024
 """Of a story that a model holds."""
-MOST_HOPS = 16
+MAX_HOPS = 16
 """Looks at one story, or words of its answer."""

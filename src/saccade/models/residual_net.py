@@ -19,15 +19,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
-from saccade.attention.soft import attend_alike, soft_look
+from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.backbones import Stages
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
 from saccade.models.base import Given, LabelModel, Raw
-from saccade.models.picture_query import act
+from saccade.models.picture_query import look_tensors
 from saccade.models.quadrants import square_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
 LOOK = "last"
@@ -50,10 +50,10 @@ class ResidualNetConfig:
     """Units behind the last stage."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, BOTTLENECK, MOST_UNITS, "widths")
-        check_range(self, 0, MOST_STAGES, "units")
-        check_range(self, 1, MOST_STAGES, "last")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, BOTTLENECK, MAX_UNITS, "widths")
+        check_range(self, 0, MAX_STAGES, "units")
+        check_range(self, 1, MAX_STAGES, "last")
 
 
 class ResidualNetModel(LabelModel):
@@ -105,8 +105,8 @@ class ResidualNetModel(LabelModel):
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Average the cells of the last map, then classify."""
         values = self.norm(encoding).relu()  # (B,C,h,w)
-        attended = attend_alike(values, self.given(attention, LOOK, grid_of(values)))
-        return {"logits": self.head(attended.context), **act(LOOK, values, attended)}
+        attended = attend_uniformly(values, self.given(attention, LOOK, grid_of(values)))
+        return {"logits": self.head(attended.context), **look_tensors(LOOK, values, attended)}
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One look that prefers nothing."""

@@ -17,7 +17,7 @@ it, ``word.gain``, ``word.active`` and ``word.emits`` (B,T)): ``logits`` (B,T,V)
 ``word.choice`` and ``word.log_prob`` (B,T); and of hard attention in training ``entropy`` (B,T), ``expected`` (B,) and
 ``baseline`` (), the moving average of log p of one word before this batch was seen.
 
-Where no caption is given, the model draws some of each picture for itself (:mod:`.caption_drawing`): the same keys of
+Where no caption is given, the model draws some of each picture for itself (:mod:`.caption_sampling`): the same keys of
 its own words, and ``log_prob`` (B,T) of each of them, B counting the captions of the first picture, then of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
@@ -45,13 +45,13 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageModel, Raw, given_argument, marked_given
-from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
+from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, marked_given
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
 from saccade.models.caption_decoding import Decoded, decode
-from saccade.models.caption_drawing import draw_captions, repeated
+from saccade.models.caption_sampling import repeat_for_captions, sample_captions
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_PIXELS, MAX_STEPS, MAX_UNITS, MAX_WORDS
 from saccade.trace import AttentionTrace, Look, Output, Role
 
 BASELINE_KEEPS = 0.9
@@ -98,12 +98,12 @@ class SatConfig:
     """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_UNITS, "embed", "hidden", "attention")
-        check_range(self, 1, MOST_STEPS, "longest")
-        check_range(self, 1, MOST_PIXELS, "input_size")
+        check_range(self, 1, MAX_UNITS, "embed", "hidden", "attention")
+        check_range(self, 1, MAX_STEPS, "longest")
+        check_range(self, 1, MAX_PIXELS, "input_size")
         if self.vocabulary <= FIRST_WORD:
             raise ValueError(f"vocabulary: expected the end, the unknown and a word or more, found {self.vocabulary}")
-        check_range(self, FIRST_WORD + 1, MOST_WORDS, "vocabulary")
+        check_range(self, FIRST_WORD + 1, MAX_WORDS, "vocabulary")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if not 0 <= self.expected_share <= 1:
@@ -170,15 +170,13 @@ class SatModel(ImageModel):
         words = words.scatter(1, ends, 0)
         return {**inputs, "words": words}, words
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
         check_size(self.config.input_size, size, "input_size")
-
-    # ------------------------------------------------------------ captions that are given
 
     @property
     def encoder(self) -> Stages:
@@ -210,15 +208,15 @@ class SatModel(ImageModel):
                 raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
             features = self.encode(images)  # (B,L,D)
         if words is not None:
-            return self.forward_features(features, words, **given_argument(attention))
+            return self.forward_features(features, words, **attention_kwargs(attention))
         if attention is not None:
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
-        return self.draw(features, draws)
+        return self.sample(features, draws)
 
     def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> Raw:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
         noise, expected = self._chances(features, words.shape[-1])
-        return self.tell(features, words, noise=noise, expected=expected, attention=attention)
+        return self.teacher_force(features, words, noise=noise, expected=expected, attention=attention)
 
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption.
@@ -227,7 +225,7 @@ class SatModel(ImageModel):
         """
         if query is None:
             query = self.caption(encoding, method="greedy", attention=attention).words[:, 0]  # (B,T)
-        return self.tell(encoding, query, attention=attention)
+        return self.teacher_force(encoding, query, attention=attention)
 
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
         """Of hard attention in training the noise (B,T,L) of its draws, and the pictures (B,) seen by expectation."""
@@ -237,7 +235,7 @@ class SatModel(ImageModel):
         noise = gumbel_noise((features.shape[0], steps, features.shape[1]), like=features)  # (B,T,L)
         return noise, chance < self.config.expected_share
 
-    def tell(
+    def teacher_force(
         self,
         features: Tensor,
         words: Tensor,
@@ -255,8 +253,8 @@ class SatModel(ImageModel):
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
-        scene, memory = self.decoder.begin(features, self.grid)
-        logits, looked, _ = self.decoder.tell(
+        scene, memory = self.decoder.init_state(features, self.grid)
+        logits, looked, _ = self.decoder.teacher_force(
             scene, memory, words, pick=pick, noise=noise, expected=expected, weights=weights
         )
         raw = _named(logits, looked, scene, words)
@@ -279,37 +277,35 @@ class SatModel(ImageModel):
 
     def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, words, **given_argument(attention))
+        raw = self.forward_raw(images, words, **attention_kwargs(attention))
         return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
     def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
         return raw["logits"], raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)
 
-    # ------------------------------------------------------------ captions that are found
-
-    def begin(self, encoding: Tensor) -> tuple[Scene, Memory]:
+    def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
         """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
         self._check(encoding)
-        return self.decoder.begin(encoding, self.grid)
+        return self.decoder.init_state(encoding, self.grid)
 
-    def scene(self, features: Tensor, seen: Tensor | None) -> Scene:
-        """The scene of :meth:`begin` from its tensors (B,D,h,w) and (B,h,w,A)."""
-        return Scene(features, seen)
+    def scene(self, features: Tensor, seen: Tensor | None) -> EncodedImage:
+        """The scene of :meth:`init_state` from its tensors (B,D,h,w) and (B,h,w,A)."""
+        return EncodedImage(features, seen)
 
-    def memory(self, hidden: Tensor, cell: Tensor) -> Memory:
-        """The memory of :meth:`begin` from its tensors (B,K,n)."""
-        return Memory(hidden, cell)
+    def memory(self, hidden: Tensor, cell: Tensor) -> LstmState:
+        """The memory of :meth:`init_state` from its tensors (B,K,n)."""
+        return LstmState(hidden, cell)
 
-    def say(
+    def next_word(
         self,
-        scene: Scene,
-        memory: Memory,
+        scene: EncodedImage,
+        memory: LstmState,
         before: Tensor,
         generator: torch.Generator | None = None,
         *,
         weights: Tensor | None = None,
-    ) -> Said:
+    ) -> WordStep:
         """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side.
 
         ``weights`` (B,h,w) are given for all K captions in place of the model's own.
@@ -320,7 +316,7 @@ class SatModel(ImageModel):
         if self.config.pick == "drawn":
             shape = (*before.shape, self.grid[0] * self.grid[1])  # (B,K,L)
             noise = gumbel_noise(shape, like=scene.features, generator=generator)
-        return self.decoder.say(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
+        return self.decoder.next_word(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
 
     def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
         """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`.
@@ -332,7 +328,7 @@ class SatModel(ImageModel):
         weights = self.given_steps(attention, WORD, (encoding.shape[0], longest, *self.grid))  # (B,t,h,w)
         return decode(self, encoding, longest=longest, weights=weights, **options)
 
-    def draw(self, features: Tensor, draws: int = 1) -> Raw:
+    def sample(self, features: Tensor, draws: int = 1) -> Raw:
         """So many captions drawn of each of the encoded pictures (B,L,D); those of a picture stand together.
 
         Without dropout, as the model will speak: with half of its units gone it says something else. Hard attention in
@@ -340,10 +336,10 @@ class SatModel(ImageModel):
         """
         steps = self.config.longest
         with _whole(self.decoder):
-            scene, memory = repeated(*self.begin(features), draws)
+            scene, memory = repeat_for_captions(*self.init_state(features), draws)
             features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
             noise, expected = self._chances(features, steps)
-            words, log_prob, logits, looked = draw_captions(
+            words, log_prob, logits, looked = sample_captions(
                 self.decoder,
                 scene,
                 memory,
@@ -371,8 +367,6 @@ class SatModel(ImageModel):
             raw["word.log_prob"] = _log_prob(raw["word.weights"], raw["word.choice"])
         size = torch.tensor(self.config.input_size, device=words.device).expand(words.shape[0], 2)
         return AttentionTrace(looks=self.looks(raw), answer=words, image_size=size, total=self.total)
-
-    # ------------------------------------------------------------ looks
 
     @property
     def look_names(self) -> tuple[str, ...]:
@@ -408,7 +402,7 @@ def _whole(decoder: CaptionDecoder) -> Iterator[None]:
         decoder.train(was_training)
 
 
-def _named(logits: Tensor, looked: Looked, scene: Scene, words: Tensor) -> Raw:
+def _named(logits: Tensor, looked: LookStep, scene: EncodedImage, words: Tensor) -> Raw:
     """What was said, word by word, and seen for it, under the names that the module lists."""
     raw = {
         "logits": logits,  # (B,T,V)

@@ -24,7 +24,7 @@ from saccade.attention.soft import SoftAttention
 from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MOST_UNITS
+from saccade.models.ranges import MAX_UNITS
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SoftConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class SoftModel(PictureQueryModel):
@@ -51,6 +51,6 @@ class SoftModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Eq. (2)-(4), then the classifier."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.answered(encoding, self.attention.attend(encoding, asked, weights=weights), asked)
+        return self.classify_attended(encoding, self.attention.attend(encoding, asked, weights=weights), asked)

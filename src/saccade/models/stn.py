@@ -68,14 +68,14 @@ class StnModel(CroppingModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Locate, cut out, read."""
-        images, located = self.taken_apart(encoding)  # (B,3,H,W), (B,C,h,w)
-        asked = self.asked(encoding, query)  # (B,Q)
+        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
         cropped = self.transformer.attend(images, located.flatten(1), asked, frame=frame)
         feature = self.read(cropped.crop)  # (B,C)
         if self.config.query_to_classifier:
             feature = torch.cat([feature, asked], dim=1)  # (B,C+Q)
         return {
-            "logits": self.classified(feature, asked),  # (B,K)
+            "logits": self.classify(feature, asked),  # (B,K)
             **self.cut(images, cropped.theta, cropped.crop),
         }

@@ -58,12 +58,12 @@ class StnTunedModel(CroppingModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Locate, cut out, read."""
-        images, located = self.taken_apart(encoding)  # (B,3,H,W), (B,C,h,w)
-        asked = self.asked(encoding, query)  # (B,Q)
+        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
         pointed = self.transformer.attend(images, located, asked, frame=frame)
         raw = {
-            "logits": self.classified(self.read(pointed.crop), asked),  # (B,K)
+            "logits": self.classify(self.read(pointed.crop), asked),  # (B,K)
             **self.cut(images, pointed.theta, pointed.crop),
         }
         if self.training:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.models.base import AttentionModel, Encoding, Given, Raw, given_argument, marked_given
+from saccade.models.base import AttentionModel, Encoding, Given, Raw, attention_kwargs, marked_given
 from saccade.trace import Output
 
 TOY_PEOPLE, TOY_PLACES = 4, 4
@@ -24,10 +24,10 @@ TOY_WORDS = 1 + TOY_PEOPLE + TOY_PLACES
 class StoryModel(AttentionModel):
     """Base of models that answer a question about a story."""
 
-    says_words: bool = False
+    answers_word_by_word: bool = False
     """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
 
-    taught_by: ClassVar[tuple[str, ...]] = ()
+    training_inputs: ClassVar[tuple[str, ...]] = ()
     """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
     ``query_bags`` of words, ``length`` in words of the longest story, numbers of sentences in ``rows`` and of
     questions in ``query_row``, words ``said`` before, number of ``passes``."""
@@ -38,11 +38,11 @@ class StoryModel(AttentionModel):
         """Sentences of word ids (…,J) as bags of words (…,W), of a model that is taught by ``bags``."""
         raise NotImplementedError(f"{type(self).__name__} reads no bags of words")
 
-    facts_carry_the_past: ClassVar[bool] = False
+    slots_include_past: ClassVar[bool] = False
     """Whether what it looks at in a slot is the sentence and those before it, not that sentence alone."""
 
     @property
-    def gates_can_be_taught(self) -> bool:
+    def supports_gate_loss(self) -> bool:
         """Whether it chooses one fact in each look, so that supporting facts can teach it to."""
         return False
 
@@ -62,16 +62,16 @@ class StoryModel(AttentionModel):
         """:meth:`ask`; the question is required."""
         if query is None:
             raise ShapeError("query", "(B,Q) word ids of a question", ())
-        return self.ask(encoding, query, **given_argument(attention))
+        return self.ask(encoding, query, **attention_kwargs(attention))
 
     def forward(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
         """Stories (B,S,J) and questions (B,Q) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(story, query, **given_argument(attention))
+        raw = self.forward_raw(story, query, **attention_kwargs(attention))
         return marked_given(self.wrap(raw), attention)
 
     @abstractmethod
     def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
-        """The same as plain tensors; a model may take more, see :attr:`taught_by`."""
+        """The same as plain tensors; a model may take more, see :attr:`training_inputs`."""
 
 
 def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from saccade.config import check_range
 from saccade.models.base import Given, Raw
-from saccade.models.ranges import MOST_SENTENCES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_SENTENCES, MAX_UNITS, MAX_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
 
@@ -29,9 +29,9 @@ class StoryLSTMConfig:
     embedding: int = 50
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "words")
-        check_range(self, 1, MOST_SENTENCES, "memory")
-        check_range(self, 1, MOST_UNITS, "size", "embedding")
+        check_range(self, 1, MAX_WORDS, "words")
+        check_range(self, 1, MAX_SENTENCES, "memory")
+        check_range(self, 1, MAX_UNITS, "size", "embedding")
 
 
 class StoryLSTMModel(StoryModel):

@@ -31,13 +31,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.class_token import ReadByHeads, SelfAttention, rolled_out
+from saccade.attention.class_token import HeadsOutput, SelfAttention, attention_rollout
 from saccade.attention.given import grid_of
 from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS
 from saccade.trace import Look
 
 
@@ -54,8 +54,8 @@ class VitConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "width", "heads")
-        check_range(self, 1, MOST_STAGES, "layers")
+        check_range(self, 1, MAX_UNITS, "width", "heads")
+        check_range(self, 1, MAX_STAGES, "layers")
         if self.width % (4 * self.heads):
             raise ValueError(
                 f"width: a multiple of 4 × heads, so that heads and positions share it; found {self.width} for "
@@ -105,7 +105,7 @@ class VitModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """All layers; of the last one only what the class token reads."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         cells = grid_of(encoding)  # (B, h, w)
         tokens = self._tokens(encoding, asked)  # (B,N,D)
         for layer in self._earlier:
@@ -114,12 +114,12 @@ class VitModel(PictureQueryModel):
         last = self._last
         read = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
         told = self.norm(last.thought(tokens[:, 0] + read.output))  # (B,D)
-        return {"logits": self.classified(told, asked), **_acts(self.look_names, read)}
+        return {"logits": self.classify(told, asked), **_acts(self.look_names, read)}
 
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
-        rolled = rolled_out(self._shares(encoding, query))  # (B,N,N)
+        rolled = attention_rollout(self._shares(encoding, query))  # (B,N,N)
         return rolled[:, 0, 1:].reshape(grid_of(encoding))
 
     @torch.no_grad()
@@ -131,7 +131,7 @@ class VitModel(PictureQueryModel):
 
     def _shares(self, encoding: Tensor, query: Tensor) -> list[Tensor]:
         """The weights (B,N,N) of every layer, the mean over its heads."""
-        tokens, found = self._tokens(encoding, self.asked(encoding, query)), []
+        tokens, found = self._tokens(encoding, self.one_hot_query(encoding, query)), []
         for layer in self._every:
             found.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))
             tokens = layer(tokens)
@@ -181,7 +181,7 @@ def positions(width: int, grid: Size, like: Tensor) -> Tensor:
     return torch.cat(waves).to(like.dtype)
 
 
-def _acts(names: tuple[str, ...], read: ReadByHeads) -> Raw:
+def _acts(names: tuple[str, ...], read: HeadsOutput) -> Raw:
     """The tensors of each head under the names of its look."""
     raw: Raw = {}
     for head, name in enumerate(names):

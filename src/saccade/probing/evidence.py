@@ -21,7 +21,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.geometry import Size
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import MapScorer
@@ -32,13 +32,13 @@ from saccade.models.probe_heads import LINEAR
 from saccade.probing.blind_maps import UsualPlaces, blind_maps
 from saccade.probing.features import Features
 from saccade.probing.head_stack import Places
-from saccade.probing.pictures import ProbedPictures, Tell
-from saccade.probing.probe import Probed
+from saccade.probing.pictures import OnProgress, ProbedPictures
+from saccade.probing.probe import ProbeResult
 from saccade.probing.questions import picture_of
 from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
 
-MOST_MAPS = 1000
+MAX_MAPS = 1000
 """Pictures whose maps are scored."""
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
@@ -72,11 +72,11 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
 
 
 @torch.no_grad()
-def with_evidence(probed: Probed, features: Features, model_of: HeadModel, tell: Tell) -> Probed:
+def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, on_progress: OnProgress) -> ProbeResult:
     """The same probe, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
     if probed.pictures.evidence is None:
         return probed
-    rests = _rests_on(probed, model_of, tell).summary()
+    rests = _rests_on(probed, model_of, on_progress).summary()
     maps: dict[str, Any] = {}
     if probed.kept.name != LINEAR:
         scores = _map_scores(probed, features, model_of)
@@ -86,9 +86,9 @@ def with_evidence(probed: Probed, features: Features, model_of: HeadModel, tell:
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
-def _rests_on(probed: Probed, model_of: HeadModel, tell: Tell) -> RestsOn:
+def _rests_on(probed: ProbeResult, model_of: HeadModel, on_progress: OnProgress) -> EvidenceReliance:
     """Answers to changed test pictures of all splits."""
-    rests, pictures, held = RestsOn(), probed.pictures, probed.pictures.evidence
+    rests, pictures, held = EvidenceReliance(), probed.pictures, probed.pictures.evidence
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
     chosen[sampled(len(pictures))] = True
     total, done = int(chosen.sum()), 0
@@ -111,7 +111,7 @@ def _rests_on(probed: Probed, model_of: HeadModel, tell: Tell) -> RestsOn:
                 kinds=query,
             )
             done += len(part)
-            tell("pictures without their evidence", done, total)
+            on_progress("pictures without their evidence", done, total)
     return rests
 
 
@@ -129,14 +129,14 @@ def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
     return habits(pictures.labels, train, kinds, 1 if pictures.questions is None else len(pictures.questions.words))
 
 
-def _map_scores(probed: Probed, features: Features, model_of: HeadModel) -> MapScorer:
+def _map_scores(probed: ProbeResult, features: Features, model_of: HeadModel) -> MapScorer:
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
     held = pictures.evidence
     if held is None:
         return scorer
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
-    chosen[sampled(len(pictures), MOST_MAPS)] = True
+    chosen[sampled(len(pictures), MAX_MAPS)] = True
     size = pictures.store.size
     every = pictures.row(torch.arange(len(pictures)))
     clicked = not bool(held.points(every).isnan().all())  # of the same kind in every part

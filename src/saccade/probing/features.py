@@ -17,8 +17,8 @@ from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised
 from saccade.models.probe_heads import PYRAMID
-from saccade.probing.pictures import ProbedPictures, Tell
-from saccade.tasks.kept_features import KeptFeatures
+from saccade.probing.pictures import OnProgress, ProbedPictures
+from saccade.tasks.cached_features import CachedFeatures
 
 RESIDENT = 2 << 30
 """Bytes of features that are kept in memory; of more, batches are read from disk."""
@@ -165,7 +165,7 @@ class _Held:
 
 
 def features_of(
-    pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], *, limit_mb: int, tell: Tell
+    pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], *, limit_mb: int, on_progress: OnProgress
 ) -> Features:
     """The features of ``pictures``, computed once and kept in the cache folder.
 
@@ -174,21 +174,25 @@ def features_of(
         model: whose backbone sees them.
         finer: stages of the pyramid beside the last; none: there is no pyramid.
         limit_mb: what kept features may take on disk.
-        tell: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
     """
     stages = model.encoder
     if stages is None:
         raise ConfigError(f"features are kept of a backbone alone; {type(model).__name__} has none")
     token = stages.has_class_token
     seen = _Seen(model, stages, stages.with_class_token if token else stages, "" if not token else "+class token")
-    main = KeptFeatures(pictures.paths, pictures.inputs, seen, limit_mb=limit_mb, what=seen.what, tell=tell)
+    main = CachedFeatures(
+        pictures.paths, pictures.inputs, seen, limit_mb=limit_mb, what=seen.what, on_progress=on_progress
+    )
     if not finer:
         return Features(main.take, len(pictures.paths), token=token)
     levels = levels_of(stages, finer)
     below = _Seen(
         model, stages, lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}"
     )
-    kept = KeptFeatures(pictures.paths, pictures.inputs, below, limit_mb=limit_mb, what=below.what, tell=tell)
+    kept = CachedFeatures(
+        pictures.paths, pictures.inputs, below, limit_mb=limit_mb, what=below.what, on_progress=on_progress
+    )
     return Features(main.take, len(pictures.paths), token=token, folded=kept.take, levels=levels)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from saccade.data.tables.splits import hashed_share
 from saccade.probing.questions import Questions, pictures_of
 
-LEAST_GROUPS = 3
+MIN_GROUPS = 3
 """Groups of pictures that a class needs: one to learn from, one to choose with, one to be tested on."""
 
 

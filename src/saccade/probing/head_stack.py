@@ -26,7 +26,7 @@ from torch import Tensor
 
 from saccade.losses.evidence import evidence_loss
 from saccade.models.probe_heads import ProbeHead
-from saccade.models.probe_products import Asked
+from saccade.models.probe_products import ExampleQueries
 from saccade.probing.questions import Questions, pictures_of
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
@@ -77,11 +77,11 @@ class HeadStack:
         self._model = copy.deepcopy(heads[0])
         self.members = len(heads)
 
-    def logits(self, features: Tensor, asked: Asked | None = None) -> Tensor:
+    def logits(self, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """Features (B,C,H,W) and questions about them → logits (M,R,K)."""
         return self._model.stacked(self.parameters, features, asked)
 
-    def maps(self, features: Tensor, asked: Asked | None = None) -> Tensor | None:
+    def maps(self, features: Tensor, asked: ExampleQueries | None = None) -> Tensor | None:
         """The same → total maps (M,R,H,W); None for heads that choose no place."""
         return self._model.stacked_maps(self.parameters, features, asked)
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import pluralise
 from saccade.metrics.verdict import BLIND
 from saccade.models.probe import AnyProbe
 from saccade.probing.features import Features
-from saccade.probing.probe import Probed
+from saccade.probing.probe import ProbeResult
 from saccade.probing.questions import picture_of
 from saccade.probing.verdict import BASE, title_of
 from saccade.show.answer_sections import caption, classes_section, confusion_section, mistakes_section, rests_on_section
@@ -30,7 +30,7 @@ HeadModel = Callable[[int], AnyProbe]
 """Number of a split → a model with the head of that split."""
 
 
-def probe_page(probed: Probed, features: Features, model_of: HeadModel, *, title: str) -> Report:
+def probe_page(probed: ProbeResult, features: Features, model_of: HeadModel, *, title: str) -> Report:
     """The page; ``model_of`` gives the model that tested a split."""
     told = probed.details.to_json()
     sections = [
@@ -49,7 +49,7 @@ def probe_page(probed: Probed, features: Features, model_of: HeadModel, *, title
     return Report(title=title, lead=lead, sections=[section for section in sections if section is not None])
 
 
-def _rivals(probed: Probed) -> Section:
+def _rivals(probed: ProbeResult) -> Section:
     rows: list[Row] = []
     for row in probed.rows:
         difference = row.difference
@@ -58,9 +58,9 @@ def _rivals(probed: Probed) -> Section:
         rows.append([row.title, _interval(row.test.mean, row.test.half), against, differs, percent(row.val)])
     plan, splits = probed.plan, probed.splits
     text = (
-        f"{counted(len(splits), 'split')}, {counted(plan.seeds, 'seed')}. In each split three parts are kept apart: "
-        "one to learn from, one to choose settings with, one to be tested on. Pictures that look the same are in the "
-        "same part. Test pictures choose nothing.\n\n"
+        f"{pluralise(len(splits), 'split')}, {pluralise(plan.seeds, 'seed')}. In each split three parts are kept "
+        "apart: one to learn from, one to choose settings with, one to be tested on. Pictures that look the same "
+        "are in the same part. Test pictures choose nothing.\n\n"
         f"Each head was trained over {len(plan.rates)} learning rates × {len(plan.decays)} weight decays "
         f"({title_of(BASE)}: {len(plan.linear_rates)} × {len(plan.decays)}), {probed.steps} steps of "
         f"{plan.batch_size} pictures. ± is the 95 % interval with the correction of Nadeau and Bengio (2003) for "
@@ -82,7 +82,7 @@ def _rivals(probed: Probed) -> Section:
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
 
 
-def _by_question(probed: Probed) -> Section | None:
+def _by_question(probed: ProbeResult) -> Section | None:
     """Scores of each question, the worst of the kept head first."""
     found = probed.by_question()
     if len(found) < 2:
@@ -101,7 +101,7 @@ def _by_question(probed: Probed) -> Section | None:
     return Section("Scores of questions", text, [Table(columns, rows)])
 
 
-def _maps_beside(probed: Probed) -> Section | None:
+def _maps_beside(probed: ProbeResult) -> Section | None:
     """The maps of the kept head beside those that do not look; None where no evidence is known."""
     maps = probed.maps
     if not maps.get("blind_maps"):
@@ -125,7 +125,7 @@ def _maps_beside(probed: Probed) -> Section | None:
     return Section("Where it looked", text, [Table(columns, rows, best_row=0, dash="compared with itself")])
 
 
-def _curve(probed: Probed) -> Section:
+def _curve(probed: ProbeResult) -> Section:
     names = [probed.kept.name] if probed.kept.name == BASE else [BASE, probed.kept.name]
     shares = [*probed.plan.shares, 1.0]
     rows: list[Row] = []
@@ -141,7 +141,7 @@ def _curve(probed: Probed) -> Section:
     return Section("What more pictures would bring", text, [Table(["", *(f"{share:.0%}" for share in shares)], rows)])
 
 
-def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Section:
+def _mistakes(probed: ProbeResult, features: Features, model_of: HeadModel) -> Section:
     split_of = {int(number): at for at, split in enumerate(probed.splits) for number in split.test}
     pictures = []
     for each in probed.details.mistakes:
@@ -154,7 +154,7 @@ def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Sectio
     return mistakes_section(pictures, "test pictures")
 
 
-def _map(probed: Probed, features: Features, model: AnyProbe, example: int, size: tuple[int, int]) -> Tensor:
+def _map(probed: ProbeResult, features: Features, model: AnyProbe, example: int, size: tuple[int, int]) -> Tensor:
     """Where the head looked, on the picture shown at ``size``: (h,w)."""
     pictures, number = probed.pictures, torch.tensor([example])
     encoded = features.encoded(probed.kept.name, picture_of(number, pictures.questions))  # (1,C,H,W)
@@ -164,7 +164,7 @@ def _map(probed: Probed, features: Features, model: AnyProbe, example: int, size
     return placed.image_map("total", size)[0]
 
 
-def _calibration(probed: Probed) -> Section:
+def _calibration(probed: ProbeResult) -> Section:
     rows: list[Row] = [
         [f"{each.low:.0%} – {each.high:.0%}", each.answers, percent(each.confidence), percent(each.accuracy)]
         for each in probed.details.bins
@@ -177,18 +177,23 @@ def _calibration(probed: Probed) -> Section:
     return Section("Calibration", text, [Table(("confidence", "answers", "mean confidence", "accuracy"), rows)])
 
 
-def _data(probed: Probed) -> Section:
+def _data(probed: ProbeResult) -> Section:
     pictures = probed.pictures
-    lines = [f"{counted(len(pictures.paths), 'picture')} in {counted(len(pictures.classes), 'class', 'classes')}."]
+    lines = [f"{pluralise(len(pictures.paths), 'picture')} in {pluralise(len(pictures.classes), 'class', 'classes')}."]
     if pictures.questions is not None:
-        asked, answers = counted(len(pictures.questions.words), "question"), counted(len(pictures.classes), "answer")
-        lines = [f"{asked}, asked {len(pictures):,} times about {counted(len(pictures.paths), 'picture')}; {answers}."]
+        asked, answers = (
+            pluralise(len(pictures.questions.words), "question"),
+            pluralise(len(pictures.classes), "answer"),
+        )
+        lines = [
+            f"{asked}, asked {len(pictures):,} times about {pluralise(len(pictures.paths), 'picture')}; {answers}."
+        ]
     lines += [f"{remark}." for remark in probed.remarks]
     copies = pictures.copies
     if copies:
         lines.append(
-            f"{counted(len(copies), 'picture')} looked like another one. They stay on the same side of every split, so "
-            "they leak nothing."
+            f"{pluralise(len(copies), 'picture')} looked like another one. They stay on the same side of every split, "
+            "so they leak nothing."
         )
     else:
         lines.append("No two pictures look the same.")

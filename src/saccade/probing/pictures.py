@@ -21,15 +21,15 @@ from saccade.data.pictures.near_copies import copy_groups
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import contradictions, spellings
 from saccade.data.tables.labelled import LabelRow, LabelTable
-from saccade.data.tables.wording import counted, first_few, summarised
+from saccade.data.tables.wording import first_few, pluralise, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.probing.folds import LEAST_GROUPS, groups_of_class
+from saccade.probing.folds import MIN_GROUPS, groups_of_class
 from saccade.probing.questions import Questions, picture_of
 
-MOST_CLASSES = 2_000
+MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""
-MOST_QUESTIONS = 500
+MAX_QUESTIONS = 500
 """Questions that a probe asks at most: some rivals have weights for each of them."""
 DECODED = 2 << 30
 """Bytes of decoded pictures that are kept in memory."""
@@ -37,7 +37,7 @@ _NAMED = 5
 _UNSEEN = ("label never seen in train", "query never seen in train")
 """Rows that the reader leaves out by its own splits; a probe makes others and can use them."""
 
-Tell = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
 
 
@@ -120,18 +120,18 @@ def with_maps(table: LabelTable, folder: FeatureFolder) -> tuple[LabelTable, str
         )
     folder.check_apart([row.image for row in kept])
     lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
-    said = f"{counted(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
+    said = f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
     return replace(table, rows=kept, as_found=kept), said
 
 
-def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures:
+def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> ProbedPictures:
     """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
 
     Raises:
         DataError: fewer than two classes can be compared, or too many.
     """
     rows = table.as_found or table.rows
-    _check_count(table.name, "classes", {row.label for row in rows}, MOST_CLASSES)
+    _check_count(table.name, "classes", {row.label for row in rows}, MAX_CLASSES)
     remarks = _doubts(table, rows)
     files = [*dict.fromkeys(row.image for row in rows)]
     number_of = {path: number for number, path in enumerate(files)}
@@ -141,18 +141,18 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
         size,
         torch.device("cpu"),
         limit=DECODED,
-        progress=lambda done, total: tell("pictures", done, total),
+        progress=lambda done, total: on_progress("pictures", done, total),
     )
     if store.unreadable:
         broken = [files[number].name for number in sorted(store.unreadable)]
-        remarks.append(f"{counted(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
+        remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
     readable = [number for number in range(len(files)) if number not in store.unreadable]
     if not readable:
         raise DataError(f"{table.name}: {remarks[-1]}; nothing is left to probe")
     evidence = LabelEvidence(rows, store, torch.device("cpu"), limit=DECODED, picture_of=own)
     if evidence.wrong:
         remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
-    found = copy_groups([files[number] for number in readable], tell)
+    found = copy_groups([files[number] for number in readable], on_progress)
     remarks += [found.unsearched] if found.unsearched else []
     like = {number: readable[first] for number, first in zip(readable, found.group)}  # picture → picture
     usable = [place for place in range(len(rows)) if own[place] in like]  # rows
@@ -162,15 +162,15 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
     named = {rows[place].group for place in usable} - {""}
     if named:
         remarks.append(
-            f"{counted(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
+            f"{pluralise(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
             "one side of every split"
         )
     kept = _frequent(rows, usable, groups, "groups" if named else "pictures", remarks)
     classes = tuple(sorted({rows[usable[at]].label for at in kept}))
     if len(classes) < 2:
         raise DataError(
-            f"{table.name}: {counted(len(classes), 'class', 'classes')} with {LEAST_GROUPS} different pictures or more;"
-            f" a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
+            f"{table.name}: {pluralise(len(classes), 'class', 'classes')} with {MIN_GROUPS} different pictures or "
+            f"more; a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
         )
     chosen = [usable[at] for at in kept]  # rows
     pictures = [*dict.fromkeys(own[place] for place in chosen)]  # of the store
@@ -217,10 +217,10 @@ def _frequent(
         number = {each: place for place, each in enumerate(words)}
         own = [number[word(rows[usable[at]])] for at in kept]
         held = groups_of_class(own, [groups[at] for at in kept])
-        few = [each for each in words if held[number[each]] < LEAST_GROUPS]
+        few = [each for each in words if held[number[each]] < MIN_GROUPS]
         if few and (thing == "class" or words != [""]):
             remarks.append(
-                f"{counted(len(few), thing, several)} left out with fewer than {LEAST_GROUPS} different {what}: "
+                f"{pluralise(len(few), thing, several)} left out with fewer than {MIN_GROUPS} different {what}: "
                 f"{first_few(few, _NAMED)}"
             )
             gone = {*few}
@@ -233,7 +233,7 @@ def _questions(name: str, rows: Sequence[LabelRow], own: Sequence[int], pictures
     words = tuple(sorted({row.query for row in rows}))
     if words == ("",):
         return None
-    _check_count(name, "questions", words, MOST_QUESTIONS)
+    _check_count(name, "questions", words, MAX_QUESTIONS)
     number = {word: place for place, word in enumerate(words)}
     place = {picture: at for at, picture in enumerate(pictures)}
     query = torch.tensor([number[row.query] for row in rows])

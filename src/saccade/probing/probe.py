@@ -21,7 +21,7 @@ from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.features import Features
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.head_stack import Places
-from saccade.probing.pictures import ProbedPictures, Tell
+from saccade.probing.pictures import OnProgress, ProbedPictures
 from saccade.probing.questions import pictures_of
 from saccade.probing.trials import (
     CLASS_TOKEN,
@@ -40,7 +40,7 @@ from saccade.probing.trials import (
 from saccade.probing.verdict import Compared, choose, compare, sentence, title_of
 
 
-class Kept(NamedTuple):
+class TrainedHead(NamedTuple):
     """The head that was trained on all pictures."""
 
     name: HeadName
@@ -53,7 +53,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """All that came of it."""
 
     pictures: ProbedPictures
@@ -61,7 +61,7 @@ class Probed:
     plan: Plan
     trials: dict[str, Trial]
     rows: list[Compared]
-    kept: Kept
+    kept: TrainedHead
     details: Details
     verdict: str
     remarks: tuple[str, ...] = field(default=())
@@ -183,8 +183,8 @@ def probe(
     heads: Sequence[str],
     keep: HeadName | None = None,
     places: Places | None = None,
-    tell: Tell = lambda what, done, total: None,
-) -> Probed:
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> ProbeResult:
     """Compare all rivals.
 
     Args:
@@ -194,7 +194,7 @@ def probe(
         heads: which heads are trained; the linear one is among them.
         keep: the head to keep; None: the attention head with the best validation accuracy.
         places: where labels can be seen, for heads that are taught where to look; None: they are not.
-        tell: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
     """
     labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     if (groups := len({*pictures.groups})) < plan.splits:
@@ -209,8 +209,8 @@ def probe(
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
         what, before = f"training {title_of(head)}", number * len(splits)
-        tell(what, before, total)
-        told = partial(_tell_further, tell, what, before, total)
+        on_progress(what, before, total)
+        told = partial(_report_further, on_progress, what, before, total)
         trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places, questions)
     rows = compare(trials, splits)
     name = keep or choose(rows)
@@ -219,7 +219,7 @@ def probe(
     probabilities = trials[name].probabilities
     if probabilities is None:
         raise ConfigError(f"keep: '{name}' is not a head")
-    return Probed(
+    return ProbeResult(
         pictures=pictures,
         splits=splits,
         plan=plan,
@@ -238,13 +238,13 @@ def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> D
     return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
 
 
-def _tell_further(tell: Tell, what: str, before: int, total: int, done: int) -> None:
-    tell(what, before + done, total)
+def _report_further(on_progress: OnProgress, what: str, before: int, total: int, done: int) -> None:
+    on_progress(what, before + done, total)
 
 
 def _kept(
     name: HeadName, trial: Trial, features: Features, pictures: ProbedPictures, plan: Plan, places: Places | None
-) -> Kept:
+) -> TrainedHead:
     """The head with the setting chosen most often, trained on all pictures."""
     labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
@@ -253,4 +253,4 @@ def _kept(
     seed = len(trial.settings)
     training = Training(name, features, labels, answers, plan, (centre, spread), seed, places, questions)
     (head,) = training.run([0], [every], [setting])
-    return Kept(name, head, centre, spread, setting)
+    return TrainedHead(name, head, centre, spread, setting)

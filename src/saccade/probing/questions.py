@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.models.probe_products import Asked
+from saccade.models.probe_products import ExampleQueries
 
 
 class Part(NamedTuple):
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     """(B,) numbers of pictures, each once."""
     places: Tensor
     """(R,) which of the examples that were asked for these are."""
-    asked: Asked
+    asked: ExampleQueries
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,21 @@ class Questions:
         object.__setattr__(self, "_order", self.picture.argsort(stable=True))  # examples, picture by picture
         object.__setattr__(self, "_starts", torch.cat([counts.new_zeros(1), counts.cumsum(0)]))  # (P+1,)
 
-    def about(self, pictures: Tensor) -> tuple[Tensor, Asked]:
+    def about(self, pictures: Tensor) -> tuple[Tensor, ExampleQueries]:
         """All examples about the pictures (B,): their numbers (R,), and what they ask."""
         first, behind = self._starts[pictures], self._starts[pictures + 1]  # (B,) each
         counts = behind - first
         place = torch.arange(len(pictures)).repeat_interleave(counts)  # (R,)
         within = torch.arange(int(counts.sum())) - (counts.cumsum(0) - counts)[place]  # (R,) 0, 1, … of each picture
         examples = self._order[first[place] + within]
-        return examples, Asked(self.query[examples], place)
+        return examples, ExampleQueries(self.query[examples], place)
 
     def parts(self, examples: Tensor, size: int) -> Iterator[Part]:
         """The ``examples`` (n,) in parts about ``size`` pictures each."""
         pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
         for first in range(0, len(pictures), size):
             places = ((own >= first) & (own < first + size)).nonzero()[:, 0]  # (R,)
-            asked = Asked(self.query[examples[places]], own[places] - first)
+            asked = ExampleQueries(self.query[examples[places]], own[places] - first)
             yield Part(pictures[first : first + size], places, asked)
 
 

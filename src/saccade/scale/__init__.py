@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from saccade.scale.dataset import look_dataset
-    from saccade.scale.looked import read
+    from saccade.scale.look_folder import read
     from saccade.scale.looking import look
     from saccade.scale.schema import decode_map
 
 __all__ = ["decode_map", "look", "look_dataset", "read"]
 
-_HOMES = {"decode_map": "schema", "look": "looking", "look_dataset": "dataset", "read": "looked"}
+_HOMES = {"decode_map": "schema", "look": "looking", "look_dataset": "dataset", "read": "look_folder"}
 
 
 def __getattr__(name: str) -> Any:

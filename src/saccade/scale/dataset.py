@@ -9,7 +9,7 @@ from saccade.errors import DataError
 from saccade.families.responder import Question
 from saccade.predict import load
 from saccade.scale.entries import Entry
-from saccade.scale.job import Job, Kept
+from saccade.scale.job import Job, KeptMaps
 from saccade.scale.looking import job_of
 from saccade.scale.ray_engine import ray_module, resources
 from saccade.scale.reading_ahead import PictureReader
@@ -30,7 +30,7 @@ def look_dataset(
     column: str | None = None,
     actors: int | None = None,
     batch: int = 32,
-    maps: Kept = "total",
+    maps: KeptMaps = "total",
     side: int = 64,
     device: str = "auto",
     **options: Any,

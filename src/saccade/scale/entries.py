@@ -21,7 +21,7 @@ from saccade.data.pictures.decoding import SUFFIXES
 from saccade.errors import DataError
 from saccade.scale.job import Member, Part
 from saccade.scale.schema import pyarrow
-from saccade.scale.stores import MOST_BYTES, is_remote, open_file, read_file
+from saccade.scale.stores import MAX_BYTES, is_remote, open_file, read_file
 
 COLUMNS = ("image", "picture", "img", "jpg", "jpeg", "png", "file_name", "path")
 """Columns that are taken for pictures, the first that is there."""
@@ -54,9 +54,6 @@ def _failing(name: str, source: str, why: str) -> Entry:
     return Entry(name, source, load)
 
 
-# ---------------------------------------------------------------- tar, as WebDataset writes it
-
-
 def _from_tar(shard: Member) -> Iterator[Entry]:
     """The pictures of a tar shard; texts and other members beside them are passed over."""
     try:
@@ -79,8 +76,8 @@ def _member(archive: tarfile.TarFile, info: tarfile.TarInfo, shard: Member) -> E
     name = info.name.removeprefix("./")
     source = f"{shard.uri}#{name}"
     called = f"{shard.name}/{name[: -len(PurePosixPath(name).suffix)]}"
-    if info.size > MOST_BYTES:
-        return _failing(called, source, f"{info.size:,} bytes, where {MOST_BYTES:,} are the most")
+    if info.size > MAX_BYTES:
+        return _failing(called, source, f"{info.size:,} bytes, where {MAX_BYTES:,} are the most")
     member = archive.extractfile(info)
     data = b"" if member is None else member.read(info.size)
     if len(data) < info.size:
@@ -96,9 +93,6 @@ def _has_end(file: Any) -> bool:
     tail = file.read(1024)
     file.seek(0)
     return len(tail) == 1024 and not any(tail)
-
-
-# ---------------------------------------------------------------- Parquet
 
 
 def _from_parquet(table: Member, column: str | None) -> Iterator[Entry]:

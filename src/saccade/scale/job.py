@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from saccade.errors import ConfigError, nearest
 from saccade.scale.schema import SCHEMA_VERSION
 
-Kept = Literal["total", "all", "none"]
+KeptMaps = Literal["total", "all", "none"]
 PartKind = Literal["files", "tar", "parquet"]
 
 
@@ -26,20 +26,20 @@ class Job:
     ask: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     """Of the model's family, such as beam."""
-    maps: Kept = "total"
+    maps: KeptMaps = "total"
     """Which maps are kept: of all looks together, of each look and step too, or none."""
     side: int = 64
     """The longer side of a kept map, in cells; a smaller picture has as many as it has pixels."""
 
     def checked(self) -> Job:
         """The job, or a ConfigError."""
-        if self.maps not in get_args(Kept):
-            raise ConfigError(f"maps: {nearest(self.maps, get_args(Kept))}, found '{self.maps}'")
+        if self.maps not in get_args(KeptMaps):
+            raise ConfigError(f"maps: {nearest(self.maps, get_args(KeptMaps))}, found '{self.maps}'")
         if not 1 <= self.side <= 1024:
             raise ConfigError(f"map side: 1 to 1,024 cells, found {self.side}")
         return self
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {"schema_version": SCHEMA_VERSION, **asdict(self)}
 
@@ -67,7 +67,9 @@ class Part:
 
     def file(self, job: Job) -> str:
         """The name of its file: number, and a digest of what is asked and of what is looked at."""
-        told = json.dumps([job.told(), self.kind, self.column, [asdict(each) for each in self.members]], sort_keys=True)
+        told = json.dumps(
+            [job.to_json(), self.kind, self.column, [asdict(each) for each in self.members]], sort_keys=True
+        )
         return f"part-{self.number:06d}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.parquet"
 
     def to_json(self) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from saccade.errors import ConfigError, SaccadeError, nearest
 from saccade.families.responder import Question
 from saccade.predict import Predictor, load
-from saccade.scale.job import Job, Kept, Part
+from saccade.scale.job import Job, KeptMaps, Part
 from saccade.scale.local_engine import run_here
-from saccade.scale.output import Looked, Receipt, begin, discard_if_never_began, finish, held
+from saccade.scale.output import LookJobResult, Receipt, begin, discard_if_unstarted, finish, held
 from saccade.scale.sources import parts_of
 from saccade.scale.stores import Folder
 from saccade.scale.worker import digest_of
@@ -35,13 +35,13 @@ def look(
     batch: int = 32,
     part: int = PART,
     column: str | None = None,
-    maps: Kept = "total",
+    maps: KeptMaps = "total",
     side: int = 64,
     resume: bool = False,
     device: str = "auto",
     progress: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
-) -> Looked:
+) -> LookJobResult:
     """Ask a model about many pictures; a row for each goes to Parquet files in ``out``.
 
     Both engines call the same row-maker on the same parts. On the same kind of device, with the same batch and the same
@@ -94,13 +94,13 @@ def look(
         try:
             receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
         except SaccadeError:
-            discard_if_never_began(folder)
+            discard_if_unstarted(folder)
             raise
         return finish(folder, job, parts, receipts, time.monotonic() - started)
 
 
 def job_of(
-    predictor: Predictor, model: str, ask: Question | None, maps: Kept, side: int, options: dict[str, Any]
+    predictor: Predictor, model: str, ask: Question | None, maps: KeptMaps, side: int, options: dict[str, Any]
 ) -> Job:
     """What is asked, once it is known that the model can answer it."""
     if predictor.facts.preprocessing is None:

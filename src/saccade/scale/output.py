@@ -17,7 +17,7 @@ from typing import Any
 from saccade.errors import DataError, OutputError
 from saccade.lock import locked
 from saccade.scale.job import Job, Part
-from saccade.scale.schema import FORMAT, SCHEMA_VERSION, arrow_schema, pyarrow, told_of
+from saccade.scale.schema import FORMAT, SCHEMA_VERSION, arrow_schema, parse_metadata, pyarrow
 from saccade.scale.stores import Folder
 
 JOB, DONE, _LOCK = "job.json", "looks.json", ".lock"
@@ -50,7 +50,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Looked:
+class LookJobResult:
     """What became of a job."""
 
     out: str
@@ -117,7 +117,7 @@ def part_counts(folder: Folder, name: str) -> tuple[int, int]:
     where = f"{folder.where}/{name}"
     try:
         with folder.open(name) as file:
-            told = told_of(parquet.read_metadata(file).metadata, where)
+            told = parse_metadata(parquet.read_metadata(file).metadata, where)
         return int(told["rows"]), int(told["errors"])
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise DataError(
@@ -146,7 +146,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
         if name.startswith(_TRYING):  # a new start, a new count
             folder.remove(name)
     names = [name for name in folder.names() if name != _LOCK]
-    told = {"format": FORMAT, **job.told(), "parts": len(parts)}
+    told = {"format": FORMAT, **job.to_json(), "parts": len(parts)}
     if not names:
         folder.write(JOB, f"{json.dumps(told, indent=2)}\n".encode())
         return list(parts)
@@ -167,7 +167,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
     return [part for part in parts if part.file(job) not in names]
 
 
-def discard_if_never_began(folder: Folder) -> None:
+def discard_if_unstarted(folder: Folder) -> None:
     """Remove the note of a job of which no part was done, so that the same command can be given again."""
     if not any(name.startswith("part-") for name in folder.names()):
         folder.remove(JOB)
@@ -188,7 +188,9 @@ def _check_same(folder: Folder, told: dict[str, Any]) -> None:
             )
 
 
-def finish(folder: Folder, job: Job, parts: Sequence[Part], receipts: Sequence[Receipt], seconds: float) -> Looked:
+def finish(
+    folder: Folder, job: Job, parts: Sequence[Part], receipts: Sequence[Receipt], seconds: float
+) -> LookJobResult:
     """Check that every part is there, and say so in ``looks.json``."""
     there = set(folder.names())
     missing = [part for part in parts if part.file(job) not in there]
@@ -206,7 +208,7 @@ def finish(folder: Folder, job: Job, parts: Sequence[Part], receipts: Sequence[R
     ]
     rows, errors = (sum(column) for column in zip(*counts))
     told = tuple(text for receipt in receipts for text in receipt.first_errors)[:_ERRORS_TOLD]
-    looked = Looked(folder.where, rows, errors, len(parts), len(parts) - len(done), round(seconds, 2), told)
+    looked = LookJobResult(folder.where, rows, errors, len(parts), len(parts) - len(done), round(seconds, 2), told)
     values = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "rows": rows, "errors": errors, "parts": len(parts)}
     folder.write(DONE, f"{json.dumps(values, indent=2)}\n".encode())
     return looked

@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saccade.errors import DataError, MissingExtraError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 FORMAT = "saccade-looks"
 SCHEMA_VERSION = 1
@@ -102,7 +102,7 @@ def encode_map(values: npt.NDArray[np.float32], look: str = TOTAL, step: int = 0
 def decode_map(told: Mapping[str, Any]) -> npt.NDArray[np.float32]:
     """The map (H,W) in a value of the column ``maps``; a DataError where its size and its bytes disagree."""
     height, width, data = told["height"], told["width"], told["data"]
-    if min(height, width) < 1 or height * width > MOST_PIXELS or len(data) != 2 * height * width:
+    if min(height, width) < 1 or height * width > MAX_PIXELS or len(data) != 2 * height * width:
         raise DataError(
             f"map '{told['look']}': {height}×{width} values and {len(data)} bytes do not fit together; look again"
         )
@@ -110,7 +110,7 @@ def decode_map(told: Mapping[str, Any]) -> npt.NDArray[np.float32]:
     return values * np.float32(told["scale"])
 
 
-def told_of(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, Any]:
+def parse_metadata(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, Any]:
     """What the metadata of a file says, if it is of this format and of a version that is known here."""
     try:
         told = json.loads((metadata or {})[METADATA])

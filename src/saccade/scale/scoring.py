@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from saccade.errors import ConfigError, SaccadeError, nearest
-from saccade.scale.looked import LookedMaps
+from saccade.scale.look_folder import LookMaps
 from saccade.scoring.policies import Policies
-from saccade.scoring.results import Scored
-from saccade.scoring.score import Scoring, Tell, score_maps
+from saccade.scoring.results import ScoreResult
+from saccade.scoring.score import OnProgress, Scoring, score_maps
 from saccade.scoring.shard import Shard
 from saccade.scoring.truths import open_truth
 
@@ -35,8 +35,8 @@ def score_rows(
     engine: str = "local",
     address: str | None = None,
     actors: int | None = None,
-    tell: Tell = lambda what, done, total: None,
-) -> Scored:
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> ScoreResult:
     """How the total maps of a job lie on their truth; both engines find the same.
 
     Args:
@@ -48,17 +48,17 @@ def score_rows(
         engine: local, or ray.
         address: of the Ray cluster.
         actors: of Ray; None: one for each CPU.
-        tell: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
     """
     if engine not in ENGINES:
         raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
     told = open_truth(truth, objects=objects, key=key)
-    maps = LookedMaps(out)
+    maps = LookMaps(out)
     if told.kind == "points" or told.pool(policies) is not None:  # these need the maps of all parts together
         if engine == "ray":
             raise ConfigError("--engine ray scores against masks and boxes; leave it out for points and causal sets")
-        return score_maps(maps, told, policies, tell=tell)
-    scoring = Scoring(maps, told, policies, tell)
+        return score_maps(maps, told, policies, on_progress=on_progress)
+    scoring = Scoring(maps, told, policies, on_progress)
     settings = {"out": os.path.abspath(out), "truth": _path(truth), "objects": _path(objects), "key": key}
     settings |= {"policies": asdict(policies), "short": scoring.short}
     if engine == "ray":
@@ -71,7 +71,7 @@ def score_rows(
         shards = (here.shard(file) for file in maps.files)
     for number, shard in enumerate(shards, 1):
         scoring.join(shard)
-        tell("scoring parts", number, len(maps.files))
+        on_progress("scoring parts", number, len(maps.files))
     return scoring.finish()
 
 
@@ -98,7 +98,7 @@ class ShardScorer:
     def shard(self, file: str) -> Shard:
         """What is found of one part."""
         told = open_truth(self._truth, objects=self._objects, key=self._key)
-        scoring = Scoring(LookedMaps(self._out, [file]), told, self._policies, lambda *_: None, short=self._short)
+        scoring = Scoring(LookMaps(self._out, [file]), told, self._policies, lambda *_: None, short=self._short)
         scoring.gather()
         return scoring.shard()
 

@@ -12,7 +12,7 @@ from saccade.atomic import make_folder, write_bytes, writing
 from saccade.errors import DataError, OutputError
 from saccade.untrusted import open_regular, read_regular
 
-MOST_BYTES = 512 << 20
+MAX_BYTES = 512 << 20
 """Of one picture file."""
 
 
@@ -55,7 +55,7 @@ def reached(uri: str) -> Iterator[None]:
         raise DataError(f"{uri}: cannot be read ({reason})") from error
 
 
-def read_file(uri: str, most: int = MOST_BYTES) -> bytes:
+def read_file(uri: str, most: int = MAX_BYTES) -> bytes:
     """The bytes of a file; a DataError where there is none, or it has more than ``most``."""
     if not is_remote(uri):
         try:

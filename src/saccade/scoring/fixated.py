@@ -12,7 +12,7 @@ from saccade.metrics.maps.grids import Grids
 from saccade.metrics.maps.scorer import Baseline
 from saccade.scoring.truths import Points, Truths
 
-MOST_OTHERS = 10_000
+MAX_OTHERS = 10_000
 """Points of all pictures that the shuffled AUC compares with; of more, this many are drawn, always the same."""
 
 
@@ -31,8 +31,8 @@ class FixationPool:
         scale = torch.tensor([(1.0, 1.0) if (size := held[at].size) is None else (size[1], size[0]) for at in picture])
         self._sized = torch.tensor([held[at].size is not None for at in picture], dtype=torch.bool)  # (M,)
         chosen = torch.arange(len(points))
-        if len(points) > MOST_OTHERS:
-            chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MOST_OTHERS].sort().values
+        if len(points) > MAX_OTHERS:
+            chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
         self._share = (points / scale.reshape(-1, 2))[
             chosen
         ]  # (M,2): of the picture, or in pixels where it has no size

@@ -16,7 +16,7 @@ from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError
 from saccade.scoring.maps import Maps
-from saccade.scoring.results import TITLES, Scored
+from saccade.scoring.results import TITLES, ScoreResult
 from saccade.scoring.truths import Truths
 from saccade.show import marks
 from saccade.show.overlay import overlay
@@ -36,7 +36,7 @@ REASONS = {
 }
 
 
-def score_page(scored: Scored, maps: Maps, truths: Truths, *, pictures: Path | None = None) -> Report:
+def score_page(scored: ScoreResult, maps: Maps, truths: Truths, *, pictures: Path | None = None) -> Report:
     """The page; ``pictures`` is a folder of the pictures themselves, to draw maps on."""
     columns, rows = scored.table()
     shown = {} if pictures is None else {file.stem: file for file in find_files([pictures], SUFFIXES, "picture")}
@@ -55,14 +55,14 @@ def score_page(scored: Scored, maps: Maps, truths: Truths, *, pictures: Path | N
     )
 
 
-def ordered(scored: Scored) -> list[int]:
+def ordered(scored: ScoreResult) -> list[int]:
     """The numbers of the maps that have a score, the worst first."""
     values = scored.values[scored.main]  # (N,)
     order = torch.argsort(values, stable=True)
     return [at for at in order.tolist() if not bool(values[at].isnan())]
 
 
-def _explained(scored: Scored) -> str:
+def _explained(scored: ScoreResult) -> str:
     if scored.kind == "points":
         text = (
             "NSS: how many standard deviations above its mean a map is at the points. AUC: how often a point has a "
@@ -80,7 +80,7 @@ def _explained(scored: Scored) -> str:
     )
 
 
-def _about_scenes(scored: Scored) -> list[Section]:
+def _about_scenes(scored: ScoreResult) -> list[Section]:
     if scored.scene is None:
         return []
     facts = scored.scene.facts
@@ -96,7 +96,7 @@ def _about_scenes(scored: Scored) -> list[Section]:
     return [Section("About the scene", text, [Table(*scored.scene.table(), dash="not defined, or no such map")])]
 
 
-def _drawn(scored: Scored, maps: Maps, truths: Truths, pictures: Mapping[str, Path]) -> list[Section]:
+def _drawn(scored: ScoreResult, maps: Maps, truths: Truths, pictures: Mapping[str, Path]) -> list[Section]:
     order = ordered(scored)
     middle = max(0, len(order) // 2 - _EACH // 2)
     chosen = {
@@ -117,7 +117,7 @@ def _drawn(scored: Scored, maps: Maps, truths: Truths, pictures: Mapping[str, Pa
     return sections
 
 
-def _picture(scored: Scored, at: int, maps: Maps, truths: Truths, pictures: Mapping[str, Path]) -> Picture | None:
+def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, pictures: Mapping[str, Path]) -> Picture | None:
     name = scored.names[at]
     try:
         found = maps.read(name)
@@ -158,7 +158,7 @@ def _background(picture: str, size: tuple[int, int], pictures: Mapping[str, Path
     return read_picture(path).image.resize((size[1], size[0]))
 
 
-def _left_out(scored: Scored) -> list[Section]:
+def _left_out(scored: ScoreResult) -> list[Section]:
     rows: list[Sequence[str]] = []
     for reason, names in scored.left_out.items():
         rows += [(name, scored.notes.get(name, REASONS[reason])) for name in names]

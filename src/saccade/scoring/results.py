@@ -100,7 +100,7 @@ class SceneScores:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoreResult:
     """Scores of maps, beside baselines and bounds on the same truth."""
 
     kind: str

@@ -25,7 +25,7 @@ from saccade.scoring.fixated import FixationPool
 from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.maps import AT_ONCE, Chunk, Maps
 from saccade.scoring.policies import Policies
-from saccade.scoring.results import Scored
+from saccade.scoring.results import ScoreResult
 from saccade.scoring.shard import Shard
 from saccade.scoring.truths import Truths
 from saccade.scoring.waiting import Waiting
@@ -43,14 +43,14 @@ _SETTLE = 8
 """Batches after which the scores of all are brought together in memory."""
 
 _Key = tuple[object, ...]
-Tell = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 
 
 def score_maps(
-    maps: Maps, truths: Truths, policies: Policies, *, tell: Tell = lambda what, done, total: None
-) -> Scored:
+    maps: Maps, truths: Truths, policies: Policies, *, on_progress: OnProgress = lambda what, done, total: None
+) -> ScoreResult:
     """Score all maps."""
-    scoring = Scoring(maps, truths, policies, tell)
+    scoring = Scoring(maps, truths, policies, on_progress)
     scoring.gather()
     return scoring.finish()
 
@@ -63,9 +63,9 @@ class Scoring:
     """
 
     def __init__(
-        self, maps: Maps, truths: Truths, policies: Policies, tell: Tell, *, short: bool | None = None
+        self, maps: Maps, truths: Truths, policies: Policies, on_progress: OnProgress, *, short: bool | None = None
     ) -> None:
-        self._maps, self._truths, self._policies, self._tell = maps, truths, policies, tell
+        self._maps, self._truths, self._policies, self._on_progress = maps, truths, policies, on_progress
         paths = maps.paths() if short is None else None
         if short is None:
             sides = [truths.paths()] if paths is None else [paths, truths.paths()]
@@ -108,7 +108,7 @@ class Scoring:
         at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
         scene_by_scene = () if self._pool is None else self._truths.wanted
         for done, chunk in enumerate(self._maps.each(at_once, scene_by_scene)):
-            self._tell("scoring maps", done * at_once, self._total)
+            self._on_progress("scoring maps", done * at_once, self._total)
             self._take(chunk)
 
     def shard(self) -> Shard:
@@ -139,7 +139,7 @@ class Scoring:
         for reason, count in later.counts.items():
             self._counts[reason] += count
 
-    def finish(self) -> Scored:
+    def finish(self) -> ScoreResult:
         """What was found of all."""
         if not self._seen:
             raise DataError(f"{self._maps.where}: no maps; looked for .npy .npz .png .tif .h5 and records")
@@ -153,8 +153,6 @@ class Scoring:
         for key in list(self._waiting):
             self._score(key)
         return self._scored()
-
-    # ---------------------------------------------------------------- one chunk
 
     def _take(self, chunk: Chunk) -> None:
         """Find the truths of a chunk, apply the policies, and let it wait for others of its size."""
@@ -299,8 +297,6 @@ class Scoring:
             for name in missing:
                 self._wait([name], [name], torch.zeros_like(self._donors[-1][1])[None])
 
-    # ---------------------------------------------------------------- one batch
-
     def _score(self, key: _Key) -> None:
         """Score maps that have waited, and keep their memory for the next."""
         held = self._waiting.pop(key)
@@ -381,9 +377,7 @@ class Scoring:
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(self._picture(name), len(self._numbers))
 
-    # ---------------------------------------------------------------- the end
-
-    def _scored(self) -> Scored:
+    def _scored(self) -> ScoreResult:
         scorer = self._scorer if self._points is None else self._points.scorer
         came = sorted(range(len(self._names)), key=lambda at: self._seen.get(self._names[at], len(self._seen) + at))
         order = torch.tensor(came, dtype=torch.int64)  # (N,): as they came, not as they were scored
@@ -410,7 +404,7 @@ class Scoring:
         left_out = {reason: tuple(names) for reason, names in self._left_out.items()}
         if self._policies.missing == "zero":
             left_out |= {reason: () for reason in left_out if reason.startswith("missing")}  # they were scored
-        return Scored(
+        return ScoreResult(
             kind=self._truths.kind,
             scores=intervals,
             baselines={name: held.means() for name, held in scorer.baselines.items()},

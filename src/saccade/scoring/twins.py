@@ -27,7 +27,7 @@ from torch import Tensor
 from saccade.data.causal.truth import SCENE
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.maps.grids import Grids
 from saccade.metrics.maps.intervention import map_hold
 from saccade.metrics.maps.twins import TwinMaps, TwinTruth, about_scene, alike, even_where_empty, foreground, rivals
@@ -71,7 +71,7 @@ class TwinPool:
 
     def __init__(self, truth: CausalTruth, policies: Policies) -> None:
         self._truth, self._policies = truth, policies
-        self._own, self._rivals, self._kept = Values(), dict[str, Values](), Columns()
+        self._own, self._rivals, self._kept = Values(), dict[str, Values](), ColumnBuffer()
         self._open: dict[int, dict[str, Tensor]] = {}
         self._closed: set[int] = set()
         self._ready: dict[tuple[object, ...], list[_Ready]] = {}
@@ -164,7 +164,7 @@ class TwinPool:
             defined = is_given | (self._policies.missing == "zero")
             values[name] = where_defined(found, defined & truth.is_alike if name in _OF_LIKE_AREA else defined)
         groups = torch.tensor([each.scene for each in ready])  # (B,)
-        self._kept.keep(group=groups)
+        self._kept.append(group=groups)
         self._own.add_values(values)
         for name, others in rivals(of_twins, truth, groups, bright=bright, grids=grids).items():
             beside = {

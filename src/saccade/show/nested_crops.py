@@ -12,7 +12,7 @@ from saccade.show.colours import INK, PAPER
 from saccade.show.lettering import font, line_height
 from saccade.show.marks import Mark, Polygon, draw_marks
 from saccade.show.overlay import as_marks, let_through
-from saccade.show.picture import LEAST_SIDE, PictureLike, as_picture, enlarge
+from saccade.show.picture import MIN_SIDE, PictureLike, as_picture, enlarge
 from saccade.trace import AttentionTrace
 
 _PAD = 3
@@ -32,7 +32,7 @@ def nested_crops(
     said: Mapping[str, str] | None = None,
     opacity: float = 0.55,
     outline: Mark | Sequence[Mark] = (),
-    least_side: int = LEAST_SIDE,
+    least_side: int = MIN_SIDE,
 ) -> Image.Image:
     """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
 

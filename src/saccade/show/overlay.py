@@ -10,7 +10,7 @@ from PIL import Image, ImageEnhance
 from saccade.errors import DataError
 from saccade.show import colours
 from saccade.show.marks import Mark, draw_marks
-from saccade.show.picture import LEAST_SIDE, PictureLike, as_picture, enlarge, stretch
+from saccade.show.picture import MIN_SIDE, PictureLike, as_picture, enlarge, stretch
 from saccade.show.scaling import MapLike, Scaled, Values, by_own_peak
 
 OPACITY = 0.62
@@ -25,7 +25,7 @@ def overlay(
     alpha: float | None = None,
     cells: bool = False,
     outline: Mark | Sequence[Mark] = (),
-    least_side: int = LEAST_SIDE,
+    least_side: int = MIN_SIDE,
 ) -> Image.Image:
     """``picture`` with ``attention`` painted over it.
 

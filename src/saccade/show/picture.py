@@ -14,7 +14,7 @@ from saccade.show.scaling import Values, as_map
 
 PictureLike = Image.Image | npt.NDArray[np.uint8] | Tensor
 
-LEAST_SIDE = 400
+MIN_SIDE = 400
 """A picture whose longer side is below this is enlarged: a 100×100 scene is shown as 400×400 crisp squares."""
 
 
@@ -53,7 +53,7 @@ def _array_from_tensor(picture: Tensor) -> npt.NDArray[np.uint8]:
     return (values.clamp(0, 1) * 255).round().byte().permute(1, 2, 0).contiguous().numpy()  # (H,W,3)
 
 
-def enlarge(picture: Image.Image, least_side: int = LEAST_SIDE) -> Image.Image:
+def enlarge(picture: Image.Image, least_side: int = MIN_SIDE) -> Image.Image:
     """``picture`` times the smallest whole factor that brings its longer side to ``least_side``; pixels stay square."""
     factor = max(1, -(-least_side // max(picture.size)))
     return _times(picture, factor)

@@ -12,12 +12,12 @@ Effort = Literal["fast", "plain", "small"]
 """What counts: the time it takes, neither, or the bytes it takes."""
 
 _EFFORTS: dict[Effort, dict[str, Any]] = {"fast": {"compress_level": 1}, "plain": {}, "small": {"optimize": True}}
-_MOST_PIXELS = 4_000_000  # that are worth the time which small takes
+_MAX_PIXELS = 4_000_000  # that are worth the time which small takes
 
 
 def png_bytes(image: Image.Image, effort: Effort = "plain") -> bytes:
     """``image`` as a PNG file; a very large one is plain where it should be small."""
-    if effort == "small" and image.width * image.height > _MOST_PIXELS:
+    if effort == "small" and image.width * image.height > _MAX_PIXELS:
         effort = "plain"
     buffer = io.BytesIO()
     image.save(buffer, "PNG", **_EFFORTS[effort])

@@ -27,7 +27,7 @@ _LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
 _NEITHER_IS_BETTER = ("lr", "gradient_norm", "entropy", "gate", "length_ratio", "words")
 """Names of what is only watched."""
 _CURVES_SHOWN = 9
-_LARGEST_METRICS = 256 * 2**20
+_MAX_METRICS = 256 * 2**20
 _DRAWN = (
     "question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels",
     "words", "other_captions", "slots",
@@ -93,7 +93,7 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl; a last line cut short by a crash is left out, any other damage is an error."""
     path = Path(path)
     try:
-        lines = read_regular(path, _LARGEST_METRICS).decode("utf-8").splitlines()
+        lines = read_regular(path, _MAX_METRICS).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds metrics.jsonl") from error
     rows = []

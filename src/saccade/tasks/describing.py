@@ -2,7 +2,7 @@
 
 A task says which examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`). Half of them give the statistics
 of features, the others the scores that p-values count. Among the model's features
-(:mod:`saccade.models.describing`) those are taken that find most of a few foreign kinds.
+(:mod:`saccade.models.input_features`) those are taken that find most of a few foreign kinds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saccade.families import family
 from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
 from saccade.metrics.answers.temperature import error_of, helpful_temperature
 from saccade.models.base import AttentionModel, Raw
-from saccade.models.describing import described, descriptions
+from saccade.models.input_features import input_feature_names, input_features
 from saccade.models.io.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.io.folder import load_model, note_inputs
 from saccade.tasks.held_out import HeldOut
@@ -32,7 +32,7 @@ HELD_OUT = 1000
 FOREIGN = 100
 """Foreign pictures of each kind by which features are chosen."""
 AT_ONCE = 50
-FEWEST_ANSWERS = 100
+MIN_ANSWERS = 100
 """Answers without which no temperature is fitted."""
 
 
@@ -60,8 +60,8 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
     for images, query, label in (part for batch in examples for part in _in_parts(batch)):
         images = images.to(device)
         encoding = model.encode(images)
-        for name in descriptions(model, encoding):
-            features.setdefault(name, []).append(described(model, name, images, encoding).cpu())
+        for name in input_feature_names(model, encoding):
+            features.setdefault(name, []).append(input_features(model, name, images, encoding).cpu())
         if label is not None:
             raw: Raw = model.respond(encoding, None if query is None else query.to(device))
             logits.append(raw["logits"].float().cpu())
@@ -109,7 +109,7 @@ def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple
 
 def calibration_of(found: Measured, data: str, test: Measured | None = None) -> Calibration | None:
     """The temperature of held-out answers, 1 where none helps, with errors of ``test`` answers; None: too few."""
-    if found.logits is None or found.labels is None or len(found.labels) < FEWEST_ANSWERS or found.logits.dim() != 2:
+    if found.logits is None or found.labels is None or len(found.labels) < MIN_ANSWERS or found.logits.dim() != 2:
         return None
     temperature = round(helpful_temperature(found.logits, found.labels), 4)
     errors: dict[str, float] = {}

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, PictureModel, QueryModel, Raw
+from saccade.models.base import Given, ImageOnlyModel, QueryModel, Raw
 from saccade.tasks.changed_pictures import encode_changed, window_of
-from saccade.tasks.side_by_side import side_by_side
+from saccade.tasks.thread_map import thread_map
 from saccade.trace import AttentionTrace
 
 BATCH = 250
@@ -39,7 +39,7 @@ def answers_of(trace: AttentionTrace) -> Tensor:
     return trace.answer
 
 
-def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor, threads: int = 1) -> Raw:
+def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> Raw:
     """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time.
 
     Scalars are left out, and so are features, attended or not: no score reads them, and they are most of the bytes.
@@ -57,7 +57,7 @@ def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor, th
         with nullcontext() if threads == 1 else torch.inference_mode():
             return model.forward_raw(_laid_out(given[0]), *given[1:])
 
-    return joined(side_by_side(forward, inputs, threads))
+    return joined(thread_map(forward, inputs, threads))
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
@@ -66,25 +66,25 @@ def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-class SeenPictures:
+class EncodedPictures:
     """Pictures (P,3,H,W) that a model has seen, to be asked about as often as one likes."""
 
     def __init__(self, model: QueryModel, images: Tensor, encoding: Tensor | None = None) -> None:
         self.model, self.images, self.together = model, images, at_once(images)
         self.encoding = encoded(model.encode, images) if encoding is None else encoding  # (P,…)
 
-    def changed(self, images: Tensor, which: Tensor) -> SeenPictures:
+    def changed(self, images: Tensor, which: Tensor) -> EncodedPictures:
         """What the model sees of pictures (Q,3,H,W), each of which is picture ``which`` (Q,) with something changed."""
         layers = self.model.encoding_layers if images.device.type == "cpu" else None
         window = None if layers is None else window_of(layers)
         if window is None:
-            return SeenPictures(self.model, images)
+            return EncodedPictures(self.model, images)
         known = self._of(which)  # (Q,C,h,w)
         parts = zip(*(torch.split(each, self.together) for each in (images, which, known)))
         for part, some, into in parts:
             if encode_changed(self._encode, window, part, self.images[some], into) is None:
                 into.copy_(encoded(self.model.encode, part))
-        return SeenPictures(self.model, images, known)
+        return EncodedPictures(self.model, images, known)
 
     def logits_of_changed(self, images: Tensor, which: Tensor, query: Tensor, picture: Tensor) -> Tensor:
         """The logits (B,…) of the queries (B,), each about one (``picture``, (B,)) of the pictures of :meth:`changed`.

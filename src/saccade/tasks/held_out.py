@@ -19,10 +19,10 @@ class HeldOut(NamedTuple):
     """(B,) the right answer, or (B,K) those that hold; None where the answer is not one label."""
 
 
-def spread_out(size: int, count: int) -> Tensor:
+def evenly_spaced(size: int, count: int) -> Tensor:
     """``count`` numbers, or as many as there are, evenly over 0 … size − 1.
 
-    >>> spread_out(10, 5).tolist(), spread_out(3, 5).tolist()
+    >>> evenly_spaced(10, 5).tolist(), evenly_spaced(3, 5).tolist()
     ([0, 2, 4, 6, 8], [0, 1, 2])
     """
     few = min(size, count)

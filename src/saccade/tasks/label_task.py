@@ -26,14 +26,14 @@ from saccade.data.pictures.drawn_export import write_drawn
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
-from saccade.metrics.columns import Columns, Values
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
 from saccade.metrics.verdict import verdict
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
 from saccade.tasks.held_out import HeldOut
@@ -59,7 +59,7 @@ class LabelTask(PictureTask):
     """Trains one model that gives a picture one label.
 
     Args:
-        model: name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model: name of the model, a ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are.
         model_config: settings of the model; ``answers`` comes from the data.
         data: settings of :attr:`pictures`.
         protocol: the recipe's name for its splits; kept with the model.
@@ -68,8 +68,8 @@ class LabelTask(PictureTask):
 
     pictures: ClassVar[type[DrawnPictures]]
     """The settings of the data, which say how pictures are drawn."""
-    model_kind = PictureModel
-    model_does = "says by itself what it sees"
+    model_kind = ImageOnlyModel
+    model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
 
     def __init__(
@@ -94,7 +94,7 @@ class LabelTask(PictureTask):
         )
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what the labels are called."""
         return (), self.data_config.answers
 
@@ -105,8 +105,6 @@ class LabelTask(PictureTask):
             config = replace(config, seed=config.seed + self.seed)
         return DrawnSplit(config, cast(Split, name), self.device)
 
-    # ------------------------------------------------------------ training
-
     def batch(self, data: DrawnSplit, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels."""
         made = data.take(indices)
@@ -116,7 +114,7 @@ class LabelTask(PictureTask):
     def checked_loss(self, loss: Any, data: str) -> Any:
         """``loss``, once it is clear that the pictures have the evidence that it needs."""
         if loss.evidence_weight:
-            self.teach_places(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
+            self.require_evidence(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
         return loss
 
     def held_out_batch(self, data: DrawnSplit, numbers: Tensor) -> HeldOut:
@@ -134,7 +132,7 @@ class LabelTask(PictureTask):
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("accuracy", "loss")
 
@@ -143,12 +141,10 @@ class LabelTask(PictureTask):
         """Accuracy and loss on the validation split."""
         scores = Values()
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            logits = in_parts(cast(PictureModel, model), batch.images)["logits"]  # (B,K)
+            logits = in_parts(cast(ImageOnlyModel, model), batch.images)["logits"]  # (B,K)
             surprise = torch.nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
             scores.add_values({"accuracy": logits.argmax(-1) == batch.label, "loss": surprise})
         return scores.means()
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     @torch.no_grad()
@@ -168,19 +164,19 @@ class LabelTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError(f"the family '{cls.name}' scores models that say by themselves what they see")
         config = config_of(cls.pictures, data)
         chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
         if chosen.size is None:
             raise DataError(f"split '{split}' has no end; score val or test")
-        answers, maps, columns = Values(), MapScorer(), Columns()
+        answers, maps, columns = Values(), MapScorer(), ColumnBuffer()
         total, done = min(limit or chosen.size, chosen.size), 0
         for numbers in numbers_in_batches(total, BATCH):
             batch = chosen.take(numbers)
             trace = model.wrap(in_parts(model, batch.images), config.size).trace
             answers.add_values({"accuracy": answers_of(trace) == batch.label})
-            columns.keep(label=batch.label, picture=numbers)
+            columns.append(label=batch.label, picture=numbers)
             if batch.evidence is not None and any(look.is_spatial for look in trace.looks):
                 maps.add_trace(trace, batch.evidence, groups=numbers)
             done += len(batch)
@@ -203,8 +199,6 @@ class LabelTask(PictureTask):
             **verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests),
         }
 
-    # ------------------------------------------------------------ showing
-
     @classmethod
     def open_split(
         cls,
@@ -214,7 +208,7 @@ class LabelTask(PictureTask):
         facts: ModelFacts | None = None,
         count: int | None = None,
         progress: Progress | None = None,
-    ) -> Opened:
+    ) -> OpenedSplit:
         """The pictures of a split with their labels, to be looked at."""
         chosen = DrawnSplit(config_of(cls.pictures, settings), split)
 
@@ -224,7 +218,7 @@ class LabelTask(PictureTask):
             truths = [chosen.pictures.answers[label] for label in made.label.tolist()]
             return [Example(*each) for each in zip(made.images, truths, masks)]
 
-        return Opened(examples)
+        return OpenedSplit(examples)
 
     @classmethod
     def write_split(
@@ -242,9 +236,9 @@ class LabelTask(PictureTask):
         return write_drawn(chosen, count, out, start=start, progress=progress)
 
 
-def _rests_on(model: PictureModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> RestsOn:
+def _rests_on(model: ImageOnlyModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> EvidenceReliance:
     """Answers to the pictures ``chosen`` (n,) without their evidence, and without the rest."""
-    found = RestsOn()
+    found = EvidenceReliance()
     for places in numbers_in_batches(len(chosen), BATCH):
         batch = data.take(chosen[places])
         if batch.evidence is None:

@@ -13,7 +13,7 @@ from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import Preprocessing
 from saccade.tasks.evidence_term import EvidenceTerm
-from saccade.tasks.held_out import HeldOut, spread_out
+from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.task import Batch, Task
 
 HELD_OUT_AT_ONCE = 100
@@ -31,7 +31,7 @@ class PictureTask(Task):
     """
 
     model_kind: ClassVar[type] = ImageModel
-    keeps_features: ClassVar[bool] = False
+    caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     model: ImageModel
 
@@ -50,12 +50,12 @@ class PictureTask(Task):
         """Pictures are laid inside the network input."""
         return Preprocessing(size=self.size)
 
-    def noted(self) -> dict[str, str]:
+    def training_notes(self) -> dict[str, str]:
         """That maps were taught where to look, where they were."""
         weight = self.evidence_weight
         return {"maps_supervised": f"by evidence, with weight {weight:g}"} if weight else {}
 
-    def teach_places(self, weight: float, has_evidence: bool) -> None:
+    def require_evidence(self, weight: float, has_evidence: bool) -> None:
         """Let batches hold their evidence from now on, where a loss has an ``evidence_weight`` above 0.
 
         Raises:
@@ -95,16 +95,16 @@ class PictureTask(Task):
 
     def distinct_numbers(self, data: Any, count: int) -> Tensor:
         """Numbers of examples of ``data`` that are about different pictures, ``count`` of them at most."""
-        return torch.arange(count) if data.size is None else spread_out(data.size, count)
+        return torch.arange(count) if data.size is None else evenly_spaced(data.size, count)
 
     def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
         """The examples ``numbers`` (B,); a task whose answers are single labels tells these too."""
         return HeldOut(data.take(numbers).images)
 
-    def check_kept(self, data: str, learning: Sequence[str]) -> None:
+    def check_cached_features(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""
-        if not self.keeps_features or data != "default":
-            what = f"the task '{self.name}'" if not self.keeps_features else f"data '{data}'"
+        if not self.caches_features or data != "default":
+            what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
             raise ConfigError(f"features 'kept': {what} learns from pictures; leave it out")
         encoder = self.model.encoder
         if encoder is None:

@@ -18,14 +18,15 @@ from torch import Tensor, nn
 from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import family, model_spec
-from saccade.families.splits import Opened
+from saccade.families.splits import OpenedSplit
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
-from saccade.models.io.start import take_over
-from saccade.tasks.learned_data import Entries, backbone_entries, settings_entries
+from saccade.models.io.start import load_matching
+from saccade.renamed import adopt_renamed_methods
+from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.losses import PhaseSettings, build_loss
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
@@ -57,19 +58,23 @@ class Task(ABC):
     """The family's."""
     model_kind: ClassVar[type] = AttentionModel
     """What a model must be for this task to train and score it."""
-    model_does: ClassVar[str] = "says where it looked"
+    model_description: ClassVar[str] = "says where it looked"
     """The same in words, after "a model that …"."""
     sentences: ClassVar[bool] = False
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
     """What a phase may be taught by: names of losses and their dataclasses."""
-    materials: ClassVar[tuple[str, ...]] = ("default",)
+    data_choices: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
     """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
     data_config: Any
     """The settings of the data, a dataclass."""
     model: AttentionModel
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        adopt_renamed_methods(cls, "saccade.tasks.task:Task")
 
     @classmethod
     def for_data(cls, name: str) -> type[Task]:
@@ -79,7 +84,7 @@ class Task(ABC):
     def __init__(self, *, model: str, model_config: Mapping[str, Any], protocol: str | None, seed: int) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
-        self.tell: Callable[[str, int, int], None] = _nobody_listens
+        self.on_progress: Callable[[str, int, int], None] = _nobody_listens
         self._start: tuple[Mapping[str, Tensor], str] | None = None
         self.architecture, self.model_config = model, dict(model_config)
         self.protocol, self.seed = protocol, seed
@@ -117,22 +122,22 @@ class Task(ABC):
         """Quick scores of ``model`` on the validation split, while it trains."""
 
     @abstractmethod
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What is learnt from, in one line, where these are files, and below it what looks wrong with them.
 
         Nothing is said of scenes that are made.
         """
         return ""
 
-    def noted(self) -> dict[str, str]:
+    def training_notes(self) -> dict[str, str]:
         """What a model's card and record say of its training data beside the settings, by name."""
         return {}
 
-    def learned_data(self) -> dict[str, Entries]:
-        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.learned_data`.
+    def extra_data_parts(self) -> dict[str, Entries]:
+        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.data_parts`.
 
         Nothing, where the settings decide every example, as those of a generator do.
         """
@@ -140,16 +145,16 @@ class Task(ABC):
 
     def data_parts(self) -> dict[str, Entries]:
         """All that a run learns from, part by part: settings, what the task adds, and where features come from."""
-        settings = settings_entries(self.kept(to_dict(self.data_config)))
+        settings = settings_entries(self.portable_settings(to_dict(self.data_config)))
         return {
             "settings": [*settings, ("seed of the run", str(self.seed))],
-            **self.learned_data(),
+            **self.extra_data_parts(),
             "feature source": backbone_entries(self.model.config),
         }
 
     @property
     @abstractmethod
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
 
     @property
@@ -157,7 +162,7 @@ class Task(ABC):
         """How a picture becomes the network input; None for a model that reads none."""
         return None
 
-    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def portable_settings(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
@@ -165,19 +170,21 @@ class Task(ABC):
         """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.resolve(), self.model_kind):
-            raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
+            raise ConfigError(
+                f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_description}"
+            )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cast(AttentionModel, spec.build(self.model_config, where="model.config"))
         if getattr(model.config, "pretrained", False):
-            model.start_pretrained()
+            model.load_pretrained()
         if self._start is not None:
-            take_over(model, *self._start)
+            load_matching(model, *self._start)
         return model
 
-    def begin_with(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
+    def start_from(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
         """Let every model of this task begin with those of ``weights`` that fit; the places that keep their own."""
-        left = take_over(self.model, weights, where)
+        left = load_matching(self.model, weights, where)
         self._start = weights, where
         return left
 
@@ -193,9 +200,7 @@ class Task(ABC):
             self._splits[name] = self.make_split(name)
         return self._splits[name]
 
-    # ------------------------------------------------------------ training
-
-    def loss_of(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
+    def phase_loss(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
         """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
 
         Args:
@@ -203,15 +208,15 @@ class Task(ABC):
             learning: names of the parameters that it trains.
         """
         try:
-            if phase.data not in self.materials:
-                raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.materials)}")
+            if phase.data not in self.data_choices:
+                raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
             if phase.features == "kept":
-                self.check_kept(phase.data, learning)
+                self.check_cached_features(phase.data, learning)
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
         except ConfigError as error:
             raise ConfigError(f"phase '{phase.name}': {error}") from error
 
-    def check_kept(self, data: str, learning: Sequence[str]) -> None:
+    def check_cached_features(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep the features of a frozen encoder where a step needs more than these."""
         raise ConfigError(f"features 'kept': the task '{self.name}' keeps none; leave it out")
 
@@ -240,17 +245,17 @@ class Task(ABC):
         together = batch_size * world_size
         _check_batch(together, split.size)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
-        ahead = self.batches_at_once
+        ahead = self.batches_per_call
         for first in itertools.count(start, ahead):
             members = [self._members(split, first + at, together)[mine] for at in range(ahead)]
-            yield from self.several(split, members, [(first + at) * world_size + rank for at in range(ahead)])
+            yield from self.make_batches(split, members, [(first + at) * world_size + rank for at in range(ahead)])
 
     @property
-    def batches_at_once(self) -> int:
-        """Batches that :meth:`several` makes in one go; what is in a batch does not depend on it."""
+    def batches_per_call(self) -> int:
+        """Batches that :meth:`make_batches` makes in one go; what is in a batch does not depend on it."""
         return 1
 
-    def several(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
+    def make_batches(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, each of the examples in its entry of ``members`` (B,)."""
         for indices, number in zip(members, numbers):
             yield self.batch(data, indices, number)
@@ -271,13 +276,11 @@ class Task(ABC):
         generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
         return torch.randperm(data.size, generator=generator)
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         readers = [name for name, entry in family(facts.family).data.items() if entry.kind == "reader"]
-        settings = settings_wanted(facts, wanted, readers)
+        settings = requested_settings(facts, request, readers)
         if "seed" not in facts.data:  # nothing is drawn
             del settings["seed"]
         return {"data": settings}
@@ -287,25 +290,21 @@ class Task(ABC):
     def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> dict[str, Any]:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
-        It is called with ``split``, ``limit``, ``progress``, what :meth:`scored_on` gives, and the options that the
+        It is called with ``split``, ``limit``, ``progress``, what :meth:`eval_kwargs` gives, and the options that the
         family declares.
         """
 
-    # ------------------------------------------------------------ showing
-
     @classmethod
-    def open_split(cls, *arguments: Any, **options: Any) -> Opened:
+    def open_split(cls, *arguments: Any, **options: Any) -> OpenedSplit:
         """A split for a person to look at, where the family declares no ``splits`` of its own; see ``OpenSplit``."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
 
-    # ------------------------------------------------------------ keeping
-
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""
-        queries, answers = self.words
+        queries, answers = self.vocabularies
         recipe = dict(facts.get("recipe", {}))
         if "data" in recipe:
-            recipe["data"] = self.kept(recipe["data"])
+            recipe["data"] = self.portable_settings(recipe["data"])
         save_model(
             model,
             folder,
@@ -317,7 +316,7 @@ class Task(ABC):
                 answers=answers,
                 preprocessing=self.preprocessing,
                 sentences=self.sentences,
-                data=self.kept(to_dict(self.data_config)),
+                data=self.portable_settings(to_dict(self.data_config)),
                 protocol=self.protocol,
                 seed=self.seed,
                 recipe=recipe,
@@ -325,7 +324,7 @@ class Task(ABC):
                 revision=facts.get("revision"),
                 training={
                     **{key: value for key, value in facts.items() if key not in ("recipe", "revision")},
-                    **self.noted(),
+                    **self.training_notes(),
                 },
             ),
         )

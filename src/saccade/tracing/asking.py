@@ -23,7 +23,7 @@ from saccade.trace import Look
 from saccade.tracing.hf_models import hf_published
 from saccade.tracing.published import Published
 from saccade.tracing.timm_models import timm_published
-from saccade.tracing.trace_of import traced
+from saccade.tracing.trace_of import trace_with_output
 
 SOURCES = {"timm": timm_published, "hf": hf_published}
 """What stands before the colon of a name, and who loads such a model."""
@@ -60,18 +60,18 @@ class TracedTransformer(AttentionModel):
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """Logits where it has a head, and the weights of the last layer's heads."""
         self.given(attention, "", ())
-        found = traced(self.network, encoding, layers="last")
+        found = trace_with_output(self.network, encoding, layers="last")
         weights = {f"{look.name}.weights": look.weights for look in found.trace.looks if look.weights is not None}
         return weights if found.logits is None else {"logits": found.logits, **weights}
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """The looks of a result; where their cells lie is told by :func:`traced` alone."""
+        """The looks of a result; where their cells lie is told by :func:`trace_with_output` alone."""
         weights = {key.removesuffix(".weights"): raw[key] for key in raw if key.endswith(".weights")}
         return tuple(Look(name, "soft", "multiplier", held) for name, held in weights.items())
 
 
 class TracedResponder(Responder):
-    """Answers for a :class:`TracedTransformer`: it takes no question, and options are those of ``traced``."""
+    """Answers for a :class:`TracedTransformer`: it takes no question, only options of ``trace_with_output``."""
 
     def __init__(self, model: TracedTransformer, facts: ModelFacts, name: str, classes: Sequence[str]) -> None:
         self.model, self.facts, self.name, self._classes = model, facts, name, tuple(classes)
@@ -82,7 +82,7 @@ class TracedResponder(Responder):
             raise DataError(f"'{self.name}' takes no question: it classifies what it sees; leave out '{ask}'")
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """``layers`` and ``rollout``, as :func:`traced` takes them."""
+        """``layers`` and ``rollout``, as :func:`trace_with_output` takes them."""
         told = {name: value for name, value in given.items() if value is not None}
         for name in told:
             if name not in _OPTIONS:
@@ -96,7 +96,7 @@ class TracedResponder(Responder):
         if attention is not None:
             raise ConfigError(f"attention: that of '{self.name}' can be seen, not given; leave it out")
         model: Any = self.model
-        found = traced(model.network, encoding, **{"layers": "last", **options})
+        found = trace_with_output(model.network, encoding, **{"layers": "last", **options})
         return [Response(self._answers(found.logits, len(encoding)), found.trace)]
 
     def _answers(self, logits: Tensor | None, count: int) -> list[Answer]:

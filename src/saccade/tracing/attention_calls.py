@@ -106,9 +106,6 @@ class AttentionCalls(TorchFunctionMode):
         return made
 
 
-# ---------------------------------------------------------------- scaled_dot_product_attention
-
-
 def _scaled_dot_product(
     query: Tensor,
     key: Tensor,
@@ -147,8 +144,6 @@ def _wide(tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
-# ---------------------------------------------------------------- nn.MultiheadAttention
-
 _MULTI_HEAD = tuple(inspect.signature(F.multi_head_attention_forward).parameters)
 
 
@@ -171,8 +166,6 @@ def _multi_head(args: Sequence[Any], named: dict[str, Any]) -> AttentionCall:
     lead = (query.shape[1], told["num_heads"]) if query.dim() == 3 else ()
     return AttentionCall(lead, queries, keys, key, weights)
 
-
-# ---------------------------------------------------------------- eager code
 
 _SOFTMAXES = frozenset({torch.softmax, Tensor.softmax, F.softmax, torch.special.softmax})
 _PRODUCTS = frozenset({torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.einsum})

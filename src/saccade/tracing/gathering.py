@@ -17,12 +17,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from saccade.attention.frames import GridMoves, frame_like
+from saccade.attention.frames import GridTracker, frame_like
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.trace import Look, Role
 from saccade.tracing.attention_calls import AttentionCall
-from saccade.tracing.own_words import Tokens
+from saccade.tracing.model_facts import Tokens
 from saccade.tracing.rollout import Rollout
 
 Which = Literal["class", "all"]
@@ -30,7 +30,7 @@ Layers = Literal["all", "last"] | Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class CallRows:
     """What is kept of one call: rows of its weights."""
 
     number: int
@@ -42,7 +42,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TraceRequest:
     """What is asked of a model."""
 
     tokens: Tokens
@@ -63,7 +63,7 @@ class Wanted:
         return number in self.layers or number - count - 1 in self.layers
 
 
-class Gathering:
+class WeightCollector:
     """Takes in the calls of one forward pass, and tells the looks.
 
     Args:
@@ -74,19 +74,19 @@ class Gathering:
         told_grid: (h, w) by what the model or the caller says, where the layers do not tell.
     """
 
-    def __init__(self, wanted: Wanted, batch: int, size: Size, moves: GridMoves, told_grid: Size | None) -> None:
+    def __init__(
+        self, wanted: TraceRequest, batch: int, size: Size, moves: GridTracker, told_grid: Size | None
+    ) -> None:
         self.wanted, self._batch, self._moves = wanted, batch, moves
         self._candidates = [] if told_grid is None else [(told_grid, frame_like(told_grid, size))]
         self.grid: Size | None = None
         self.frame: Tensor | None = None
-        self._layers: list[Kept] = []
-        self._readings: list[Kept] = []
+        self._layers: list[CallRows] = []
+        self._readings: list[CallRows] = []
         self._rollout = Rollout() if wanted.rollout else None
         self._seen: list[AttentionCall] = []  # shapes alone: what refusals speak of
         self._others = self.layer_count = self.reading_count = 0
         self._ends_reading = False
-
-    # ------------------------------------------------------------ while the model runs
 
     def visit(self, call: AttentionCall) -> None:
         """Keep what is wanted of one call."""
@@ -104,12 +104,12 @@ class Gathering:
         else:
             self.reading_count += 1
             own = prefix if call.keys == prefix + self._cells else 0
-            self._readings.append(Kept(self.reading_count, call.rows(self._batch), own))
+            self._readings.append(CallRows(self.reading_count, call.rows(self._batch), own))
 
     def _ask_layers(self, call: AttentionCall) -> None:
         """Where the patches lie, as the layers before the first attention moved the grid."""
         with suppress(ConfigError):
-            self._candidates.insert(0, self._moves.told(call.source))
+            self._candidates.insert(0, self._moves.grid_and_frame(call.source))
         self._moves.stop()  # or it would hold all that the model computes
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:
@@ -138,7 +138,7 @@ class Gathering:
         elif not isinstance(chosen, str) and min(chosen) > 0 and self.layer_count not in chosen:
             return
         first = None if self.wanted.rows == "all" else torch.zeros(1, dtype=torch.long, device=call.source.device)
-        self._layers.append(Kept(self.layer_count, call.rows(self._batch, first), self.wanted.tokens.prefix))
+        self._layers.append(CallRows(self.layer_count, call.rows(self._batch, first), self.wanted.tokens.prefix))
 
     @property
     def _is_asked(self) -> bool:
@@ -152,8 +152,6 @@ class Gathering:
     @property
     def _cells(self) -> int:
         return 0 if self.grid is None else self.grid[0] * self.grid[1]
-
-    # ------------------------------------------------------------ afterwards
 
     def looks(self, *, head_mean: bool = False) -> tuple[Look, ...]:
         """The looks in order, layer by layer and head by head; a ConfigError that says why there are none."""
@@ -190,12 +188,12 @@ class Gathering:
             f"{cells}: it drops, merges or regroups them. Say prefix_tokens= and grid= if it does not"
         )
 
-    def _name(self, kept: Kept) -> str:
+    def _name(self, kept: CallRows) -> str:
         if any(kept is each for each in self._layers):
             return f"layer{kept.number}"
         return self.wanted.reader if self.reading_count == 1 else f"{self.wanted.reader}{kept.number}"
 
-    def _looks_of(self, kept: Kept, *, head_mean: bool) -> list[Look]:
+    def _looks_of(self, kept: CallRows, *, head_mean: bool) -> list[Look]:
         """A look for each head, or their mean, which is derived: each head multiplied values of its own."""
         name = self._name(kept)
         if head_mean:

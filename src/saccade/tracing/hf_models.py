@@ -15,7 +15,7 @@ import torch
 
 from saccade.backbones.hub import from_hub
 from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError
-from saccade.tracing.own_words import input_size
+from saccade.tracing.model_facts import input_size
 from saccade.tracing.published import Published, distinct, numbered
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from saccade.backbones.hub import from_hub
 from saccade.backbones.timm_adapter import timm_with
 from saccade.errors import ConfigError
-from saccade.tracing.own_words import colours, input_size
+from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.published import Published, distinct, numbered
 
 

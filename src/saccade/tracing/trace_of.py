@@ -10,14 +10,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.frames import GridMoves
+from saccade.attention.frames import GridTracker
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace
 from saccade.tracing.attention_calls import AttentionCalls
-from saccade.tracing.gathering import Gathering, Layers, Wanted, Which
-from saccade.tracing.own_words import (
+from saccade.tracing.gathering import Layers, TraceRequest, WeightCollector, Which
+from saccade.tracing.model_facts import (
     bare,
     colours,
     input_size,
@@ -35,7 +35,7 @@ Heads = Literal["each", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class TraceResult:
     """A trace, and what the model returned beside it."""
 
     trace: AttentionTrace
@@ -56,7 +56,7 @@ def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:
         model: a vision transformer.
         image: its input (B,3,H,W) or (3,H,W), scaled as it takes it; or a path, a PIL image or an array, which is laid
             into the input without distortion.
-        options: those of :func:`traced`.
+        options: those of :func:`trace_with_output`.
 
     Returns:
         Looks ``layer1.head1`` …, the class token's rows; of a pooling head ``pool.head1`` …, of a text's words
@@ -65,10 +65,10 @@ def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:
     Raises:
         ConfigError: there is no honest look, and why.
     """
-    return traced(model, image, **options).trace
+    return trace_with_output(model, image, **options).trace
 
 
-def traced(
+def trace_with_output(
     model: nn.Module,
     image: Any,
     *,
@@ -82,7 +82,7 @@ def traced(
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: Size | None = None,
-) -> Traced:
+) -> TraceResult:
     """:func:`trace_of`, with what the model returned.
 
     Args:
@@ -105,7 +105,7 @@ def traced(
     part = picture_part(whole, bool(inputs))
     pictures, canvas, sizes = _as_input(whole, image, mean, std, size)
     batch, network_size = pictures.shape[0], (pictures.shape[-2], pictures.shape[-1])
-    wanted = Wanted(
+    wanted = TraceRequest(
         tokens_of(part, prefix_tokens),
         rows=rows,
         layers=layers,
@@ -117,8 +117,8 @@ def traced(
     told_grid = grid or patch_grid(part, network_size)
     with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
         pictures = pictures.clone() if pictures.is_inference() else pictures
-        moves = GridMoves(pictures)
-        gathered = Gathering(wanted, batch, network_size, moves, told_grid)
+        moves = GridTracker(pictures)
+        gathered = WeightCollector(wanted, batch, network_size, moves, told_grid)
         with _as_it_is(part), moves, AttentionCalls(gathered.visit):
             named = {"pixel_values": pictures} if of_transformers(part) else {}
             output = part(**named, **(inputs or {})) if named else part(pictures, **(inputs or {}))
@@ -142,7 +142,7 @@ def traced(
         total="mean",
         meta={**meta, **({"derived": derived} if derived else {})},
     )
-    return Traced(trace.validate(), logits, output)
+    return TraceResult(trace.validate(), logits, output)
 
 
 def _check(*, rows: str, heads: str, layers: Layers) -> None:

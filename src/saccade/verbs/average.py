@@ -77,9 +77,6 @@ def average(
     return facts
 
 
-# ---------------------------------------------------------------- what comes in
-
-
 class _Run(NamedTuple):
     """A run that has kept a model."""
 
@@ -159,9 +156,6 @@ def _changes(first: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tup
 
 def _told(value: Any) -> str:
     return "nothing" if value is None else repr(value)
-
-
-# ---------------------------------------------------------------- what goes out
 
 
 def _facts(runs: Sequence[_Run], parts: tuple[Part, ...], stored: StoredType | None) -> ModelFacts:

@@ -104,14 +104,14 @@ def _scene_makers() -> dict[str, str]:
     try:
         import torch
 
-        from saccade.data.scenes.fused import made_by
+        from saccade.data.scenes.fused import renderer_description
         from saccade.data.scenes.glyphs import glyphs_for
         from saccade.data.scenes.layout import SceneSpec
         from saccade.data.scenes.render import render
         from saccade.data.scenes.sampler import sample_layout
     except ImportError as error:
         return {"cpu": f"torch does not load: {error}"}
-    found = {"cpu": made_by(torch.device("cpu"))}
+    found = {"cpu": renderer_description(torch.device("cpu"))}
     for number in range(torch.cuda.device_count()):
         device = torch.device("cuda", number)
         try:
@@ -119,7 +119,7 @@ def _scene_makers() -> dict[str, str]:
         except RuntimeError as error:
             found[str(device)] = f"nothing: {str(error).partition(chr(10))[0]}"
         else:
-            found[str(device)] = made_by(device)
+            found[str(device)] = renderer_description(device)
     return found
 
 

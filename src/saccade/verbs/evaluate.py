@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from saccade.data.scenes.glyphs import meets_training_glyphs
-from saccade.data.tables.recognised import recognised
+from saccade.data.tables.reader_for_path import with_reader
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 from saccade.zoo import resolve
 
 
@@ -73,14 +73,16 @@ def evaluate(
         ``interventions`` has the scores of maps of scenes that were rendered again, see
         :mod:`saccade.metrics.maps.twins`.
     """
-    data = None if data is None else recognised(data, data_entries())
+    data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)
     _check_glyphs(facts, glyphs, split)
     started = time.monotonic()
     own = family(facts.family)
     task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
-    wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack)
+    request = EvalRequest(
+        data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack
+    )
     search: dict[str, Any] = {
         name: each
         for name, each in (("beam", beam), ("length_penalty", length_penalty), ("twins", twins))
@@ -90,7 +92,7 @@ def evaluate(
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     given = search | ({} if sweeps is None else {"sweeps": sweeps})
     scored = task.evaluate(
-        network, split=split, limit=limit, progress=progress, **given, **task.scored_on(facts, wanted)
+        network, split=split, limit=limit, progress=progress, **given, **task.eval_kwargs(facts, request)
     )
     return {
         "model": facts.name or str(model),

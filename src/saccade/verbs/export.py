@@ -105,7 +105,7 @@ def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
         "architecture": facts.architecture,
         "family": facts.family,
         "weights_sha256": facts.sha256,
-        "preprocessing": predictor.reads.described(facts),
+        "preprocessing": predictor.reads.input_spec(facts),
         "answers": list(facts.answers),
         "graphs": parts,
         "search": {
@@ -137,9 +137,6 @@ def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Ten
     return {**predictor.reads.examples(count, predictor.facts, seed), **predictor.responder.examples(count, seed)}
 
 
-# ---------------------------------------------------------------- sidecar
-
-
 def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: FreeSizes) -> dict[str, Any]:
     """What the numbers of the graph mean."""
     facts, example = predictor.facts, example_inputs(predictor, 2, 0)
@@ -159,11 +156,11 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: Fre
         "opset": _opset(data),
         "inputs": {name: _tensor(tensor, free.get(name)) for name, tensor in example.items()},
         "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
-        "preprocessing": predictor.reads.described(facts),
+        "preprocessing": predictor.reads.input_spec(facts),
         "queries": list(facts.queries),
         "answers": list(facts.answers),
-        **graph.model.answer_meaning(),
-        **({"own_slots": list(graph.model.own_slots)} if graph.model.own_slots else {}),
+        **graph.model.answer_format(),
+        **({"own_slots": list(graph.model.extra_slots)} if graph.model.extra_slots else {}),
         "looks": [_look(look) for look in looks],
         "total": graph.model.total,
         "scores": [_score(facts, number) for number in range(len(facts.scores))],

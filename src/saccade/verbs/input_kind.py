@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from saccade.data.files import several
+from saccade.data.files import plural
 from saccade.errors import CheckpointError, DataError
 from saccade.families import families
 from saccade.families.contract import load_target
-from saccade.families.reading import Reads
+from saccade.families.reading import InputReader
 from saccade.models.io.facts import read_facts
 from saccade.predict import Predictor
 from saccade.zoo import shipped
@@ -27,13 +27,13 @@ def check_kind(predictor: Predictor, files: Sequence[object]) -> None:
     endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
     if not endings or not endings.isdisjoint(predictor.reads.suffixes):
         return
-    readers: list[Reads] = [load_target(each.reads) for each in families().values()]
+    readers: list[InputReader] = [load_target(each.reads) for each in families().values()]
     kind = next((reads.thing for reads in readers if endings <= reads.suffixes), None)
     if kind is not None:
-        models = " or ".join(_models_that_read(kind)) or f"a model of {several(kind)}"
+        models = " or ".join(_models_that_read(kind)) or f"a model of {plural(kind)}"
         raise DataError(
-            f"{files[0]}: a {kind}, but the model '{predictor.name}' reads {several(predictor.reads.thing)}; "
-            f"{several(kind)} are for --model {models}"
+            f"{files[0]}: a {kind}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
+            f"{plural(kind)} are for --model {models}"
         )
 
 

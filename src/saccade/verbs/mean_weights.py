@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from saccade.models.io.facts import Part
 from saccade.models.io.folder import load_model
 
-FEWEST_NUMBERS = 1000
+MIN_NUMBERS = 1000
 """Of a kernel or matrix whose cosine is looked at: between two by chance it is then 0 ± 0.03."""
-LEAST_COSINE = 0.1
+MIN_COSINE = 0.1
 
 
 def mean_model(folders: Sequence[Path], parts: Sequence[Part]) -> nn.Module:
@@ -49,7 +49,7 @@ def mean_model(folders: Sequence[Path], parts: Sequence[Part]) -> nn.Module:
 
 def _warn_if_unrelated(one: Mapping[str, Tensor], other: Mapping[str, Tensor], here: Path, there: Path) -> None:
     found = least_alike(one, other)
-    if found is not None and found[1] < LEAST_COSINE:
+    if found is not None and found[1] < MIN_COSINE:
         warnings.warn(
             f"{there} and {here} are no more alike in '{found[0]}' than by chance (cosine {found[1]:.2f}): where runs "
             "did not begin with the same weights, or went far since, their mean may know nothing; evaluate it first",
@@ -62,7 +62,7 @@ def least_alike(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> tuple
     cosines = {
         name: float(torch.cosine_similarity(tensor.flatten().double(), other[name].flatten().double(), dim=0))
         for name, tensor in one.items()
-        if tensor.is_floating_point() and tensor.dim() > 1 and tensor.numel() >= FEWEST_NUMBERS
+        if tensor.is_floating_point() and tensor.dim() > 1 and tensor.numel() >= MIN_NUMBERS
         if not torch.equal(tensor, other[name])
     }
     return min(cosines.items(), key=lambda pair: pair[1]) if cosines else None

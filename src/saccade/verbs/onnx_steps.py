@@ -28,7 +28,7 @@ class Begin(nn.Module):
 
     def forward(self, images: Tensor) -> dict[str, Tensor]:
         """``features`` (B,D,h,w), ``seen`` (B,h,w,A) of a model that attends, ``hidden`` and ``cell`` (B,n)."""
-        scene, memory = self.model.begin(self.model.encode(images))
+        scene, memory = self.model.init_state(self.model.encode(images))
         said = {"features": scene.features.contiguous()} | ({} if scene.seen is None else {"seen": scene.seen})
         return said | {"hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0]}
 
@@ -49,7 +49,7 @@ class Step(nn.Module):
         named = dict(zip(self.names, held))
         scene = self.model.scene(named["features"], named.get("seen"))
         memory = self.model.memory(named["hidden"].unsqueeze(1), named["cell"].unsqueeze(1))
-        said = self.model.say(scene, memory, before.unsqueeze(1))
+        said = self.model.next_word(scene, memory, before.unsqueeze(1))
         return {
             "logits": said.logits[:, 0],
             "word.weights": said.looked.weights[:, 0],
@@ -69,7 +69,7 @@ def step_inputs(begin: Begin, images: Tensor, words: int, seed: int) -> dict[str
 
 def check_steps(model: AttentionModel, name: str) -> None:
     """Refuse a model that does not go word by word, or draws cells at random."""
-    if not all(hasattr(model, part) for part in ("begin", "say", "scene", "memory")):
+    if not all(hasattr(model, part) for part in ("init_state", "next_word", "scene", "memory")):
         raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
     if getattr(model.config, "pick", "expected") == "drawn":
         raise CheckpointError(f"'{name}' draws the cells that it sees, and a graph cannot; set pick: best or expected")

@@ -22,13 +22,13 @@ from saccade.backbones.levels import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.labelled import LabelTable
-from saccade.data.tables.recognised import recognised
-from saccade.data.tables.wording import counted
+from saccade.data.tables.reader_for_path import with_reader
+from saccade.data.tables.wording import pluralise
 from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
-from saccade.models.describing import ENCODING
+from saccade.models.input_features import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
 from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
@@ -36,23 +36,23 @@ from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.features import Features, features_of, folder_features
 from saccade.probing.page import probe_page
 from saccade.probing.pictures import usable_pictures, with_maps
-from saccade.probing.probe import Kept, Probed, checked_heads, probe
+from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
-from saccade.tasks.held_out import spread_out
+from saccade.tasks.held_out import evenly_spaced
 
 RESULTS, PAGE = "results.json", "report.html"
-MOST_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
+MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
 HEAD = "head.safetensors"
 """The kept head of a probe that has no network: its tensors, and in their metadata what the answers mean."""
 
 
 @dataclass(frozen=True)
-class Written:
+class ProbeOutput:
     """What a probe left."""
 
     folder: Path
-    probed: Probed
+    probed: ProbeResult
     results: dict[str, Any]
 
 
@@ -69,8 +69,8 @@ def probe_pictures(
     ask: Sequence[str] | None = None,
     untrained: bool = False,
     offline: bool = False,
-    tell: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Written:
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> ProbeOutput:
     """Compare heads on the features of ``backbone``, and write model, results and page to ``out``.
 
     Args:
@@ -87,7 +87,7 @@ def probe_pictures(
         ask: the questions to probe, of data that has some; None: all of them, of data that has questions alone.
         untrained: random weights in place of published ones; always so for a backbone without published weights.
         offline: fetch no weights of timm or transformers.
-        tell: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
     """
     began = time.monotonic()
     wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
@@ -118,9 +118,9 @@ def probe_pictures(
     model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
     model.check_input(input_size)
     if config["pretrained"]:
-        model.start_pretrained()
+        model.load_pretrained()
     model.eval().requires_grad_(False)
-    pictures = usable_pictures(table, input_size, tell)
+    pictures = usable_pictures(table, input_size, on_progress)
     words = () if pictures.questions is None else pictures.questions.words
     asked = {"queries": len(words)} if words else {}
     make = _Maker(family, probing, {**config, "answers": len(pictures.classes), **asked})
@@ -133,14 +133,14 @@ def probe_pictures(
         if lacking[PYRAMID]:
             remarks.append("no pyramid: this backbone has one map, or maps that do not fit together at this size")
     if maps is None:
-        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, tell=tell)
+        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, on_progress=on_progress)
     else:
         features = folder_features(pictures, maps)
     pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
     kept_name = next((head for head in HEADS if head == keep), None)
     grid = (features.shape[1], features.shape[2])
     places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
-    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, tell=tell)
+    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, on_progress=on_progress)
     kept = probed.kept
     trial = probed.trials[kept.name]
 
@@ -148,7 +148,7 @@ def probe_pictures(
         return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
 
     if maps is None:  # without a network nobody can see a changed picture
-        probed = with_evidence(probed, features, model_of, tell)
+        probed = with_evidence(probed, features, model_of, on_progress)
     is_taught = plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID)
     facts = ModelFacts(
         architecture=probing.model,
@@ -182,7 +182,7 @@ def probe_pictures(
     write_json(folder / RESULTS, results)
     page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
     page.save(folder / PAGE)
-    return Written(folder, probed, results)
+    return ProbeOutput(folder, probed, results)
 
 
 def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, count: int) -> str:
@@ -190,9 +190,9 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
 
     The backbone is frozen, so that features of pictures that the head learned are like those of any others.
     """
-    numbers = spread_out(count, MOST_DESCRIBED)
+    numbers = evenly_spaced(count, MAX_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
-        return f"what pictures it knows: not known, {counted(count, 'picture')} are too few to tell"
+        return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
     held = torch.cat(
         [pooled(features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
     )  # (N,2C)
@@ -203,7 +203,7 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
     return f"what pictures it knows: by features of {len(held):,} of its pictures"
 
 
-def _save_head(folder: Path, kept: Kept, facts: ModelFacts) -> None:
+def _save_head(folder: Path, kept: TrainedHead, facts: ModelFacts) -> None:
     """The head alone: its tensors, the statistics of its features, and what its answers mean."""
     tensors = {"centre": kept.centre, "spread": kept.spread, **kept.head.state_dict()}
     said = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
@@ -247,7 +247,7 @@ def as_reference(data: str) -> str:
     """
     known = data_entries()
     is_path = Path(data).expanduser().is_dir() or (":" not in data and data not in known)
-    return recognised(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
+    return with_reader(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
 
 
 def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:

@@ -58,9 +58,9 @@ def _records(sources: Sequence[Path], looks: int) -> list[Record]:
     rows: list[Record] = []
     for source in sources:
         if (source / "job.json").is_file():  # of look --engine
-            from saccade.scale.looked import looked_records
+            from saccade.scale.look_folder import read_look_records
 
-            rows += looked_records(source, looks)
+            rows += read_look_records(source, looks)
             continue
         if (source / "runs.json").is_file():
             raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")

@@ -9,7 +9,7 @@ from typing import Any
 from saccade.data.examples import Example
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import SaccadeError
-from saccade.families.splits import Opened
+from saccade.families.splits import OpenedSplit
 from saccade.models.io.facts import CONFIG
 from saccade.predict import Predictor, load
 from saccade.show.answer_sections import caption, mistakes_section
@@ -66,7 +66,7 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
     return mistakes_section(pictures, f"{split} pictures", missing)
 
 
-def _blocks(seen: Sequence[tuple[Sighting, Example]], opened: Opened) -> list[Block]:
+def _blocks(seen: Sequence[tuple[Sighting, Example]], opened: OpenedSplit) -> list[Block]:
     """A gallery of pictures; or, of what was no picture, a table for each."""
     remark = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
     pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
@@ -87,8 +87,8 @@ def _told(seen: Sighting, example: Example) -> str:
     return f"{asked}{seen.answer}, {seen.confidence:.0%} sure; true: {example.truth}"
 
 
-def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> Opened:
+def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> OpenedSplit:
     """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
     settings = {**predictor.facts.data, "name": data.get("name", predictor.facts.data["name"])}
-    opened: Opened = predictor.family.load_splits().open_split(settings, SPLIT, facts=predictor.facts, count=count)
+    opened: OpenedSplit = predictor.family.load_splits().open_split(settings, SPLIT, facts=predictor.facts, count=count)
     return opened

@@ -11,8 +11,8 @@ from typing import Any
 from saccade.errors import ConfigError
 from saccade.scoring.maps import open_maps
 from saccade.scoring.policies import Policies
-from saccade.scoring.results import Scored
-from saccade.scoring.score import Tell, score_maps
+from saccade.scoring.results import ScoreResult
+from saccade.scoring.score import OnProgress, score_maps
 from saccade.scoring.truths import open_truth
 
 
@@ -29,9 +29,9 @@ def score(
     engine: str | None = None,
     address: str | None = None,
     actors: int | None = None,
-    tell: Tell = lambda what, done, total: None,
+    on_progress: OnProgress = lambda what, done, total: None,
     **policies: str,
-) -> Scored:
+) -> ScoreResult:
     """How maps lie on what they should lie on, beside baselines and bounds; no model is needed.
 
     >>> import torch
@@ -54,17 +54,17 @@ def score(
         engine: of rows that ``look --engine`` wrote: local, or ray on a cluster; the scores are the same.
         address: of the Ray cluster.
         actors: of Ray; None: one for each CPU.
-        tell: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
         policies: signed, resize, nan, missing, empty, broken and separator, see :class:`Policies`.
     """
     if method is None and isinstance(maps, (str, os.PathLike)):
-        from saccade.scale.looked import is_looked
+        from saccade.scale.look_folder import is_look_folder
 
-        if is_looked(os.fspath(maps)):
+        if is_look_folder(os.fspath(maps)):
             from saccade.scale.scoring import score_rows
 
             cluster = {"engine": engine or "local", "address": address, "actors": actors}
-            rows = {"objects": objects, "key": key, "tell": tell, **cluster}
+            rows = {"objects": objects, "key": key, "on_progress": on_progress, **cluster}
             return score_rows(os.fspath(maps), truth, Policies(**policies), **rows)
     if engine is not None or address is not None or actors is not None:
         raise ConfigError("--engine, --address and --actors score the rows of 'saccade look --engine'; leave them out")
@@ -72,14 +72,14 @@ def score(
     if method is None:
         if model is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
-        return score_maps(open_maps(maps, key=key, names=names), told, Policies(**policies), tell=tell)
+        return score_maps(open_maps(maps, key=key, names=names), told, Policies(**policies), on_progress=on_progress)
     from saccade.predict import load
     from saccade.verbs.score_methods import method_maps
 
     chosen = Policies(**{"signed": "abs", **policies})
     predictor = load(model) if isinstance(model, (str, Path)) else model
     made = method_maps(Path(maps), method, predictor, told, chosen.separator)
-    found = score_maps(made, told, chosen, tell=tell)
+    found = score_maps(made, told, chosen, on_progress=on_progress)
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
     settings = {"method": called, "model": None if predictor is None else predictor.name}
     return replace(found, settings=settings)

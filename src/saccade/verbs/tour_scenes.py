@@ -14,7 +14,7 @@ from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Gallery, KeyFigures, Section
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 from saccade.verbs.tour import Progress, Stop
 from saccade.verbs.tour_scores import StopScores, as_score, headline, recorded_score
 from saccade.zoo import shipped
@@ -88,6 +88,6 @@ def _scored_here(predictor: Predictor, limit: int, progress: Callable[[int, int]
     facts = predictor.facts
     task = load_target(family(facts.family).task).for_data(str(facts.data.get("name", "")))
     found = task.evaluate(
-        predictor.model, split="test", limit=limit, progress=progress, **task.scored_on(facts, Wanted())
+        predictor.model, split="test", limit=limit, progress=progress, **task.eval_kwargs(facts, EvalRequest())
     )
     return as_score(found)

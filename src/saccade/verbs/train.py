@@ -175,9 +175,9 @@ def train(
 
         from saccade.engine.loop import fit
 
-    start_up.spent("imports")
+    start_up.lap("imports")
     task, resolved = prepare(recipe, settings, out=Path(out), resume=resume)
-    start_up.spent("model")
+    start_up.lap("model")
     result = fit(
         task,
         resolved,
@@ -275,7 +275,7 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     weights = load_model(resolve(start))[0].state_dict()
     check_patterns(parts, list(weights), where="start_parts")
     wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
-    left = cast("Task", task).begin_with(wanted, start)
+    left = cast("Task", task).start_from(wanted, start)
     unasked = [name for name in left if fits(name, parts)]
     if unasked:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=4)
@@ -284,13 +284,13 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
 def _anywhere(data: str | None) -> str | None:
     """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is.
 
-    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.recognised`).
+    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.reader_for_path`).
     """
     if data is None:
         return None
-    from saccade.data.tables.recognised import recognised
+    from saccade.data.tables.reader_for_path import with_reader
 
-    data = recognised(data, data_entries())
+    data = with_reader(data, data_entries())
     reader, sign, path = data.partition(":")
     return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 

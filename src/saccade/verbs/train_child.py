@@ -17,7 +17,7 @@ from typing import IO
 
 from saccade.config import from_dict
 from saccade.engine.event_lines import LineReporter
-from saccade.engine.side_by_side import REFUSED
+from saccade.engine.parallel_runs import REFUSED
 from saccade.errors import SaccadeError
 from saccade.quick_imports import process_is_a_command, quick_imports
 from saccade.verbs.train import Settings, describe, prepare
@@ -36,7 +36,7 @@ def train_child(orders: IO[str], reporter: LineReporter) -> int:
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always", UserWarning)
             task, recipe = prepare(job["recipe"], from_dict(Settings, job["settings"]), out=out, resume=resume)
-        reporter.tell("ready")
+        reporter.emit("ready")
         line = orders.readline()
         if not line:
             return 0
@@ -56,10 +56,10 @@ def train_child(orders: IO[str], reporter: LineReporter) -> int:
         )
         describe(task, result)
     except SaccadeError as error:
-        reporter.tell("refused", text=" ".join(str(error).split()))
+        reporter.emit("refused", text=" ".join(str(error).split()))
         return REFUSED
     told = {name: str(value) if isinstance(value, Path) else value for name, value in vars(result).items()}
-    reporter.tell("result", **told | {"best": None if result.best is None else dataclasses.asdict(result.best)})
+    reporter.emit("result", **told | {"best": None if result.best is None else dataclasses.asdict(result.best)})
     return 0
 
 

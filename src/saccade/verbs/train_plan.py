@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.config import from_dict, to_dict
+from saccade.engine.parallel_runs import Run
 from saccade.engine.recipe import Recipe
-from saccade.engine.side_by_side import Run
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import parse_json, read_regular
 from saccade.verbs.train import RUNS, Settings
@@ -26,7 +26,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """A run as it was asked for."""
 
     run: Run
@@ -37,11 +37,11 @@ class Planned:
     resolved: Recipe
 
 
-def make_plan(recipes: Sequence[str | Path], settings: Settings, seeds: int | None, folder: Path) -> list[Planned]:
+def make_plan(recipes: Sequence[str | Path], settings: Settings, seeds: int | None, folder: Path) -> list[PlannedRun]:
     """All runs that are asked for, in order."""
     if not recipes:
         raise ConfigError("no recipe: name one or more (see 'saccade list recipes')")
-    plan: list[Planned] = []
+    plan: list[PlannedRun] = []
     is_one = len(recipes) == 1 and seeds is not None
     labels: dict[str, str] = {}
     for recipe in recipes:
@@ -62,12 +62,12 @@ def make_plan(recipes: Sequence[str | Path], settings: Settings, seeds: int | No
             name = "/".join(parts)
             own = resolved if seed is None else replace(settings, seed=seed).resolve(named)
             run = Run(name, label, folder / name, folder / LOGS / f"{name}.txt")
-            plan.append(Planned(run, named, seed, own))
+            plan.append(PlannedRun(run, named, seed, own))
     return plan
 
 
 @dataclass(frozen=True)
-class Before:
+class PreviousRuns:
     """What runs.json says of runs that go on."""
 
     folder: Path
@@ -78,7 +78,7 @@ class Before:
     threads: int
     runs: dict[str, dict[str, Any]]
 
-    def check_same(self, plan: Sequence[Planned], settings: Settings) -> None:
+    def check_same(self, plan: Sequence[PlannedRun], settings: Settings) -> None:
         """Refuse other recipes or settings than those it was begun with; more of them are welcome."""
         old, new = asdict(self.settings), asdict(settings)
         for name in old:
@@ -109,7 +109,7 @@ class Before:
                 _restore(run, entry)
 
 
-def read_runs(folder: Path) -> Before:
+def read_runs(folder: Path) -> PreviousRuns:
     """What ``folder`` remembers of its runs.
 
     Raises:
@@ -120,7 +120,7 @@ def read_runs(folder: Path) -> Before:
         read = parse_json(read_regular(path).decode("utf-8"))
         if read["schema_version"] != SCHEMA:
             raise ValueError(f"schema_version {read['schema_version']!r}, this version reads {SCHEMA}")
-        before = Before(
+        before = PreviousRuns(
             folder,
             [str(each["recipe"]) for each in read["recipes"].values()],
             {label: str(each["digest"]) for label, each in read["recipes"].items()},

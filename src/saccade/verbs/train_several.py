@@ -28,17 +28,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.atomic import is_draft, make_folder, write_json, writing
-from saccade.engine.at_once import AtOnce, cores, threads_each
+from saccade.engine.concurrency import Concurrency, cores, threads_each
 from saccade.engine.mps import shared_gpu
+from saccade.engine.multi_run_progress import multi_run_progress
+from saccade.engine.parallel_runs import ParallelRuns, Run, State
 from saccade.engine.progress import ProgressMode
-from saccade.engine.several_progress import several_progress
-from saccade.engine.side_by_side import Run, SideBySide, State
 from saccade.engine.stop import Reason
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.lock import locked
 from saccade.verbs.train import RUNS, Settings, build_task, prepare
 from saccade.verbs.train_length import naming
-from saccade.verbs.train_plan import LOGS, SCHEMA, Before, Planned, digest, finite, make_plan, read_runs, result_of
+from saccade.verbs.train_plan import (
+    LOGS,
+    SCHEMA,
+    PlannedRun,
+    PreviousRuns,
+    digest,
+    finite,
+    make_plan,
+    read_runs,
+    result_of,
+)
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
@@ -46,7 +56,7 @@ if TYPE_CHECKING:
 
 COMMAND = (sys.executable, "-m", "saccade.verbs.train_child")
 LOCK = "saccade.lock"
-_MOST_SEEDS = 1000
+_MAX_SEEDS = 1000
 
 
 class RunsFailed(SaccadeError):  # noqa: N818 - an outcome more than a mistake
@@ -151,7 +161,7 @@ def train_several(
     """
     if not one_device:
         raise ConfigError("several runs train on one device each: leave out --devices and --nodes, or train one by one")
-    for name, value, most in (("seeds", seeds, _MOST_SEEDS), ("at_once", at_once, _MOST_SEEDS)):
+    for name, value, most in (("seeds", seeds, _MAX_SEEDS), ("at_once", at_once, _MAX_SEEDS)):
         if value is not None and not 1 <= value <= most:
             raise ConfigError(f"{name}: expected 1 to {most}, found {value}")
     if max_minutes is not None and not max_minutes > 0:
@@ -182,10 +192,10 @@ class _Several:
     def __init__(
         self,
         folder: Path,
-        plan: list[Planned],
+        plan: list[PlannedRun],
         settings: Settings,
         seeds: int | None,
-        before: Before | None,
+        before: PreviousRuns | None,
         accept_changed_data: bool,
     ) -> None:
         self.folder, self.plan, self.settings, self.seeds, self.before = folder, plan, settings, seeds, before
@@ -208,21 +218,21 @@ class _Several:
             self.sharing = ""
             if shares_gpu:
                 environment, self.sharing = held.enter_context(shared_gpu())
-            shown = several_progress(progress, [run.name for run in self.runs])
-            children = SideBySide(
+            shown = multi_run_progress(progress, [run.name for run in self.runs])
+            children = ParallelRuns(
                 self.runs,
                 command=COMMAND,
                 job=self._job,
                 environment={"OMP_NUM_THREADS": str(self.threads), **environment},
-                tell=lambda run, event: shown.event(None if run is None else run.name, event),
+                on_event=lambda run, event: shown.event(None if run is None else run.name, event),
                 changed=self._write,
             )
             held.callback(children.end)
-            children.get_ready(min(at_once or cores(), cores()))
+            children.start_children(min(at_once or cores(), cores()))
             chosen = self._check(device)
             on_gpu = chosen.startswith("cuda")
             self.sharing = self.sharing if on_gpu else ""
-            self.at_once = AtOnce(waiting, chosen=at_once, measured_first=on_gpu, available=cores())
+            self.at_once = Concurrency(waiting, chosen=at_once, measured_first=on_gpu, available=cores())
             make_folder(self.folder)
             held.enter_context(locked(self.folder / LOCK, f"trains several runs into {self.folder}"))
             held.enter_context(shown)
@@ -267,7 +277,7 @@ class _Several:
                 else:
                     task = build_task(planned.resolved)
                 phases = phase_plans(task, planned.resolved, Learner(task.model)).phases
-            first = next(iter(task.measures()))
+            first = next(iter(task.metric_names()))
             self._metrics[label] = {phase.name: phase.select.metric if phase.select else first for phase in phases}
         return device if device != "auto" or chosen.type != "cuda" else "cuda"
 
@@ -276,7 +286,7 @@ class _Several:
         shared = f"; they share the GPU {self.sharing}" if self.sharing else ""
         return f"{len(self.runs)} runs, {self.at_once.limit} at once: {self.at_once.why}; {threads}{shared}"
 
-    def _trained(self, planned: Planned) -> TrainedRun:
+    def _trained(self, planned: PlannedRun) -> TrainedRun:
         run = planned.run
         result = result_of(run)
         metric = score = None

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from saccade.web.errors import ApiError, PlainJson
 from saccade.web.pictures import bytes_of
-from saccade.web.records import KeptAnswer
+from saccade.web.records import StoredAnswer
 from saccade.web.scenes import backgrounds
 from saccade.web.schemas import (
     EditedQuestion,
@@ -137,7 +137,7 @@ def _told(answer: Any) -> Response:
     return PlainJson(answer.model_dump(mode="json", by_alias=True))
 
 
-def _file(kept: KeptAnswer, data: bytes, kind: str, ending: str) -> Response:
+def _file(kept: StoredAnswer, data: bytes, kind: str, ending: str) -> Response:
     """A download; its name has no character that a request chose freely."""
     disposition = f'attachment; filename="{kept.stem}.{ending}"'
     return Response(data, media_type=kind, headers={"Content-Disposition": disposition})

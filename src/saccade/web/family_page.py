@@ -68,15 +68,15 @@ def page_entry(facts: ModelFacts) -> PageEntry:
     family = families().get(facts.family)
     if family is None:  # not installed: that is said when the model is loaded
         if facts.preprocessing:
-            return PageEntry(facts.family, "picture", "picture", Responder.asks(facts))
-        return PageEntry(facts.family, "input", None, Responder.asks(facts))
+            return PageEntry(facts.family, "picture", "picture", Responder.query_kind(facts))
+        return PageEntry(facts.family, "input", None, Responder.query_kind(facts))
     module = _page_module(family)
     reads = load_target(family.reads)
     return PageEntry(
         family=family.name,
         reads=reads.thing,
         takes="picture" if facts.preprocessing else "json" if reads.takes_json else None,
-        asks=load_target(family.responder).asks(facts),
+        asks=load_target(family.responder).query_kind(facts),
         prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
         scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
         panel=address_of(family, "panel") if family_modules(family, "panel") else None,
@@ -108,9 +108,6 @@ def _page_module(family: Family) -> Any:
         return importlib.import_module(family.page)
     except ImportError as error:
         raise ConfigError(f"family '{family.name}': its page module '{family.page}' does not load ({error})") from error
-
-
-# ---------------------------------------------------------------- modules
 
 
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:

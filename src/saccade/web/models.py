@@ -13,9 +13,9 @@ from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
 from saccade.web.family_page import page_entry
 from saccade.web.limits import Limits
-from saccade.web.pictures import KeptPicture
+from saccade.web.lru_store import LruStore
+from saccade.web.pictures import StoredPicture
 from saccade.web.schemas import ModelEntry, ScoreEntry
-from saccade.web.shelf import Shelf
 from saccade.web.worker import Worker
 from saccade.zoo import resolve, shipped
 
@@ -31,7 +31,7 @@ class ServedModel:
         self._folder, self._device = folder, device
         self._predictor: Predictor | None = None
         self._problem: str | None = None
-        self._encodings: Shelf[Encoded] = Shelf(limits.encodings_bytes)
+        self._encodings: LruStore[Encoded] = LruStore(limits.encodings_bytes)
         self._worker = Worker(name, limits.waiting, limits.answer_seconds)
 
     async def run(self, work: Callable[[Predictor], Result]) -> Result:
@@ -70,7 +70,7 @@ class ServedModel:
         )
         raise ApiError(422, "reads_no_pictures", f"'{self.name}' reads no pictures (but: {self._told.reads}){how}")
 
-    def encoded(self, predictor: Predictor, kept: KeptPicture) -> Encoded:
+    def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""
         found = self._encodings.get(kept.id)
         if found is None:

@@ -101,9 +101,6 @@ def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[s
 """
 
 
-# ---------------------------------------------------------------- parts
-
-
 @lru_cache
 def _index() -> str:
     return (STATIC / "index.html").read_text(encoding="utf-8")

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from saccade.data.pictures.reading import Picture
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
+from saccade.web.lru_store import LruStore
 from saccade.web.scenes import Composed, Truth, compose
 from saccade.web.schemas import PictureEntry, Scene
-from saccade.web.shelf import Shelf
 from saccade.web.views import picture_url
 
 _DATA_URL = re.compile(r"data:[a-z0-9.+/-]{0,60};base64,", re.IGNORECASE)
@@ -25,7 +25,7 @@ _UNWANTED = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False)
-class KeptPicture:
+class StoredPicture:
     """A picture that can be asked about."""
 
     id: str
@@ -59,32 +59,32 @@ class Pictures:
     """The latest pictures, by id."""
 
     def __init__(self, limits: Limits) -> None:
-        self._shelf: Shelf[KeptPicture] = Shelf(limits.kept_bytes)
+        self._store: LruStore[StoredPicture] = LruStore(limits.kept_bytes)
 
-    def keep(self, picture: Picture) -> KeptPicture:
+    def keep(self, picture: Picture) -> StoredPicture:
         """Keep a decoded picture."""
         image = picture.image
         content = hashlib.sha256(f"{image.size}{picture.name}".encode() + image.tobytes())
-        return self._keep(KeptPicture(f"p{content.hexdigest()[:24]}", picture, picture_url(image)))
+        return self._keep(StoredPicture(f"p{content.hexdigest()[:24]}", picture, picture_url(image)))
 
-    def compose(self, scene: Scene) -> KeptPicture:
+    def compose(self, scene: Scene) -> StoredPicture:
         """Render and keep a scene; one that was rendered lately is found again."""
         name = f"s{hashlib.sha256(scene.model_dump_json().encode()).hexdigest()[:24]}"
-        known = self._shelf.get(name)
+        known = self._store.get(name)
         if known is not None:
             return known
         composed = compose(scene)
-        return self._keep(KeptPicture(name, composed.picture, picture_url(composed.picture.image), composed))
+        return self._keep(StoredPicture(name, composed.picture, picture_url(composed.picture.image), composed))
 
-    def find(self, name: str) -> KeptPicture:
+    def find(self, name: str) -> StoredPicture:
         """The picture called ``name``; an ApiError if it is not (or no longer) here."""
-        kept = self._shelf.get(name)
+        kept = self._store.get(name)
         if kept is None:
             raise ApiError(404, "unknown_encoding", f"no encoding '{name}' here (any more); send the picture again")
         return kept
 
-    def _keep(self, kept: KeptPicture) -> KeptPicture:
-        self._shelf.put(kept.id, kept, kept.size)
+    def _keep(self, kept: StoredPicture) -> StoredPicture:
+        self._store.put(kept.id, kept, kept.size)
         return kept
 
 

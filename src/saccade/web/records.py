@@ -10,13 +10,13 @@ from saccade.show.png import png_bytes
 from saccade.sighting import Sighting
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
+from saccade.web.lru_store import LruStore
 from saccade.web.page import offline_page
-from saccade.web.shelf import Shelf
 from saccade.web.views import Json, picture_url
 
 
 @dataclass(frozen=True, eq=False)
-class KeptAnswer:
+class StoredAnswer:
     """One answer as it was given."""
 
     sighting: Sighting
@@ -49,18 +49,18 @@ class Records:
     """The latest answers, by an id that nobody can guess."""
 
     def __init__(self, limits: Limits) -> None:
-        self._shelf: Shelf[KeptAnswer] = Shelf(limits.records_bytes, limits.records)
+        self._store: LruStore[StoredAnswer] = LruStore(limits.records_bytes, limits.records)
 
     def keep(self, sighting: Sighting, view: Json) -> Json:
         """Keep an answer; returns its view with the ``record`` by which it is found."""
         name = secrets.token_urlsafe(12)
         view = {**view, "record": name}
-        self._shelf.put(name, KeptAnswer(sighting, view), _bytes(sighting, view))
+        self._store.put(name, StoredAnswer(sighting, view), _bytes(sighting, view))
         return view
 
-    def find(self, name: str) -> KeptAnswer:
+    def find(self, name: str) -> StoredAnswer:
         """The answer called ``name``; an ApiError if it is not (or no longer) here."""
-        kept = self._shelf.get(name)
+        kept = self._store.get(name)
         if kept is None:
             raise ApiError(404, "unknown_record", f"no record '{name}' here (any more); ask again")
         return kept

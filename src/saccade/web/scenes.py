@@ -146,9 +146,6 @@ def _first_of_class() -> Tensor:
     return torch.searchsorted(load_pack().labels, torch.arange(10))
 
 
-# ---------------------------------------------------------------- behind the digits
-
-
 def _background(name: str) -> Background:
     if name in _MADE:
         return _MADE[name]()

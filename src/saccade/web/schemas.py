@@ -36,9 +36,6 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-# ---------------------------------------------------------------- requests
-
-
 class Digit(_Strict):
     """One digit of a scene."""
 
@@ -101,9 +98,6 @@ class EditedQuestion(_Strict):
         max_length=LOOKS,
     )
     picture: bool = Field(True, description="whether the view carries the picture")
-
-
-# ---------------------------------------------------------------- answers
 
 
 class ErrorDetail(BaseModel):

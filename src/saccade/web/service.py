@@ -14,7 +14,7 @@ from saccade.web.editing import editable_looks, given_weights, told
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
 from saccade.web.models import Models, ServedModel
-from saccade.web.pictures import KeptPicture, Pictures, shown_name
+from saccade.web.pictures import Pictures, StoredPicture, shown_name
 from saccade.web.records import Records
 from saccade.web.schemas import DigitTruth, EditedQuestion, Encoding, Question, Questions, RenderedScene, Scene
 from saccade.web.scores import scores_of
@@ -116,7 +116,7 @@ class Service:
         self.studio.close()
         self.decoders.close()
 
-    def _picture(self, asked: Question | Questions | EditedQuestion) -> KeptPicture:
+    def _picture(self, asked: Question | Questions | EditedQuestion) -> StoredPicture:
         """The picture that a question is about."""
         if (asked.encoding is None) == (asked.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
@@ -131,7 +131,7 @@ class Service:
         return self.records.keep(sighting, view_of(sighting, family=predictor.family.name))
 
     def _view(
-        self, sighting: Sighting, kept: KeptPicture, served: ServedModel, *, png: str | None, **more: Any
+        self, sighting: Sighting, kept: StoredPicture, served: ServedModel, *, png: str | None, **more: Any
     ) -> Json:
         truth = kept.truth
         evidence = None if truth is None else truth.evidence(sighting.question)
@@ -142,7 +142,7 @@ class Service:
         return self.records.keep(sighting, view | more)
 
 
-def _rendered(kept: KeptPicture) -> RenderedScene:
+def _rendered(kept: StoredPicture) -> RenderedScene:
     if kept.scene is None:
         raise ApiError(404, "unknown_scene", f"'{kept.id}' is no scene")
     truth = [

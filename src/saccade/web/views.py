@@ -101,9 +101,6 @@ def mask_url(mask: Tensor) -> str:
     return picture_url(Image.fromarray(mask.to(torch.uint8).mul(255).numpy()).convert("1"))
 
 
-# ---------------------------------------------------------------- looks
-
-
 def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
     """One look; on slots it has texts where others have a grid and a frame."""
     weights = None if look.weights is None else look.weights[0].reshape(look.steps, *_cells(look))  # (T,h,w) or (T,S)
@@ -162,9 +159,6 @@ def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
     base = float(all(look.base for look in trace.looks_of_total))
     adds = {"base": base} if base else {}
     return {"grid": [height, width], **adds, **_floats(total), "frame": frame.tolist()}
-
-
-# ---------------------------------------------------------------- plain values
 
 
 def _floats(values: Tensor | None) -> Json:

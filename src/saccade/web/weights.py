@@ -82,9 +82,6 @@ def _look(look: Look) -> dict[str, Any]:
     return {**entry, "grid": list(look.weights.shape[-2:]), "frame": look.frame.tolist()}
 
 
-# ---------------------------------------------------------------- layers
-
-
 def convolution(layer: nn.Conv2d) -> dict[str, Any]:
     """A square convolution."""
     bias = torch.zeros(layer.out_channels) if layer.bias is None else layer.bias  # (D,)
@@ -125,9 +122,6 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
     mean, variance = norm.running_mean.double(), norm.running_var.double()  # type: ignore[union-attr]
     scale = norm.weight.double() / (variance + norm.eps).sqrt()  # (C,)
     return scale, norm.bias.double() - mean * scale
-
-
-# ---------------------------------------------------------------- numbers
 
 
 def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, Any]:

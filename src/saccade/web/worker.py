@@ -17,7 +17,7 @@ from saccade.web.errors import ApiError
 Result = TypeVar("Result")
 
 
-class GivenUp(Exception):  # noqa: N818 (no error: nobody waits for the result)
+class Cancelled(Exception):  # noqa: N818 (no error: nobody waits for the result)
     """Ends a piece of work that nobody wants any more."""
 
 
@@ -63,7 +63,7 @@ class Worker:
     def check(self) -> None:
         """Go on if the piece of work in hand is still wanted; called by that piece itself."""
         if not self._now.is_wanted:
-            raise GivenUp
+            raise Cancelled
 
     def _do(self, piece: _Piece, work: Callable[[], Result]) -> Result:
         self._now = piece

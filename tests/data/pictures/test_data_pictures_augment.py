@@ -125,8 +125,6 @@ def test_beyond_the_picture_a_crop_is_stretched_as_asked():
     assert 1 / 1.5 - 1e-9 <= float(ratio.min()) < 0.68 < 1.47 < float(ratio.max()) <= 1.5 + 1e-9
 
 
-# ---------------------------------------------------------------- turned and slanted
-
 TILTED = {
     "turn": replace(STILL, turn=30.0),
     "slant": replace(STILL, slant=0.5),
@@ -176,9 +174,6 @@ def test_a_picture_is_turned_first_and_then_cut():
     turned = augment(images, replace(STILL, turn=90.0, slant=0.3), 8)[1]
     both = augment(images, replace(cut, turn=90.0, slant=0.3), 8)[1]
     torch.testing.assert_close(both, compose(turned, augment(images, cut, 8)[1]), rtol=0, atol=1e-9)
-
-
-# ---------------------------------------------------------------- light and colour
 
 
 def test_a_share_of_the_pictures_is_inverted_and_stays_where_it_was():

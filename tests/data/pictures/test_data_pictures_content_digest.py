@@ -47,9 +47,6 @@ def written(folder: Path, contents: list[bytes]) -> list[Path]:
     return paths
 
 
-# ---------------------------------------------------------------- content
-
-
 def test_a_digest_is_that_of_the_bytes(tmp_path):
     paths = written(tmp_path / "a", [b"one", b"", b"x" * 3_000_000])
     assert content_digests(paths) == [hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in paths]
@@ -109,9 +106,6 @@ def test_what_cannot_be_read_is_named(tmp_path, kind):
     message = "cannot be read" if kind == "missing" else "not a regular file"
     with pytest.raises(DataError, match=rf"thing\.png: {message}"):
         content_digests([path])
-
-
-# ---------------------------------------------------------------- the index
 
 
 def test_files_that_did_not_change_are_not_read_again(tmp_path, reads):

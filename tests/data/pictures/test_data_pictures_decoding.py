@@ -46,9 +46,6 @@ def pool():
     made.close()
 
 
-# ---------------------------------------------------------------- the same pixels as before
-
-
 KINDS = {
     "PNG": ("RGB", "RGBA", "L", "LA", "P", "1", "I;16"), "JPEG": ("RGB", "L", "CMYK"), "WEBP": ("RGB", "RGBA"),
     "BMP": ("RGB", "L"), "GIF": ("P",), "TIFF": ("RGB", "CMYK", "F", "I;16", "RGBA"), "PPM": ("RGB", "L"),
@@ -102,9 +99,6 @@ def test_the_process_has_pillow_and_not_torch() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "PIL" in loaded
     assert not {"torch", "numpy", "matplotlib"} & set(loaded)
-
-
-# ---------------------------------------------------------------- what would take minutes
 
 
 @pytest.mark.parametrize("data", [jpeg_of_scans(2000, 3000), ppm_of_comments(1_500_000)], ids=["jpeg", "ppm"])
@@ -234,9 +228,6 @@ def test_a_forked_process_has_a_pool_of_its_own_also_when_its_parent_was_making_
     assert decoder_pool.shared_pool() is parents
 
 
-# ---------------------------------------------------------------- memory
-
-
 @linux
 def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Decoder] = []
@@ -248,15 +239,15 @@ def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: 
 
     monkeypatch.setattr(decoder_pool, "Decoder", Counted)
     monkeypatch.setattr(decoder_pool, "_SHARED", shared := decoder_pool._Shared())
-    decoder_pool.start_ahead()
-    decoder_pool.start_ahead()
+    decoder_pool.prestart_decoder()
+    decoder_pool.prestart_decoder()
     data = encoded(noise())
     for _ in range(2):  # the second pool starts its own
         made = DecoderPool(1)
         made.decode(data, "picture")
         made.close()
     assert len(started) == 2
-    decoder_pool.start_ahead()
+    decoder_pool.prestart_decoder()
     other = DecoderPool(1, memory=memory_for(1000))
     other.decode(encoded(noise(size=(9, 9))), "picture", 1000)
     other.close()
@@ -268,7 +259,7 @@ def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: 
 @linux
 def test_a_process_started_ahead_that_ended_meanwhile_costs_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoder_pool, "_SHARED", shared := decoder_pool._Shared())
-    decoder_pool.start_ahead()
+    decoder_pool.prestart_decoder()
     assert shared._ahead is not None
     ended = shared._ahead[1].result()
     ended._process.kill()
@@ -314,9 +305,6 @@ def test_a_thread_of_pixels_is_refused_by_its_header() -> None:
             read_picture(f"P5 {size} 255\n".encode() + bytes(100))
 
 
-# ---------------------------------------------------------------- formats
-
-
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
@@ -349,9 +337,6 @@ def test_an_error_of_any_kind_in_a_decoder_is_a_data_error(monkeypatch: pytest.M
         monkeypatch.setattr("PIL.PngImagePlugin.PngImageFile.load", fails)
         with pytest.raises(DataError, match="damaged or cut short"):
             read_picture(encoded(noise()))
-
-
-# ---------------------------------------------------------------- one picture, and many
 
 
 def test_a_single_plain_picture_starts_no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -39,9 +39,6 @@ def never(numbers: torch.Tensor) -> torch.Tensor:
     raise AssertionError(f"asked for {numbers.tolist()}")
 
 
-# ---------------------------------------------------------------- there and back
-
-
 def test_processes_that_fill_one_cache_share_the_work(tmp_path):
     """The second of two begins in the middle; what it has written when the first comes by is not computed again."""
     first, second = opened(tmp_path), opened(tmp_path)
@@ -107,9 +104,6 @@ def test_keys_counts_and_shapes_are_apart(tmp_path):
     assert opened(tmp_path, "other").missing == tuple(range(COUNT))
     assert not opened(tmp_path, count=9).is_complete
     assert not FeatureCache(tmp_path, shape=(4, 3), count=COUNT, key="k", limit_bytes=PLENTY).is_complete
-
-
-# ---------------------------------------------------------------- interrupted, damaged
 
 
 def test_filling_goes_on_where_it_stopped(tmp_path):
@@ -193,9 +187,6 @@ def test_two_may_fill_at_once(tmp_path):
     other.fill(never)  # filled since it was opened
 
 
-# ---------------------------------------------------------------- bounded
-
-
 def test_more_than_the_limit_is_refused_with_its_size(tmp_path):
     with pytest.raises(ConfigError, match=rf"10 of shape \(3, 4\) need {FULL} bytes on disk.*{FULL - 1} bytes allowed"):
         opened(tmp_path, limit=FULL - 1)
@@ -227,9 +218,6 @@ def test_what_is_no_cache_is_never_removed(tmp_path):
     assert (tmp_path / "notes" / "mine.txt").is_file()
 
 
-# ---------------------------------------------------------------- what cannot be kept
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [(7e4, "feature 4 reaches 70000: half precision holds up to 65504"), (float("nan"), "feature 4 reaches nan")],
@@ -256,9 +244,6 @@ def test_wrong_shapes_numbers_and_places(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write"):
         opened(tmp_path / "file")
-
-
-# ---------------------------------------------------------------- keys
 
 
 def test_a_digest_of_weights_changes_with_them():

@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     assert "first b.jpg (val) ≈ a.png (train)" in near_copies({**split_of, tmp_path / "gone.png": "test"})
 
 
-@pytest.mark.parametrize("limit", ["MOST_PICTURES", "MOST_BYTES"])
+@pytest.mark.parametrize("limit", ["MAX_PICTURES", "MAX_BYTES"])
 def test_a_large_table_is_not_searched_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:

@@ -52,9 +52,6 @@ def png_header(width: int, height: int, padding: int = 900) -> bytes:
     )
 
 
-# ---------------------------------------------------------------- ways in
-
-
 def test_every_way_in_gives_the_same_pixels(tmp_path: Path) -> None:
     image = Image.fromarray(CORNERS)
     path = tmp_path / "corners.png"
@@ -120,9 +117,6 @@ def test_what_is_no_picture_is_refused(source, word: str) -> None:
 def test_wrong_shapes_name_the_expected_one(source) -> None:
     with pytest.raises(ShapeError, match="H,W"):
         read_picture(source)
-
-
-# ---------------------------------------------------------------- colours
 
 
 def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
@@ -206,9 +200,6 @@ def test_nonsense_in_the_exif_tag_leaves_the_picture_as_stored() -> None:
     assert np.array_equal(pixels(read_picture(encoded(Image.fromarray(CORNERS), exif=exif))), CORNERS)
 
 
-# ---------------------------------------------------------------- damage
-
-
 def test_missing_empty_folder_and_foreign_files_say_so(tmp_path: Path) -> None:
     (tmp_path / "empty.png").write_bytes(b"")
     (tmp_path / "text.png").write_text("not a picture at all")
@@ -283,9 +274,6 @@ def test_the_own_limit_is_below_pillows_and_checked_before_decoding(monkeypatch:
         read_picture(png_header(8001, 8000))
 
 
-# ---------------------------------------------------------------- prepare
-
-
 def test_a_picture_of_the_right_size_passes_exactly() -> None:
     rng = np.random.default_rng(1)
     array = rng.integers(0, 256, (100, 100, 3), dtype=np.uint8)
@@ -322,9 +310,6 @@ def test_shrinking_is_antialiased() -> None:
     lines[:, ::4] = 255  # a plain 4-fold reduction reads columns 1 and 2 of every 4 and would see black
     inputs, _, _ = prepare(read_picture(lines), (16, 16))
     assert float((inputs[:, :, 1:-1] - 0.25).abs().max()) < 0.05
-
-
-# ---------------------------------------------------------------- many
 
 
 @pytest.fixture

@@ -75,9 +75,6 @@ def test_saccades_own_drawing_blends_once(data: SceneData) -> None:
     assert np.abs(ours - theirs)[full].max() <= 2
 
 
-# ---------------------------------------------------------------- saccade's drawing ``authors``
-
-
 def resized_here(glyph: np.ndarray, side: int) -> np.ndarray:
     """A glyph as saccade resizes it: Pillow's differs by up to 2 of 255, which counts twice where ink does."""
     return resized(torch.from_numpy(glyph)[None], torch.tensor([side]), side)[0].byte().numpy()
@@ -157,7 +154,7 @@ def test_an_unknown_drawing_is_refused() -> None:
 def test_gpu_draws_the_bytes_of_the_cpu(name: str, drawing: Drawing, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the kernels, and by torch's own operations."""
     here = authors_scenes(name, drawing)
-    assert fused.why_not(torch.device("cuda")) == ""
+    assert fused.why_no_kernels(torch.device("cuda")) == ""
     assert torch.equal(render(here.to("cuda")).cpu(), render(here))
     monkeypatch.setattr(fused, "_failure", "left out by the test")
     assert torch.equal(render(here.to("cuda")).cpu(), render(here))

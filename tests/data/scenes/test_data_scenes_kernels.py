@@ -31,9 +31,6 @@ def assert_same(expected, found):
         assert torch.equal(getattr(found, name).cpu(), column), name
 
 
-# ---------------------------------------------------------------- when they are used
-
-
 @pytest.fixture
 def fresh(monkeypatch):
     """As in a process in which no kernel has failed yet, on a machine with Triton."""
@@ -42,25 +39,25 @@ def fresh(monkeypatch):
 
 
 def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
-    assert fused.why_not(CUDA) == fused.why_not(CUDA, 128) == ""
-    assert "made on cpu" in fused.why_not(torch.device("cpu"))
-    assert "up to 128 px, and these have 160" in fused.why_not(CUDA, 160)
+    assert fused.why_no_kernels(CUDA) == fused.why_no_kernels(CUDA, 128) == ""
+    assert "made on cpu" in fused.why_no_kernels(torch.device("cpu"))
+    assert "up to 128 px, and these have 160" in fused.why_no_kernels(CUDA, 160)
     monkeypatch.setattr(fused, "_has_triton", lambda: False)
-    assert "Triton is not installed" in fused.why_not(CUDA)
+    assert "Triton is not installed" in fused.why_no_kernels(CUDA)
 
 
 def test_what_makes_scenes_is_said_in_words(fresh, monkeypatch):
-    assert fused.made_by(torch.device("cpu")) == "NumPy"
-    assert fused.made_by(CUDA) == "kernels"
-    assert fused.made_by(CUDA, 160).startswith(
+    assert fused.renderer_description(torch.device("cpu")) == "NumPy"
+    assert fused.renderer_description(CUDA) == "kernels"
+    assert fused.renderer_description(CUDA, 160).startswith(
         "torch's own operations, more slowly: the kernels make pictures of up to"
     )
     monkeypatch.setattr(fused, "_failure", "the kernels cannot be used (no compiler)")
-    assert fused.made_by(CUDA).endswith("(no compiler)")
+    assert fused.renderer_description(CUDA).endswith("(no compiler)")
 
 
 def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
-    monkeypatch.setattr(fused, "why_not", lambda device, size=100: fused._failure)
+    monkeypatch.setattr(fused, "why_no_kernels", lambda device, size=100: fused._failure)
     calls = []
 
     def fails():
@@ -68,22 +65,22 @@ def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monke
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
     with pytest.warns(RuntimeWarning, match="made more slowly.*RuntimeError: Failed to find C compiler"):
-        assert fused.by_kernel(fails, torch.device("cpu"), 100) is None
-    assert fused.by_kernel(fails, torch.device("cpu"), 100) is None
+        assert fused.try_kernel(fails, torch.device("cpu"), 100) is None
+    assert fused.try_kernel(fails, torch.device("cpu"), 100) is None
     assert len(calls) == 1
-    assert "C compiler" in fused.why_not(torch.device("cpu"))
+    assert "C compiler" in fused.why_no_kernels(torch.device("cpu"))
     assert "Please" not in fused._failure
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: lost")])
 def test_a_device_in_trouble_is_no_reason_to_go_on(fresh, monkeypatch, error):
-    monkeypatch.setattr(fused, "why_not", lambda device, size=100: "")
+    monkeypatch.setattr(fused, "why_no_kernels", lambda device, size=100: "")
 
     def fails():
         raise error
 
     with pytest.raises(type(error), match="CUDA"):
-        fused.by_kernel(fails, torch.device("cpu"), 100)
+        fused.try_kernel(fails, torch.device("cpu"), 100)
     assert fused._failure == ""
 
 
@@ -93,7 +90,7 @@ def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
     expected = sample_layout(spec, glyphs, 0, numbers)
     pictures = render(expected)
     asked = []
-    monkeypatch.setattr(fused, "why_not", lambda device, size=100: asked.append(size) or "broken")
+    monkeypatch.setattr(fused, "why_no_kernels", lambda device, size=100: asked.append(size) or "broken")
     found = sample_layout(spec, glyphs, 0, numbers)
     assert_same(expected, found)
     assert torch.equal(render(found), pictures)
@@ -114,9 +111,6 @@ def test_no_kernel_has_an_argument_that_triton_keeps_for_itself():
     assert {name for name, arguments in kernels.items() if arguments & kept} == set()
 
 
-# ---------------------------------------------------------------- what they make
-
-
 INTERPRETED = """
 import torch
 from saccade.data.scenes import fused
@@ -128,16 +122,16 @@ from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.sampler import sample_layout
 
 torch.set_num_threads(1)
-glyphs, plain = glyphs_for("train", "pack"), fused.why_not
+glyphs, plain = glyphs_for("train", "pack"), fused.why_no_kernels
 numbers = torch.tensor([0, 1, 2**33 + 7])
 photographs, large = photographs_for("test"), {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}
 mixed = {"background": Distractors(drawing="both"), "drawing": "both"}  # kernels have one way for all drawings
 for settings in ({"background": Distractors()}, mixed, {"background": photographs, "max_tries": 20}, large):
     spec = SceneSpec(**settings)
-    fused.why_not = plain
+    fused.why_no_kernels = plain
     expected = sample_layout(spec, glyphs, 5, numbers)
     pictures = render(expected)
-    fused.why_not = lambda device, size=100: ""
+    fused.why_no_kernels = lambda device, size=100: ""
     found = sample_layout(spec, glyphs, 5, numbers)
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
@@ -165,7 +159,7 @@ def test_gpu_makes_the_scenes_of_the_cpu(name, split, seed):
     numbers = torch.cat([torch.arange(1500), torch.tensor([8_191, 10**9, 2**33 + 7])])
     expected, pictures = here.stream._draw(numbers)
     found, made = there.stream._draw(numbers.to(CUDA))
-    assert fused.why_not(CUDA) == ""
+    assert fused.why_no_kernels(CUDA) == ""
     assert_same(expected, found)
     assert torch.equal(made.cpu(), pictures)
     for chunk in (1, 7, 64, 1000):  # whatever they are made with
@@ -221,6 +215,6 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
 def test_doctor_and_the_log_of_a_run_say_that_kernels_make_the_scenes():
     assert doctor()["scene_makers"]["cuda:0"] == "kernels"
     task = SceneTask(model="soft", model_config={}, data={"glyphs": "pack"})
-    assert task.described() == ""  # on the host
+    assert task.summary() == ""  # on the host
     task.to(torch.device("cuda:0"))
-    assert task.described() == "scenes are made on cuda:0 by kernels"
+    assert task.summary() == "scenes are made on cuda:0 by kernels"

@@ -47,9 +47,6 @@ def shown(background: Photographs) -> set[int]:
     return set(cuts(background, torch.arange(40 * len(background)))[:, 0, 0, 0].tolist())
 
 
-# ---------------------------------------------------------------- cuts
-
-
 def test_the_first_hundred_cuts_are_pinned():
     assert digest(cuts(Photographs(NOISE, "noise"), torch.arange(100))) == FIRST_HUNDRED
 
@@ -138,9 +135,6 @@ def test_gpu_cuts_the_same_bytes():
     assert torch.equal(made.cpu(), cuts(background, torch.arange(100)))  # how Pillow scales is another matter
 
 
-# ---------------------------------------------------------------- splits
-
-
 @pytest.mark.parametrize(
     ("folders", "sizes"),
     [
@@ -186,9 +180,6 @@ def test_at_most_so_many_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(photographs, "LIMIT", 4)
     fill(tmp_path / "set", [str(k) for k in range(30)])
     assert [len(photographs_for(split, tmp_path / "set")) for split in SPLITS] == [4, 3, 3]
-
-
-# ---------------------------------------------------------------- folders
 
 
 def test_what_cannot_be_read_is_named_counted_and_left_out(tmp_path):

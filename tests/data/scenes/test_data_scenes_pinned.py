@@ -121,9 +121,6 @@ def in_order(pixels: InkedPixels) -> dict[str, Tensor]:
     return {name: getattr(pixels, name)[order] for name in ("obj", "position", "ink")}
 
 
-# ---------------------------------------------------------------- batches of made scenes
-
-
 class Operations(TorchDispatchMode):
     """Lists the operations that compute something."""
 

@@ -98,7 +98,7 @@ def test_copies_in_one_class_stay_and_those_across_splits_are_named(tmp_path: Pa
 def test_a_class_with_one_picture_is_doubted(tmp_path: Path) -> None:
     top = write(tmp_path, train__cat__a="1", train__cat__b="2", train__eel__c="3", val__cat__d="4", val__owl__e="5")
     table = read(top)
-    assert "doubtful: 1 class with one training picture (eel)" in table.described()
+    assert "doubtful: 1 class with one training picture (eel)" in table.summary()
     assert table.skipped == ("label never seen in train: val/owl/e.png, 'owl'",)
 
 
@@ -118,9 +118,6 @@ def test_folders_that_make_no_table(tmp_path: Path, files: dict[str, str], messa
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot be read .* check the path"):
         read(tmp_path / "nowhere")
-
-
-# ---------------------------------------------------------------- tables
 
 
 def test_a_csv_of_labels(tmp_path: Path) -> None:
@@ -157,7 +154,7 @@ def test_one_picture_with_two_labels_is_told(tmp_path: Path) -> None:
     write(tmp_path, a="1", b="2")
     (tmp_path / "t.csv").write_text("image,label,split\na.png,cat,train\na.png,dog,train\nb.png,dog,train\n")
     table = read_label_csv(tmp_path / "t.csv", LabelTableOptions())
-    assert "1 picture has contradictory labels in different rows (first a.png: 'cat' and 'dog')" in table.described()
+    assert "1 picture has contradictory labels in different rows (first a.png: 'cat' and 'dog')" in table.summary()
 
 
 def test_a_link_that_leads_back_is_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -179,8 +176,8 @@ def test_a_class_that_lies_elsewhere_may_be_linked_to(tmp_path: Path) -> None:
 
 def test_classes_that_a_split_lacks_are_named(tmp_path: Path) -> None:
     top = write(tmp_path, train__cat__1="a", train__dog__1="b", val__cat__2="c", val__dog__3="e", test__dog__2="d")
-    assert "1 class without a test picture (cat)" in read(top).described()
-    assert "without a val picture" not in read(top).described()
+    assert "1 class without a test picture (cat)" in read(top).summary()
+    assert "without a val picture" not in read(top).summary()
 
 
 def test_numbers_are_labels_like_any_other(tmp_path: Path) -> None:
@@ -195,7 +192,7 @@ def test_numbers_are_labels_like_any_other(tmp_path: Path) -> None:
 def test_a_thousand_classes_are_read_and_described_in_a_line(tmp_path: Path) -> None:
     table = read(many(tmp_path, tuple(f"c{number:04}" for number in range(1000)), each=2))
     assert 500 < len(table.classes) <= 1000
-    assert max(map(len, table.described().splitlines())) < 250
+    assert max(map(len, table.summary().splitlines())) < 250
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

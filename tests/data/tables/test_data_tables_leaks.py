@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.leaks import refuse_torn, warn_of_copies
+from saccade.data.tables.leaks import check_groups_whole, warn_of_copies
 from saccade.errors import DataError
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv
 from saccade.families.multiset.table import MultisetTable, MultisetTableOptions, read_multiset_csv
@@ -79,8 +79,8 @@ def test_tables_of_captions_and_multisets_are_held_to_the_same(
 def test_many_are_counted_and_the_first_are_named() -> None:
     found = [(f"p{number}", split) for number in range(1200) for split in ("train", "val")]
     with pytest.raises(DataError, match=r"1,200 pictures are .*: p0 \(train, val\); .*; p4 \(train, val\); …; give"):
-        refuse_torn("csv:t", "picture", found)
-    refuse_torn("csv:t", "picture", [("a", "train"), ("a", "train"), ("b", "val")])
+        check_groups_whole("csv:t", "picture", found)
+    check_groups_whole("csv:t", "picture", [("a", "train"), ("a", "train"), ("b", "val")])
 
 
 def test_copies_in_two_splits_are_named(folder: Path) -> None:

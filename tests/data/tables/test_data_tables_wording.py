@@ -9,8 +9,8 @@ import pytest
 
 from saccade.data.tables.wording import (
     check_usable,
-    counted,
     first_few,
+    pluralise,
     spelt_alike,
     summarised,
     warn_of_spellings,
@@ -20,8 +20,6 @@ from saccade.families.multiset.readers import read_multisets
 from saccade.families.question.readers import read_questions
 
 LEFT_OUT = ("empty label: line 2", "empty label: line 3")
-
-# ---------------------------------------------------------------- numbers and lists
 
 
 @pytest.mark.parametrize(
@@ -35,15 +33,12 @@ LEFT_OUT = ("empty label: line 2", "empty label: line 3")
     ],
 )
 def test_so_many_things(number, words, said):
-    assert counted(number, *words) == said
+    assert pluralise(number, *words) == said
 
 
 @pytest.mark.parametrize(("names", "said"), [("", ""), ("a", "a"), ("ab", "a; b"), ("abc", "a; b; …")])
 def test_a_list_names_its_first_and_says_that_there_are_more(names, said):
     assert first_few(list(names), 2) == said
-
-
-# ---------------------------------------------------------------- rows that were left out
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -72,9 +67,6 @@ def test_a_summary_counts_every_reason_and_names_three():
 
 def test_of_nothing_there_is_no_summary():
     assert summarised([]) == ""
-
-
-# ---------------------------------------------------------------- words that differ in spelling alone
 
 
 @pytest.mark.parametrize(

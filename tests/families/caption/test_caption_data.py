@@ -43,9 +43,6 @@ def opened(table: Path, split: str = "train", **settings) -> CaptionData:
     return CaptionData(config, split)
 
 
-# ---------------------------------------------------------------- scenes
-
-
 def test_a_batch_of_scenes():
     data = generated()
     batch = data.take(torch.arange(60))
@@ -168,9 +165,6 @@ def test_some_captions_of_a_batch():
         batch.recolour(0)  # some are empty
 
 
-# ---------------------------------------------------------------- files
-
-
 def test_captions_and_pictures_of_files(table):
     data = opened(table)
     assert data.vocabulary.words == ("a", "picture", "red", "blue", "green", "white")
@@ -228,8 +222,6 @@ def test_captions_without_a_known_word_are_no_pairs_but_stay_references(table):
         CaptionData(config, "train", vocabulary=Vocabulary(("dog",)))
 
 
-# ---------------------------------------------------------------- varied pictures
-
 VARIED = {"area": (0.5, 0.6), "mirror": True, "brightness": 0.2}
 
 
@@ -285,9 +277,6 @@ def test_splits_without_captions_are_named(table):
 def test_rare_words_are_named(table):
     with pytest.raises(DataError, match=r"t\.jsonl: no word is in the captions 50 times.*'a', is there 9"):
         opened(table, at_least=50)
-
-
-# ---------------------------------------------------------------- what cannot be asked for
 
 
 @pytest.mark.parametrize(

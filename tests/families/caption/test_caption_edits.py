@@ -44,7 +44,7 @@ class Reading(SatModel):
         lit = F.adaptive_max_pool2d(images.amax(1, keepdim=True), self.grid) > 0.05  # (B,1,h,w)
         return lit.float().flatten(2).transpose(1, 2).expand(-1, -1, self.channels)
 
-    def tell(self, features: Tensor, words: Tensor, *, attention: Given | None = None, **_: Any) -> Raw:
+    def teacher_force(self, features: Tensor, words: Tensor, *, attention: Given | None = None, **_: Any) -> Raw:
         rows = torch.tensor([int((self.batch.words == each).all(1).nonzero()[0]) for each in words])
         given = None if attention is None else attention["word"]
         weights = self.own[rows].clone()
@@ -68,7 +68,7 @@ class Reading(SatModel):
         known = self.encode(self.batch.images)[..., 0]  # (B,L)
         rows = [int((known == each[:, 0]).all(1).nonzero()[0]) for each in encoding]
         words = self.batch.words[rows]
-        said = self.tell(encoding, words, attention=attention)["logits"].argmax(-1)[:, None]
+        said = self.teacher_force(encoding, words, attention=attention)["logits"].argmax(-1)[:, None]
         empty = torch.zeros(len(encoding), 1)
         return Decoded(said, empty, torch.zeros(0), empty, empty)
 

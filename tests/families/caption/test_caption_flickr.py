@@ -121,9 +121,6 @@ def test_folders_that_cannot_be_used(folder, tmp_path):
         read_flickr8k(folder, OFFICIAL)
 
 
-# ---------------------------------------------------------------- Karpathy's file
-
-
 def karpathy(folder: Path, **changes: object) -> Path:
     images = [
         {
@@ -169,9 +166,6 @@ def test_a_file_of_another_layout_is_named(folder):
     (folder / "dataset_flickr8k.json").write_text('{"images": [')
     with pytest.raises(DataError, match="damaged or cut short"):
         read_flickr8k(folder, OFFICIAL)
-
-
-# ---------------------------------------------------------------- Flickr30k
 
 
 def test_flickr30k_by_lists_of_bare_numbers(tmp_path):

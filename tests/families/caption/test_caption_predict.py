@@ -40,7 +40,7 @@ def test_the_log_probability_is_that_of_the_words_and_the_end(teller: Predictor)
     words = torch.tensor([[WORDS.index(word) for word, _ in seen.labels]])
     ended = words.shape[1] < teller.model.config.longest
     given = torch.cat([words, torch.zeros(1, 1, dtype=torch.long)], dim=1) if ended else words
-    logits = teller.model.tell(teller.encode(PICTURE).features, given)["logits"].double().log_softmax(-1)
+    logits = teller.model.teacher_force(teller.encode(PICTURE).features, given)["logits"].double().log_softmax(-1)
     each = logits[0, torch.arange(given.shape[1]), given[0]]
     assert seen.log_probability == pytest.approx(float(each.sum()), abs=1e-4)
     assert seen.confidence == pytest.approx(math.exp(float(each.mean())), abs=1e-5)

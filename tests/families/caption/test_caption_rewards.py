@@ -56,9 +56,6 @@ def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[st
     return task.loss(raw, batch, loss or SelfCritical()), raw, batch
 
 
-# ---------------------------------------------------------------- what is earned
-
-
 def test_the_truth_earns_what_the_score_of_sentences_says(table: str) -> None:
     """Sentences with "end" as their last word, by all training captions; said is the first caption of each."""
     task = on_files(table)
@@ -123,13 +120,10 @@ def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> 
     assert not torch.equal(order, task.order(judged, 1, 4))
 
 
-# ---------------------------------------------------------------- the loss
-
-
 @pytest.mark.parametrize("loss", ["self_critical", "default"])
 def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, loss: str) -> None:
     task = on_files(table)
-    found, raw, batch = taught(task, task.loss_of(Phase(steps=1, data=OWN_WORDS, loss=loss)))
+    found, raw, batch = taught(task, task.phase_loss(Phase(steps=1, data=OWN_WORDS, loss=loss)))
     judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     words, log_prob = (raw[name].view(4, DRAWS, -1) for name in ("word.emits", "log_prob"))
@@ -217,9 +211,6 @@ def test_it_learns_what_people_say(table: str) -> None:
     assert earned[-1] > 0.4
 
 
-# ---------------------------------------------------------------- what goes together
-
-
 def own_words(loss: dict | str) -> Phase:
     return Phase(steps=1, data=OWN_WORDS, loss=loss)
 
@@ -228,11 +219,11 @@ def test_the_material_and_the_loss_go_together(table: str) -> None:
     task = on_files(table)
     for loss in ("soft", "hard"):
         with pytest.raises(ConfigError, match="the loss 'self_critical' and data 'own_words' go together"):
-            task.loss_of(own_words(loss))
-    assert task.loss_of(own_words("default")) == SelfCritical()
-    both = task.loss_of(own_words({"name": "self_critical", "bleu": 0.5, "meteor": 0.2}))
+            task.phase_loss(own_words(loss))
+    assert task.phase_loss(own_words("default")) == SelfCritical()
+    both = task.phase_loss(own_words({"name": "self_critical", "bleu": 0.5, "meteor": 0.2}))
     assert both == SelfCritical(bleu=0.5, meteor=0.2)
-    assert task.loss_of(own_words({"name": "self_critical", "meteor": 1})) == SelfCritical(bleu=0.0, meteor=1.0)
+    assert task.phase_loss(own_words({"name": "self_critical", "meteor": 1})) == SelfCritical(bleu=0.0, meteor=1.0)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +239,7 @@ def test_the_material_and_the_loss_go_together(table: str) -> None:
 )
 def test_weights_that_cannot_be_are_refused(table: str, weights: dict, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        on_files(table).loss_of(own_words({"name": "self_critical", **weights}))
+        on_files(table).phase_loss(own_words({"name": "self_critical", **weights}))
 
 
 def test_scenes_have_nobody_to_agree_with() -> None:
@@ -256,7 +247,7 @@ def test_scenes_have_nobody_to_agree_with() -> None:
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
         CaptionTask(model="sat-soft", model_config=SMALL, data=data).training_split(OWN_WORDS)
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
-        CaptionTask(model="sat-soft", model_config=SMALL, data=data).loss_of(own_words("self_critical"))
+        CaptionTask(model="sat-soft", model_config=SMALL, data=data).phase_loss(own_words("self_critical"))
 
 
 def test_pictures_are_varied_wherever_they_are_seen(table: str) -> None:

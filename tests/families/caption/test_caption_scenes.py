@@ -54,9 +54,6 @@ def thousand() -> SceneLayout:
     return sample(torch.arange(1000))
 
 
-# ---------------------------------------------------------------- the same everywhere
-
-
 def test_the_first_scenes_are_pinned(thousand):
     assert layout_digest(thousand) == FIRST_THOUSAND
     assert digest(render(thousand[:100])) == FIRST_PICTURES
@@ -89,9 +86,6 @@ def test_gpu_gives_the_same_bits(thousand):
     assert said(layout) == said(thousand)
     on_cpu, on_gpu = (sample(torch.arange(1000, device=device), empty=0.1) for device in ("cpu", "cuda"))
     assert layout_digest(on_gpu.cpu()) == layout_digest(on_cpu)
-
-
-# ---------------------------------------------------------------- never ambiguous
 
 
 @pytest.mark.parametrize("size", [40, 100, 137, 400])
@@ -136,9 +130,6 @@ def test_a_lone_digit_goes_anywhere():
     assert not only.x[:, 1].any()
 
 
-# ---------------------------------------------------------------- sentences
-
-
 def test_sentences_say_what_is_there(thousand):
     """Each sentence spelled out by hand from the layout."""
 
@@ -177,9 +168,6 @@ def test_another_vocabulary_says_the_same(thousand):
     assert torch.equal(names, SceneGrammar().describe(thousand[:50]).names)
     with pytest.raises(DataError, match="does not know small, large"):
         SceneGrammar(Vocabulary(("a", "dog")))
-
-
-# ---------------------------------------------------------------- empty scenes
 
 
 @settings(max_examples=20, deadline=None)

@@ -47,9 +47,6 @@ def scored(said: Tensor, data: CaptionData) -> dict:
     return score_captions(Reciter(said).eval(), data, beam=1).summary()
 
 
-# ---------------------------------------------------------------- sentences
-
-
 def test_who_tells_the_truth_is_right_in_every_score(data: CaptionData, batch: CaptionBatch) -> None:
     found = scored(script(batch), data)
     assert found["n"] == SCENES
@@ -85,9 +82,6 @@ def test_one_wrong_word_is_no_exact_match(data: CaptionData, batch: CaptionBatch
     assert 0.5 < found["metrics"]["bleu_1"] < 1
     low, high = found["intervals"]["exact_match"]
     assert low < found["metrics"]["exact_match"] <= high
-
-
-# ---------------------------------------------------------------- words
 
 
 class Watcher(SatModel):
@@ -144,9 +138,6 @@ def test_looking_at_the_other_digit_is_not_selective(data: CaptionData, batch: C
     lone = ~batch.layout.present[:, 1]
     share = float((batch.has_mask & lone[:, None]).sum() / batch.has_mask.sum())  # alone, nothing else can be meant
     assert found.mean == pytest.approx(share, abs=1e-3)
-
-
-# ---------------------------------------------------------------- empty scenes
 
 
 @pytest.fixture(scope="module")
@@ -242,9 +233,6 @@ class _Some:
 
     def references(self, place: int) -> tuple[str, ...]:
         return self.data.references(int(self.numbers[place]))
-
-
-# ---------------------------------------------------------------- files
 
 
 def test_files_have_sentences_alone(tmp_path: Path) -> None:

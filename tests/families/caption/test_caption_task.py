@@ -17,7 +17,7 @@ from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.families.caption.task import CaptionTask
 from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
 from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
@@ -43,22 +43,19 @@ def first_batches(task: CaptionTask, count: int, features: str = "auto", start: 
     return list(islice(task.train_batches(start, batch_size=size, features=features), count))
 
 
-# ---------------------------------------------------------------- what is trained
-
-
 def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
     task = on_scenes()
     assert (task.model.config.vocabulary, task.model.config.input_size) == (23, (40, 40))
-    assert task.words == ((), ("<end>", "<unknown>", *scene_vocabulary(empty=False).words))
+    assert task.vocabularies == ((), ("<end>", "<unknown>", *scene_vocabulary(empty=False).words))
     files = on_files(tmp_path / "files")
-    assert set(files.words[1][2:]) == {word for sentence in SENTENCES for word in sentence.split()}
-    assert files.kept({"name": f"csv:{tmp_path}/x.csv"})["name"] == "csv"  # where pictures lie is nobody's business
+    assert set(files.vocabularies[1][2:]) == {word for sentence in SENTENCES for word in sentence.split()}
+    assert files.portable_settings({"name": f"csv:{tmp_path}/x.csv"})["name"] == "csv"  # no paths
 
 
 def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
     task = CaptionTask(model="sat-soft", model_config=SMALL, data={**SCENES, "empty": 0.5})
     assert task.model.config.vocabulary == 24
-    assert task.words == ((), ("<end>", "<unknown>", *SCENE_VOCABULARY.words))
+    assert task.vocabularies == ((), ("<end>", "<unknown>", *SCENE_VOCABULARY.words))
     (batch,) = first_batches(task, 1, size=16)
     bare = ~batch["images"].flatten(1).any(1)
     assert 2 < int(bare.sum()) < 14
@@ -91,9 +88,6 @@ def test_a_table_without_pictures_to_choose_by_is_refused(tmp_path: Path) -> Non
     path = captioned_files(tmp_path / "files", 3)  # numbers 0 to 2 are all for training
     with pytest.raises(DataError, match="no picture in split 'val'; training needs train and val"):
         CaptionTask(model="sat-soft", model_config=SMALL, data={"name": f"csv:{path}", "at_least": 1})
-
-
-# ---------------------------------------------------------------- batches
 
 
 def test_a_batch_has_captions_of_nearly_one_length(tmp_path: Path) -> None:
@@ -134,9 +128,6 @@ def test_fresh_scenes_depend_on_the_seed_and_held_out_ones_do_not() -> None:
     assert not torch.equal(*(first_batches(task, 1)[0]["images"] for task in (one, other)))
     numbers = torch.arange(4)
     assert torch.equal(*(task.split("val").pictures(numbers).images for task in (one, other)))
-
-
-# ---------------------------------------------------------------- losses
 
 
 def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:
@@ -203,7 +194,7 @@ def test_ablations_are_settings() -> None:
     ],
 )
 def test_the_loss_of_a_phase_is_built_from_its_settings(model: str, loss: dict | str, built: Loss) -> None:
-    found = on_scenes(model).loss_of(Phase(steps=1, loss=loss))
+    found = on_scenes(model).phase_loss(Phase(steps=1, loss=loss))
     assert (type(found), found) == (type(built), built)
 
 
@@ -224,10 +215,7 @@ def test_the_loss_of_a_phase_is_built_from_its_settings(model: str, loss: dict |
 )
 def test_losses_that_cannot_be_are_refused(loss: dict | str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        on_scenes().loss_of(Phase(steps=1, loss=loss))
-
-
-# ---------------------------------------------------------------- kept features
+        on_scenes().phase_loss(Phase(steps=1, loss=loss))
 
 
 def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
@@ -272,12 +260,12 @@ def test_features_are_kept_of_an_encoder_that_stays_as_it_is(tmp_path: Path) -> 
     kept = Phase(steps=1, features="kept")
     names = [name for name, _ in task.model.named_parameters()]
     decoder = [name for name in names if not name.startswith("backbone.")]
-    assert task.loss_of(kept, decoder) == Soft()
-    assert task.loss_of(Phase(steps=1, features="fresh"), names) == Soft()
+    assert task.phase_loss(kept, decoder) == Soft()
+    assert task.phase_loss(Phase(steps=1, features="fresh"), names) == Soft()
     with pytest.raises(ConfigError, match=r"phase 'main': features 'kept': .* but backbone\..* learns; freeze it"):
-        task.loss_of(kept, names)
+        task.phase_loss(kept, names)
     with pytest.raises(ConfigError, match="features 'kept': data 'own_words' learns from pictures"):
-        task.loss_of(Phase(steps=1, features="kept", data="own_words", loss="self_critical"), decoder)
+        task.phase_loss(Phase(steps=1, features="kept", data="own_words", loss="self_critical"), decoder)
 
 
 def test_features_of_an_encoder_that_has_learnt_since_are_not_used(tmp_path: Path) -> None:
@@ -291,18 +279,19 @@ def test_features_of_an_encoder_that_has_learnt_since_are_not_used(tmp_path: Pat
     assert not torch.allclose(before, after, rtol=1e-2)
 
 
-# ---------------------------------------------------------------- validation
-
-
 def test_validation_tells_what_training_is_chosen_by(tmp_path: Path) -> None:
     scenes = on_scenes()
     found = scenes.validate(scenes.model.eval())
-    assert set(found) == {"bleu_1", "bleu_4", "length_ratio", "exact_match", "log_likelihood"} == set(scenes.measures())
+    assert (
+        set(found)
+        == {"bleu_1", "bleu_4", "length_ratio", "exact_match", "log_likelihood"}
+        == set(scenes.metric_names())
+    )
     assert found["log_likelihood"] < 0
     files = on_files(tmp_path / "files")
     told = files.validate(files.model.eval())
     assert "exact_match" not in told  # there are as many truths as people
-    assert set(told) == set(files.measures())
+    assert set(told) == set(files.metric_names())
 
 
 def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
@@ -321,8 +310,6 @@ def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
     assert task.validate(model)["log_likelihood"] == pytest.approx(sum(each) / len(each), rel=1e-5)
 
 
-# ---------------------------------------------------------------- what it is scored on
-
 FACTS = ModelFacts(
     architecture="sat-soft", model={}, family="caption", queries=(), answers=("<end>", "<unknown>", "dog"),
     preprocessing=Preprocessing((40, 48)), sentences=True, data={"name": "flickr8k", "options": {"splits": "dev"}},
@@ -331,17 +318,17 @@ FACTS = ModelFacts(
 
 def test_a_model_of_files_has_to_be_told_where_they_are() -> None:
     with pytest.raises(ConfigError, match="give --data flickr8k:PATH"):
-        CaptionTask.scored_on(FACTS, Wanted())
-    own = CaptionTask.scored_on(FACTS, Wanted(data="flickr8k:/pictures"))
+        CaptionTask.eval_kwargs(FACTS, EvalRequest())
+    own = CaptionTask.eval_kwargs(FACTS, EvalRequest(data="flickr8k:/pictures"))
     assert own["data"] == {"name": "flickr8k:/pictures", "options": {"splits": "dev"}, "seed": 0}
-    other = CaptionTask.scored_on(FACTS, Wanted(data="coco:/pictures"))
+    other = CaptionTask.eval_kwargs(FACTS, EvalRequest(data="coco:/pictures"))
     assert "options" not in other["data"]
     assert other["words"] == FACTS.answers
 
 
 def test_protocols_and_sweeps_are_refused() -> None:
     with pytest.raises(ConfigError, match="no protocols"):
-        CaptionTask.scored_on(FACTS, Wanted(data="coco:/pictures", protocol="dev"))
+        CaptionTask.eval_kwargs(FACTS, EvalRequest(data="coco:/pictures", protocol="dev"))
     with pytest.raises(ConfigError, match="found 5"):
         CaptionTask.evaluate(on_scenes().model, SCENES, "test", words=on_scenes().words[1], sweeps=5)
     with pytest.raises(ConfigError, match="scores models that say captions"):

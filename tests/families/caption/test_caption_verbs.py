@@ -77,9 +77,6 @@ def rows(run: Path, kind: str) -> list[dict]:
     return [row for row in found if row["kind"] == kind]
 
 
-# ---------------------------------------------------------------- training
-
-
 def test_the_curve_of_section_4_3_is_logged(run: Path) -> None:
     validations = rows(run, "validation")
     assert len(validations) == 2
@@ -174,9 +171,6 @@ def test_an_empty_picture_is_answered_by_one_word(says_nothing: Path, tmp_path: 
     assert (scores["metrics"]["exact_match"], scores["metrics"]["exact_match_empty"]) == (1, 1)
 
 
-# ---------------------------------------------------------------- the command line
-
-
 def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
     result = runner.invoke(
         app,
@@ -257,8 +251,6 @@ def test_the_report_shows_captions_of_scenes_and_of_files(run: Path, table: str,
     assert own is not None
     assert own.blocks, own.text
 
-
-# ---------------------------------------------------------------- the tour
 
 RECORD = Score(data="flickr8k", split="test", n=1000, metrics={"bleu_4_nobp": 0.2, "bleu_4": 0.18, "meteor_lite": 0.3})
 

@@ -26,9 +26,6 @@ def config(name: str, **settings: object) -> LabelDataConfig:
     return from_dict(LabelDataConfig, {"name": name, **settings})
 
 
-# ---------------------------------------------------------------- files
-
-
 def test_folders_become_batches(tmp_path: Path) -> None:
     top = class_folders(tmp_path, splits=("train", "val"))
     data = LabelData(config(f"folder:{top}", size=[16, 16]), "train")
@@ -112,9 +109,6 @@ def test_folders_are_read_by_every_family_that_takes_labels(tmp_path: Path) -> N
     assert {row.labels for row in table.rows} == {("red",), ("green",), ("blue",)}
     (tmp_path / "t.csv").write_text("image,label\na,b\n")
     assert family_of_data(f"csv:{tmp_path / 't.csv'}").name == "classify"
-
-
-# ---------------------------------------------------------------- CIFAR-10
 
 
 def test_both_forms_hold_the_same_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,9 +218,6 @@ def test_pickle_is_never_opened(tmp_path: Path) -> None:
     (tmp_path / "data_batch_1").write_bytes(b"\x80\x04.")
     with pytest.raises(DataError, match="is pickle and is not opened"):
         LabelData(config(f"cifar10:{tmp_path}"), "train")
-
-
-# ---------------------------------------------------------------- settings
 
 
 @pytest.mark.parametrize(

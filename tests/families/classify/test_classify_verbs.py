@@ -22,7 +22,7 @@ from saccade.families.classify.reproduction.residual_table import ROWS, Residual
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.io.facts import Score
 from saccade.record import read_record
-from saccade.recorded import RecordedRun, keep
+from saccade.recorded import RecordedRun, save_run_record
 from saccade.show.report import Report
 
 TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
@@ -229,7 +229,7 @@ def test_top_5_and_cifar_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found["n"] == 20
     assert found["metrics"]["accuracy"] <= found["metrics"]["top5"]
     name = "ran-56-cifar10-full-seed0"
-    kept = keep(found, tmp_path / "run", name=name, command="x", folder=tmp_path / "results")
+    kept = save_run_record(found, tmp_path / "run", name=name, command="x", folder=tmp_path / "results")
     assert (kept.system, kept.on, kept.protocol) == ("ran-56", "cifar10", "full")
     table = ResidualTable((kept,))
     error = 100 * (1 - found["metrics"]["accuracy"])

@@ -45,9 +45,6 @@ def task(**settings: Any) -> ClassifyTask:
     return ClassifyTask(model="racnn", model_config={**TINY, **settings}, data=DETAILS, seed=0)
 
 
-# ---------------------------------------------------------------- losses
-
-
 def test_losses_by_hand() -> None:
     """Logits of nothing: each scale costs ln 3 and so do all together; equal scales cost the margin twice."""
     raw = {"scale_logits": torch.zeros(2, 3, 3), "logits": torch.zeros(2, 3)}
@@ -90,9 +87,6 @@ def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
         plain.checked_loss(Scales(), "default")
 
 
-# ---------------------------------------------------------------- data
-
-
 def test_details_have_one_size() -> None:
     """Stripes are made for it."""
     with pytest.raises(ConfigError, match="224 × 224"):
@@ -128,9 +122,6 @@ def test_evidence_goes_with_varied_pictures() -> None:
     for image, mask in zip(varied.images, varied.evidence):
         if int(mask.sum()) > 100:
             assert float(image[:, mask].mean()) == pytest.approx(0.5, abs=0.06)
-
-
-# ---------------------------------------------------------------- scores
 
 
 def test_scores_tell_of_scales_crops_and_changes() -> None:
@@ -198,9 +189,6 @@ def test_the_control_of_boxes_needs_boxes(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match="round the evidence"):
         next(shifted.train_batches(0, batch_size=2))
-
-
-# ---------------------------------------------------------------- from recipe to picture
 
 
 def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:

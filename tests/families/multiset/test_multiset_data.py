@@ -19,9 +19,6 @@ def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> M
     return MultisetData(MultisetDataConfig(name, glyphs="pack", **settings), split)
 
 
-# ---------------------------------------------------------------- generated
-
-
 @pytest.mark.parametrize(("name", "most"), [("mnist-multiset", 4), ("mnist-set", 4), ("mnist-single", 1)])
 def test_a_generated_batch(name, most):
     data = generated(name)
@@ -126,9 +123,6 @@ def test_objects_are_learnt_from_scenes_where_none_occurs_twice(name):
     assert MultisetDataConfig("svhn:somewhere").teaches_objects == "svhn:somewhere"
 
 
-# ---------------------------------------------------------------- order
-
-
 def test_a_seed_shuffles_labels_with_their_places():
     data = generated(split="train")
     plain, mixed = data.take(torch.arange(300)), data.take(torch.arange(300), order_seed=7)
@@ -160,9 +154,6 @@ def test_order_does_not_depend_on_the_batch():
     assert torch.equal(data.take(torch.tensor([31]), order_seed=2).labels[0], whole.labels[31])
 
 
-# ---------------------------------------------------------------- a batch alone
-
-
 @given(st.lists(st.lists(st.integers(0, 4), max_size=3), min_size=1, max_size=4))
 def test_counts_are_counts(rows):
     labels = torch.tensor([row + [-1] * (3 - len(row)) for row in rows])
@@ -186,9 +177,6 @@ def test_a_generated_batch_moves_with_its_scenes():
     assert moved is not batch
     assert torch.equal(moved.slot, batch.slot)
     assert torch.equal(moved.masks(), batch.masks())
-
-
-# ---------------------------------------------------------------- files
 
 
 @pytest.fixture
@@ -322,9 +310,6 @@ def test_written_scenes_are_read_again(tmp_path):
         write_split(settings, "test", 2, tmp_path / "more", start=9_999)
 
 
-# ---------------------------------------------------------------- variation
-
-
 def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
     turned = MultisetDataConfig(glyphs="pack", augment=Augmentation(area=(1.0, 1.0), aspect=1.0))  # mirrors half
     plain, numbers = MultisetData(MultisetDataConfig(glyphs="pack"), "train"), torch.arange(40)
@@ -371,9 +356,6 @@ def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
         first, last = seen.int().argmax(1), 60 - seen.flip(1).int().argmax(1)
         assert float((first - varied.boxes[:, 0, edge]).abs().max()) < 2  # a sharp corner is not quite white
         assert float((last - varied.boxes[:, 0, edge + 2]).abs().max()) < 2
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

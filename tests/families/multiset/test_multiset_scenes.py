@@ -41,9 +41,6 @@ def thousand() -> GlyphLayout:
     return sample(torch.arange(1000))
 
 
-# ---------------------------------------------------------------- the same everywhere
-
-
 def test_the_first_scenes_are_pinned(thousand):
     assert layout_digest(thousand) == FIRST_THOUSAND
     assert digest(paint(thousand[:100], SPEC)) == FIRST_PICTURES
@@ -82,9 +79,6 @@ def test_gpu_gives_the_same_bits(thousand):
     layout = sample(torch.arange(1000, device="cuda"))
     assert layout_digest(layout.cpu()) == FIRST_THOUSAND
     assert torch.equal(paint(layout, SPEC).cpu(), paint(thousand, SPEC))
-
-
-# ---------------------------------------------------------------- what the paper says of them
 
 
 def test_counts_sizes_and_digits_are_spread_as_in_the_paper():
@@ -157,9 +151,6 @@ def test_masks_are_the_inked_pixels(thousand):
     assert torch.equal(masks.any(dim=1), bare)
 
 
-# ---------------------------------------------------------------- clutter
-
-
 def test_clutter_is_cut_from_glyphs_and_lies_on_its_grid():
     """Of glyphs that are white all over, eight patches are eight white squares of 5 × 5, in cells of their own."""
     white = GlyphSet(torch.full((10, 28, 28), 255, dtype=torch.uint8), torch.arange(10), "white")
@@ -183,9 +174,6 @@ def test_no_clutter_is_black():
     assert paint(sample(torch.arange(9), MultisetSpec(clutter=0, empty=1.0)), MultisetSpec(clutter=0)).sum() == 0
 
 
-# ---------------------------------------------------------------- empty scenes, one object
-
-
 def test_empty_scenes_leave_the_others_as_they_are(thousand):
     some = sample(torch.arange(1000), MultisetSpec(empty=0.1))
     empty = some.count == 0
@@ -206,9 +194,6 @@ def test_one_object_is_one_digit_of_a_scene():
     pictures, full = paint(alone, SPEC), paint(whole, SPEC)
     inside = alone.masks()[:, 0]
     assert torch.equal(pictures[:, 0][inside], full[:, 0][inside])
-
-
-# ---------------------------------------------------------------- sizes and errors
 
 
 def test_lengths_follow_the_size():
@@ -245,9 +230,6 @@ def test_bad_specs_are_named(wrong):
 def test_scenes_are_numbered_from_zero():
     with pytest.raises(DataError, match="numbered from 0"):
         sample(torch.tensor([-1]))
-
-
-# ---------------------------------------------------------------- distinct numbers
 
 
 def test_subsets_are_distinct_and_all_as_likely():

@@ -29,9 +29,6 @@ def reduced(folder: Path, rows: list[str], part: str = "train") -> Path:
     return folder
 
 
-# ---------------------------------------------------------------- the reduced copy
-
-
 def test_the_reduced_copy_is_not_cut_again(tmp_path):
     reduced(tmp_path, [ROW.format(n=n) for n in range(1, 40)])
     table = read_svhn(tmp_path, SvhnOptions())
@@ -111,9 +108,6 @@ def test_another_place_says_what_belongs_there(tmp_path):
         read_svhn(tmp_path / "svhn.zip", SvhnOptions())
 
 
-# ---------------------------------------------------------------- the crop
-
-
 def test_the_crop_is_the_union_and_15_percent_on_each_side():
     assert _enlarged(((10, 20, 30, 60), (30, 10, 50, 50))) == (10 - 6, 10 - 7.5, 50 + 6, 60 + 7.5)
 
@@ -135,9 +129,6 @@ def test_a_part_ends_where_the_picture_does():
     assert cut_out(picture, (-9, -9, 99, 10), (5, 5))[1].tolist() == [[8, 0, 0], [0, 2, 0]]
     with pytest.raises(DataError, match=r"\(50, 0, 60, 9\) has nothing of its 40×20 pixels"):
         cut_out(picture, (50, 0, 60, 9), (5, 5))
-
-
-# ---------------------------------------------------------------- the official files
 
 
 def digit_struct(path: Path, numbers: list[tuple[str, list[tuple[float, ...]]]]) -> None:

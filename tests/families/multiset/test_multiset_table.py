@@ -54,9 +54,6 @@ def jsonl(folder: Path, *rows: object, options: MultisetTableOptions = MultisetT
     return read_multiset_jsonl(folder / "t.jsonl", options)
 
 
-# ---------------------------------------------------------------- what is read
-
-
 def test_labels_repeat_and_keep_their_order(folder):
     table = csv(folder, "image,labels,split\na.png,7; 3;7,train\nb.png,,train\nc.png,3,test\n", STRICT)
     assert [row.labels for row in table.rows] == [("7", "3", "7"), (), ("3",)]
@@ -139,9 +136,6 @@ def test_any_boxes_come_back(corners):
     assert _boxes(json.dumps(boxes), len(boxes)) == boxes
 
 
-# ---------------------------------------------------------------- kinds
-
-
 def test_a_set_refuses_repeats_by_line(folder):
     text = "image,labels,split\na.png,3;7,train\nb.png,7;3;7,train\nc.png,3;3,test\n"
     with pytest.raises(DataError, match=r"kind 'set', but a label repeats in 2 row\(s\): line 3, line 4; remove"):
@@ -153,9 +147,6 @@ def test_a_set_refuses_repeats_by_line(folder):
 def test_a_list_keeps_its_order(folder):
     table = csv(folder, "image,labels\na.png,7;3;7\n", MultisetTableOptions(kind="list"))
     assert (table.kind, table.rows[0].labels) == ("list", ("7", "3", "7"))
-
-
-# ---------------------------------------------------------------- rows that cannot be used
 
 
 @pytest.mark.parametrize(
@@ -213,9 +204,6 @@ def test_a_table_that_cannot_be_used_says_why(folder, text, message):
         csv(folder, text)
 
 
-# ---------------------------------------------------------------- by name
-
-
 def test_what_was_left_out_is_said_once(folder):
     (folder / "t.csv").write_text("image,labels\na.png,3\ngone.png,3\nlost.png,3\n")
     with pytest.warns(
@@ -248,8 +236,6 @@ def test_a_table_without_queries_holds_multisets(folder):
     with pytest.raises(DataError, match="fit no family; needed are question: image, label, query"):
         family_of_data(f"csv:{folder / 'n.csv'}")
 
-
-# ---------------------------------------------------------------- the most frequent multiset
 
 CLASSES = ("a", "b", "c")
 N, STOP = 20, 10

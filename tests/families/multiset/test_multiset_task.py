@@ -31,7 +31,7 @@ from saccade.families.multiset.task import ANSWERS, MultisetTask
 from saccade.losses import hsal_loss
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
 
@@ -54,9 +54,6 @@ def losses(task: MultisetTask, loss: Loss, batch=None) -> dict[str, torch.Tensor
     torch.manual_seed(0)
     batch = batches(task, 1)[0] if batch is None else batch
     return task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, loss)
-
-
-# ---------------------------------------------------------------- batches
 
 
 def test_only_a_phase_of_objects_sees_scenes_of_one_object() -> None:
@@ -172,9 +169,6 @@ def test_pictures_are_enlarged_to_the_networks_size() -> None:
     assert set(task.inputs(batches(task, 1)[0])) == {"images"}  # the model never sees a label
 
 
-# ---------------------------------------------------------------- losses
-
-
 READING = [kind for name, kind in LOSSES.items() if name not in (*OF_OBJECTS, "counts")]
 
 
@@ -254,12 +248,12 @@ def test_each_object_teaches_from_its_own_cells() -> None:
 )
 def test_materials_have_losses_of_their_own(data: str, loss: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        new_task().loss_of(Phase(steps=1, data=data, loss=loss))
+        new_task().phase_loss(Phase(steps=1, data=data, loss=loss))
 
 
 def test_no_features_are_kept() -> None:
     with pytest.raises(ConfigError, match="phase 'main': features 'kept': the task 'multiset' learns from pictures"):
-        new_task().loss_of(Phase(steps=1, features="kept", loss="reinforce"))
+        new_task().phase_loss(Phase(steps=1, features="kept", loss="reinforce"))
 
 
 def of_objects(loss: str) -> Phase:
@@ -269,12 +263,12 @@ def of_objects(loss: str) -> Phase:
 def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     """Silently, `each_object` would then be `single_object`; nor can a phase choose by what needs boxes."""
     task = new_task(data=table(tmp_path))
-    assert task.loss_of(of_objects("single_object")) == SingleObject()
+    assert task.phase_loss(of_objects("single_object")) == SingleObject()
     with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
-        task.loss_of(of_objects("each_object"))
-    assert new_task().loss_of(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
-    assert "object_accuracy" not in task.measures()
-    assert "glimpse_on_label" not in task.measures()
+        task.phase_loss(of_objects("each_object"))
+    assert new_task().phase_loss(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
+    assert "object_accuracy" not in task.metric_names()
+    assert "glimpse_on_label" not in task.metric_names()
 
 
 def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
@@ -313,7 +307,7 @@ def test_counts_are_taught_by_counts() -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING)
     assert float(losses(task, Counts())["loss"]) > 0
     found = task.validate(task.model.eval())
-    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} == set(task.measures())
+    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} == set(task.metric_names())
 
 
 @pytest.mark.parametrize(
@@ -334,16 +328,16 @@ def test_counts_are_taught_by_counts() -> None:
 def test_wrong_losses_are_named(model: str, loss: dict | str, words: str) -> None:
     task = new_task(model=model, model_config=SMALL if model == "hsal" else COUNTING)
     with pytest.raises(ConfigError, match=words):
-        task.loss_of(Phase(steps=1, loss=loss))
+        task.phase_loss(Phase(steps=1, loss=loss))
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_is_built_by_its_name(name: str) -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING) if name == "counts" else new_task()
     data = "objects" if name in OF_OBJECTS else "default"
-    assert type(task.loss_of(Phase(steps=1, data=data, loss=name))) is LOSSES[name]
+    assert type(task.phase_loss(Phase(steps=1, data=data, loss=name))) is LOSSES[name]
     if name.startswith("reinforce"):
-        assert task.loss_of(Phase(steps=1, loss={"name": name, "entropy": 1})).entropy == 1.0
+        assert task.phase_loss(Phase(steps=1, loss={"name": name, "entropy": 1})).entropy == 1.0
 
 
 def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
@@ -359,15 +353,12 @@ def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
     assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1
 
 
-# ---------------------------------------------------------------- validation and keeping
-
-
 def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
     task = new_task()
     found = task.validate(task.model.eval())
     glimpses = {"attn_saliency", "attn_saliency_raw", "glimpse_in_evidence", "glimpse_on_label"}
     assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} | glimpses
-    assert set(found) == set(task.measures())
+    assert set(found) == set(task.metric_names())
     assert all(0 <= found[name] <= 1 for name in ("macro_f1", "exact_match", "single_accuracy"))
     assert task.validate(task.model) == found  # nothing is drawn
 
@@ -394,7 +385,7 @@ def test_without_boxes_nothing_is_said_about_objects(tmp_path: Path) -> None:
     found = task.validate(task.model.eval())
     assert found["single_accuracy"] == 1.0
     assert "object_accuracy" not in found
-    assert set(found) <= set(task.measures())
+    assert set(found) <= set(task.metric_names())
 
 
 def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
@@ -404,19 +395,19 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     assert (facts.queries, facts.answers, facts.family) == ((), tuple("0123456789"), "multiset")
     assert facts.preprocessing.size == (100, 100)
     model, _ = load_model(tmp_path / "model")
-    given = MultisetTask.scored_on(facts, Wanted())
+    given = MultisetTask.eval_kwargs(facts, EvalRequest())
     found = MultisetTask.evaluate(model, split="test", limit=8, **given)
     assert (found["data"], found["split"], found["n"]) == ("mnist-multiset", "test", 8)
     assert found["glyphs"].startswith("pack")
     assert {"metrics", "attention", "baselines", "intervals", "counts"} <= set(found)
-    other = MultisetTask.scored_on(facts, Wanted(data="mnist-set", seed=5))["data"]
+    other = MultisetTask.eval_kwargs(facts, EvalRequest(data="mnist-set", seed=5))["data"]
     assert (other["name"], other["seed"]) == ("mnist-set", 5)
     with pytest.raises(ConfigError, match="deletion and insertion"):
         MultisetTask.evaluate(model, split="test", sweeps=5, **given)
     with pytest.raises(ConfigError, match="no protocols"):
-        MultisetTask.scored_on(facts, Wanted(protocol="authors"))
+        MultisetTask.eval_kwargs(facts, EvalRequest(protocol="authors"))
     with pytest.raises(ConfigError, match="no choice of drawings"):
-        MultisetTask.scored_on(facts, Wanted(drawing="authors"))
+        MultisetTask.eval_kwargs(facts, EvalRequest(drawing="authors"))
     with pytest.raises(ConfigError, match="say by themselves"):
         MultisetTask.evaluate(torch.nn.Linear(1, 1), split="test", **given)
 
@@ -435,9 +426,6 @@ def test_a_model_folder_that_contradicts_itself_is_refused(tmp_path: Path) -> No
             load_model(tmp_path / "model")
 
 
-# ---------------------------------------------------------------- pictures of one's own
-
-
 def table(folder: Path, options=None) -> dict[str, object]:
     """Ten pictures of 60 × 60 with up to three coloured squares; two of them empty."""
     lines = ["image,labels,split"]
@@ -451,7 +439,7 @@ def table(folder: Path, options=None) -> dict[str, object]:
 
 def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> None:
     task = new_task(data=table(tmp_path))
-    assert task.words == ((), ("blue", "green", "red"))
+    assert task.vocabularies == ((), ("blue", "green", "red"))
     assert (task.model.config.classes, task.model.config.most, task.size) == (3, 3, (60, 60))
     assert task.steps_per_epoch(2) == 3
     (batch,) = batches(task, 1, batch_size=4, data="objects")
@@ -462,12 +450,12 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     facts = read_facts(tmp_path / "model")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"  # where it lies is nobody's business
     with pytest.raises(ConfigError, match="give --data csv:PATH"):
-        MultisetTask.scored_on(facts, Wanted())
-    given = MultisetTask.scored_on(facts, Wanted(data=task.data_config.name))
+        MultisetTask.eval_kwargs(facts, EvalRequest())
+    given = MultisetTask.eval_kwargs(facts, EvalRequest(data=task.data_config.name))
     scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
     assert (scored["data"], scored["n"], scored["counts"]["beyond_most"]) == ("csv", 2, 0)
     assert 0 <= scored["baselines"]["training_prior"]["exact_match"] <= 1
-    assert task.described() == task.table.described() != new_task().described() == ""
+    assert task.summary() == task.table.summary() != new_task().summary() == ""
 
 
 def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path: Path) -> None:

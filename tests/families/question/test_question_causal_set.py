@@ -14,7 +14,7 @@ from saccade.data.causal import facts as causal_facts
 from saccade.data.causal import read, writing
 from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS
 from saccade.data.causal.truth import TWINS, map_name
-from saccade.data.tables.recognised import recognised
+from saccade.data.tables.reader_for_path import with_reader
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
 from saccade.families.question.causal_set import CausalConfig, write_causal
 from saccade.families.question.causal_table import CausalOptions, read_causal
@@ -82,7 +82,7 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
     assert (len(table.rows), table.count("test"), len(table.answers)) == (2 * FIRST, 2 * FIRST, 5)
     with_twins = read_causal(pinned, CausalOptions(twins=True))
     assert len(with_twins.rows) == 2 * FIRST + 6 * FIRST  # of seven twins one has no answer
-    assert recognised(str(pinned), ()) == f"causal:{pinned}"
+    assert with_reader(str(pinned), ()) == f"causal:{pinned}"
     some = table.some("test", 4)
     data = TableData(TableDataConfig(f"causal:{pinned}", size=(100, 100)), "test", table=some)
     batch = data.take(data.one_per_picture(4))

@@ -53,9 +53,6 @@ def first_batch(task: TableTask, size: int = 8, features: str = "auto") -> dict[
     return batch
 
 
-# ---------------------------------------------------------------- which phases
-
-
 def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table: Path) -> None:
     task = new_task(table)
     whole = first_batch(task)
@@ -126,12 +123,12 @@ def test_keeping_features_of_what_learns_is_refused_before_training(table: Path)
     names = [name for name, _ in new_task(table).model.named_parameters()]
     head = [name for name in names if not name.startswith("backbone.")]
     kept = Phase(steps=1, features="kept")
-    assert new_task(table).loss_of(kept, head) == Default()
+    assert new_task(table).phase_loss(kept, head) == Default()
     with pytest.raises(ConfigError, match=r"features 'kept': .* but backbone\..* learns; freeze it, as in freeze"):
-        new_task(table).loss_of(kept, names)
+        new_task(table).phase_loss(kept, names)
     gated = new_task(table, "hattnet", {"channels": 4, "depth": 2, "hidden": 4})
     with pytest.raises(ConfigError, match="the model 'hattnet' has no encoder that sees the picture alone"):
-        gated.loss_of(kept, [])
+        gated.phase_loss(kept, [])
 
 
 def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +198,6 @@ def test_another_model_is_validated_on_pictures(table: Path) -> None:
         for parameter in other.model.backbone.parameters():  # type: ignore[union-attr]
             parameter.mul_(1.1)
     assert task.validate(other.model.eval()) == other.validate(other.model.eval())
-
-
-# ---------------------------------------------------------------- whole runs
 
 
 def recipe(replicas: int = 1) -> Recipe:

@@ -36,9 +36,6 @@ def jsonl(folder: Path, *rows: object, options: TableOptions = TableOptions()) -
     return read_jsonl(folder / "t.jsonl", options)
 
 
-# ---------------------------------------------------------------- what is read
-
-
 def test_a_plain_csv(folder):
     table = csv(folder, "image,query,label,split\na.png,crown,red,train\nsub/c.png,wing,blue,train\n", STRICT)
     first, second = table.rows
@@ -108,9 +105,6 @@ def test_another_encoding_is_named(folder, encoding, byte):
         read_jsonl(folder / "t.jsonl", STRICT)
 
 
-# ---------------------------------------------------------------- splits
-
-
 def test_without_a_split_no_picture_is_in_two(tmp_path):
     lines = ["image,query,label"]
     for n in range(400):
@@ -143,9 +137,6 @@ def test_a_group_stays_together(tmp_path):
         (tmp_path / f"{n}.png").write_text(str(n))
     table = csv(tmp_path, "image,query,label,group\n" + "".join(f"{n}.png,q,x,patient {n % 6}\n" for n in range(60)))
     assert len({(row.group, row.split) for row in table.rows}) == 6
-
-
-# ---------------------------------------------------------------- rows that cannot be used
 
 
 @pytest.mark.parametrize(
@@ -242,7 +233,7 @@ def test_semicolons_and_tabs_are_found_by_themselves(folder, between):
 def test_without_a_column_of_questions_all_are_asked_the_same(folder):
     table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
     assert table.queries == ("what is it?",)
-    assert "no column query: all are asked 'what is it?'" in table.described()
+    assert "no column query: all are asked 'what is it?'" in table.summary()
     assert jsonl(folder, {"image": "b.png", "label": "x"}).queries == ("what is it?",)
     (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
     assert skipped == "no query: line 1"

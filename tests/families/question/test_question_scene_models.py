@@ -33,9 +33,6 @@ def data():
     return SceneData(SceneDataConfig(glyphs="pack"), "test")
 
 
-# ---------------------------------------------------------------- the penalty
-
-
 def new_task(model, **settings):
     return SceneTask(model=model, model_config=SMALL | settings, data={"glyphs": "pack"})
 
@@ -71,9 +68,6 @@ def test_the_price_reaches_the_gates_through_the_task():
         task.loss(task.model.forward_raw(**task.inputs(batch)), batch, Default())["loss"].backward()
         gradients.append(torch.stack([gate.scorer.to_score.bias.grad for gate in task.model.gates.values()]))
     assert bool((gradients[1] > gradients[0]).all())
-
-
-# ---------------------------------------------------------------- crops
 
 
 class Boxed(QueryModel):

@@ -59,9 +59,6 @@ def blind(data, batch):
     return score_scenes(Blind(batch).eval(), data, limit=N, sweeps=0).summary()
 
 
-# ---------------------------------------------------------------- a perfect model
-
-
 def test_a_perfect_model_is_right_and_causally_so(perfect, batch):
     assert perfect["metrics"]["accuracy"] == 1
     assert perfect["attention"]["causal_follow"] == 1
@@ -100,9 +97,6 @@ def test_uniform_attention_scores_the_mean_area_of_a_digit(perfect, batch):
     assert perfect["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-4)
 
 
-# ---------------------------------------------------------------- a query-blind and an untrained model
-
-
 def test_a_blind_model_scores_the_most_frequent_colour_whatever_is_asked(blind):
     assert blind["metrics"]["swapped_query"] == blind["metrics"]["accuracy"]
     assert blind["metrics"]["accuracy"] == pytest.approx(0.418, abs=four_errors(0.418))
@@ -122,9 +116,6 @@ def test_an_untrained_model_looks_nowhere_in_particular(data):
     assert found["attention"]["true_positive_strength"] == pytest.approx(uniform["true_positive_strength"], rel=0.25)
     assert found["attention"]["selectivity"] == pytest.approx(uniform["selectivity"], abs=0.03)
     assert found["metrics"]["accuracy"] < 0.5
-
-
-# ---------------------------------------------------------------- one location of many
 
 
 def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perfect):
@@ -147,9 +138,6 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
     assert "accuracy_argmax_location" not in perfect["metrics"]
 
 
-# ---------------------------------------------------------------- several looks
-
-
 def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
     found = score_scenes(Glancing(batch).eval(), data, limit=N, sweeps=0).summary()
     by_look = found["attention"]["by_look"]
@@ -166,9 +154,6 @@ def test_summaries_are_as_stored(data, batch):
     for name, model in {"cell": Clairvoyant(batch), "glance, cell": Glancing(batch), "even": Blind(batch)}.items():
         found = score_scenes(model.eval(), data, limit=100, sweeps=0, batch_size=40).summary()
         check_summary(f"scenes: {name}", found)
-
-
-# ---------------------------------------------------------------- the contract
 
 
 @pytest.fixture(scope="module")
@@ -265,9 +250,6 @@ def test_the_same_again_and_in_other_batches(data):
         each["baselines"].pop("shuffled")  # maps are exchanged within a batch
     flat, flat_parts = list(leaves(first)), list(leaves(parts))
     assert flat_parts == pytest.approx(flat, abs=1e-3)
-
-
-# ---------------------------------------------------------------- limits
 
 
 @pytest.mark.parametrize(("size", "limit", "n"), [(50, 23, 23), (50, 50, 50), (23, None, 23), (23, 999, 23)])

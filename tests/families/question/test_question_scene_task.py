@@ -11,7 +11,7 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as attributes
-from saccade.engine.data_note import DataNote, compared
+from saccade.engine.data_note import DataNote, compare_data
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import ConfigError, DataError
@@ -55,9 +55,6 @@ def joined(parts):
 def triples(task, numbers, batch_size):
     """Which triples a finite task's batches hold."""
     return torch.cat([task._members(task.split("train"), number, batch_size) for number in numbers]).tolist()
-
-
-# ---------------------------------------------------------------- batches
 
 
 def test_a_picture_that_is_asked_several_times_comes_once():
@@ -183,9 +180,6 @@ def test_in_batches_goes_through_a_finite_split_once():
         next(in_batches(new_task().split("train"), 10))
 
 
-# ---------------------------------------------------------------- the engine's protocol
-
-
 def test_it_is_what_the_engine_trains():
     """Every method of the protocol is there, and can be called with the protocol's arguments."""
     task = new_task()
@@ -286,7 +280,7 @@ def test_validation_hand_worked():
     found = task.validate(Constant())
     assert found["accuracy"] == pytest.approx(share)
     assert found["loss"] == pytest.approx(math.log(math.e + 4) - share, rel=1e-5)
-    assert set(found) == set(task.measures())
+    assert set(found) == set(task.metric_names())
 
 
 def test_models_are_a_function_of_their_seed_and_leave_the_generator_alone():
@@ -306,9 +300,6 @@ def test_moving_makes_splits_anew():
     task.to(torch.device("cpu"))
     assert task.split("val") is not before
     assert task.split("val").device.type == "cpu"
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(
@@ -347,14 +338,14 @@ def test_wrong_settings_are_named(settings, words):
 )
 def test_phases_that_cannot_be_are_refused(settings, words):
     with pytest.raises(ConfigError, match=words):
-        new_task().loss_of(Phase(steps=1, **settings))
+        new_task().phase_loss(Phase(steps=1, **settings))
 
 
 def test_the_loss_of_a_phase_is_built_from_its_settings():
     task = new_task()
-    assert task.loss_of(Phase(steps=1)) == Default()
-    assert task.loss_of(Phase(steps=1, loss="cross_entropy")) == CrossEntropy()
-    assert task.loss_of(Phase(steps=1, loss={"name": "reinforce", "entropy": 1})) == Reinforce(entropy=1.0)
+    assert task.phase_loss(Phase(steps=1)) == Default()
+    assert task.phase_loss(Phase(steps=1, loss="cross_entropy")) == CrossEntropy()
+    assert task.phase_loss(Phase(steps=1, loss={"name": "reinforce", "entropy": 1})) == Reinforce(entropy=1.0)
 
 
 def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
@@ -376,9 +367,6 @@ def test_tasks_are_found_by_name():
         family("qestion")
 
 
-# ---------------------------------------------------------------- keeping
-
-
 def test_the_model_folder_says_how_it_was_made(tmp_path):
     task = new_task(seed=2)
     task.save_model(task.model, tmp_path / "m", {"recipe": {"name": "r"}, "revision": "abc", "step": 7, "minutes": 0.5})
@@ -395,13 +383,10 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     assert facts.preprocessing.size == (100, 100)
 
 
-# ---------------------------------------------------------------- photographs
-
-
 def test_a_run_on_the_shipped_photographs_says_so_in_its_log_and_its_card(tmp_path, monkeypatch):
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "empty"))
     task = new_task(name="mbg")
-    assert task.described().startswith("photographs: shipped-train-4-3b287d7b (the nine photographs that ship")
+    assert task.summary().startswith("photographs: shipped-train-4-3b287d7b (the nine photographs that ship")
     task.save_model(task.model, tmp_path / "model", {})
     card = (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
     assert "- photographs: shipped-train-4-3b287d7b (the nine photographs that ship" in card
@@ -411,20 +396,15 @@ def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
     for number in range(12):
         Image.new("RGB", (160, 120), (number * 20, 0, 0)).save(tmp_path / f"{number}.png")
     assert (
-        new_task(name="mbg", backgrounds=str(tmp_path))
-        .described()
-        .startswith(f"photographs: {tmp_path.name}-train-10-")
+        new_task(name="mbg", backgrounds=str(tmp_path)).summary().startswith(f"photographs: {tmp_path.name}-train-10-")
     )
-    assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).described()
-    assert (new_task().described(), new_task().noted()) == ("", {})
-
-
-# ---------------------------------------------------------------- drawings
+    assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).summary()
+    assert (new_task().summary(), new_task().training_notes()) == ("", {})
 
 
 def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path):
     task = new_task(drawing="authors")
-    assert task.described() == "drawing: authors"
+    assert task.summary() == "drawing: authors"
     assert ("drawing", '"authors"') in task.data_parts()["settings"]
     task.save_model(task.model, tmp_path / "model", {})
     assert "- data.drawing: authors\n" in (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
@@ -436,9 +416,9 @@ def test_a_run_that_began_before_there_were_drawings_goes_on(tmp_path):
     now = new_task().data_parts()
     assert "drawing" not in dict(now["settings"])
     DataNote(now).write(tmp_path)
-    assert compared(tmp_path, new_task(drawing="blend").data_parts(), accept=False).changes == ()
+    assert compare_data(tmp_path, new_task(drawing="blend").data_parts(), accept=False).changes == ()
     with pytest.raises(DataError, match=r'settings: 1 added .first drawing: "authors"'):
-        compared(tmp_path, new_task(drawing="authors").data_parts(), accept=False)
+        compare_data(tmp_path, new_task(drawing="authors").data_parts(), accept=False)
 
 
 SCENE_RECIPES = [name for name in family("question").recipes() if name.endswith(("-mref", "-mdist", "-mbg", "-fast"))]

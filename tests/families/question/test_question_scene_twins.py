@@ -143,9 +143,6 @@ def knowing(seer: Knowing, batch: SceneBatch) -> dict:
     return twin_scores(seer, batch).summary()
 
 
-# ---------------------------------------------------------------- twins
-
-
 def test_moved_digits_lie_on_free_ground_far_enough_away(twins: SceneTwins):
     scene, obj = twins.layout.present.nonzero().unbind(1)
     found = twins.places.found
@@ -210,9 +207,6 @@ def test_batches_cut_no_scene(data: SceneData):
     assert data.by_scene(torch.arange(0), 20) == []
 
 
-# ---------------------------------------------------------------- scores of models that are known
-
-
 def test_a_model_that_knows_has_what_its_grid_allows(knowing: dict):
     scene, model = knowing["scene"], knowing["model"]
     for name in ("map_follow", "map_turn", "map_specific", "map_hold"):
@@ -259,9 +253,6 @@ def test_a_model_that_ignores_the_question_has_nothing_about_the_scene(batch: Sc
     # what is large and bright moves its answer: the map says so, the mask of the target does not
     assert model["scores"]["cause_pairs"] > 0.7 > model["baselines"]["target_mask"]["cause_pairs"]
     assert model["scores"]["misplaced"] < model["baselines"]["target_mask"]["misplaced"]
-
-
-# ---------------------------------------------------------------- results, tables, cards
 
 
 @pytest.fixture(scope="module")

@@ -33,9 +33,6 @@ def opened(*rows: Question, multi_label: bool = False, size=(32, 32), split: str
     return TableData(TableDataConfig("csv:t.csv", size=size, **settings), split, table=table, **more)
 
 
-# ---------------------------------------------------------------- pictures and labels
-
-
 def test_pictures_are_laid_in_as_look_does(tmp_path):
     image = picture(tmp_path, "a.png")
     batch = opened(Question(image, "q", ("x",), "train")).take(torch.tensor([0, 0]))
@@ -98,9 +95,6 @@ def test_what_is_kept_changes_nothing(tmp_path, cache_mb):
     numbers = torch.tensor([4, 0, 4, 2])
     for one, other in zip(vars(data.take(numbers)).values(), vars(whole.take(numbers)).values()):
         assert one is other or torch.equal(one.nan_to_num(-1.0), other.nan_to_num(-1.0))
-
-
-# ---------------------------------------------------------------- evidence
 
 
 def test_boxes_and_points_go_through_the_canvas(tmp_path, assert_near):
@@ -259,9 +253,6 @@ def test_batches_move_whole(tmp_path):
     assert batch_of().to("meta").mask is None
 
 
-# ---------------------------------------------------------------- what cannot be used
-
-
 def test_what_does_not_fit_is_left_out_named_and_counted(tmp_path):
     good = picture(tmp_path, "good.png", (40, 20))
     (tmp_path / "cut.png").write_bytes(good.read_bytes()[:300])
@@ -316,9 +307,6 @@ def test_numbers_that_are_no_questions(tmp_path, indices):
     data = opened(Question(picture(tmp_path, "a.png"), "q", ("x",), "train"))
     with pytest.raises(DataError, match="questions are"):
         data.take(indices)
-
-
-# ---------------------------------------------------------------- settings
 
 
 def test_settings_come_from_a_recipe_and_go_back():

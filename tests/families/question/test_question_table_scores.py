@@ -104,9 +104,6 @@ def seen(boxes):
     return scored(Seer(), boxes, sweeps=3)
 
 
-# ---------------------------------------------------------------- answers
-
-
 def test_who_sees_everything_is_right_and_follows_the_question(seen):
     """Asked for the other square, where it has another colour, the answer is never that of the first."""
     assert seen["n"] == N
@@ -161,9 +158,6 @@ def test_one_location_of_many_is_scored_beside_the_sum(boxes):
     assert found["accuracy_argmax_location"] == 0.5
 
 
-# ---------------------------------------------------------------- several labels
-
-
 def test_several_labels_are_ranked(folder):
     data = opened(folder, "several", several=True)
     assert data.answers == (*ANSWERS, "square")
@@ -176,9 +170,6 @@ def test_several_labels_are_ranked(folder):
     assert habit["top1"] == 1  # "square" always holds
     assert habit["weighted_map"] == pytest.approx((18 * 1 + 18 / 3) / 36)
     json.dumps(found, allow_nan=False)
-
-
-# ---------------------------------------------------------------- attention
 
 
 def test_boxes_are_evidence(seen, boxes):
@@ -259,9 +250,6 @@ def test_summaries_are_as_stored(folder, boxes, points):
         for mistake in each.get("mistakes", ()):
             mistake["picture"] = Path(mistake["picture"]).name  # the folder is another one each time
         check_summary(f"table: {name}", each)
-
-
-# ---------------------------------------------------------------- how much
 
 
 class Constant(Seer):

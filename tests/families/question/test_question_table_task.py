@@ -47,9 +47,6 @@ def same(one, other) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-# ---------------------------------------------------------------- the table decides
-
-
 def test_the_words_of_the_table_size_the_model(table, several):
     one, many = new_task(table), new_task(several)
     assert (one.model.config.queries, one.model.config.answers, one.model.multi_label) == (2, 3, False)
@@ -69,9 +66,6 @@ def test_it_is_what_the_engine_trains(table):
             assert [(each.name, each.kind, each.default) for each in given.values()] == [
                 (each.name, each.kind, each.default) for each in wanted.values()
             ], name
-
-
-# ---------------------------------------------------------------- batches
 
 
 def test_a_batch_is_a_function_of_its_number(table):
@@ -116,9 +110,6 @@ def test_nothing_is_varied_where_it_is_scored(table):
     numbers = torch.arange(4)
     assert torch.equal(val.take(numbers).images, val.take(numbers).images)
     assert float(val.take(numbers).images.amax()) == 1  # the white dots as they were drawn
-
-
-# ---------------------------------------------------------------- losses and validation
 
 
 def test_the_loss_of_a_set_by_hand(several):
@@ -173,34 +164,28 @@ def test_validation_by_hand(table, several):
     found = one.validate(Constant(3))
     assert found["accuracy"] == pytest.approx(float((label == 0).double().mean()))
     assert found["loss"] == pytest.approx(math.log(math.e + 2) - found["accuracy"], rel=1e-5)
-    assert set(found) == set(one.measures())
-    assert one.measures()[0] == "accuracy"  # what a recipe calls score
+    assert set(found) == set(one.metric_names())
+    assert one.metric_names()[0] == "accuracy"  # what a recipe calls score
     many = new_task(several)
     labels = many.split("val").take(torch.arange(18)).label
     found = many.validate(Constant(4))
     assert found["weighted_map"] == pytest.approx(weighted_map(torch.zeros(18, 4), labels))
     assert found["top1"] == pytest.approx(float(labels[:, 0].mean()))
-    assert set(found) == set(many.measures())
-    assert many.measures()[0] == "weighted_map"
-
-
-# ---------------------------------------------------------------- starting from published weights
+    assert set(found) == set(many.metric_names())
+    assert many.metric_names()[0] == "weighted_map"
 
 
 def test_a_model_starts_from_published_weights_when_it_says_so(table, monkeypatch):
     from saccade.models.soft import SoftModel
 
     started = []
-    monkeypatch.setattr(SoftModel, "start_pretrained", lambda self: started.append(self))
+    monkeypatch.setattr(SoftModel, "load_pretrained", lambda self: started.append(self))
     deep = {"backbone": "mobilenetv2", "through": "block2", "hidden": 4, "dropout": 0.0}
     new_task(table, config=deep)
     assert not started
     task = new_task(table, config=deep | {"pretrained": True})
     assert started == [task.model]
     assert task.new_model(3) is started[1]
-
-
-# ---------------------------------------------------------------- keeping and refusing
 
 
 def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):

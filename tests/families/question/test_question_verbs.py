@@ -63,9 +63,6 @@ def run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(tmp_path_factory.mktemp("runs") / "small", f"csv:{table}", *SMALL).out
 
 
-# ---------------------------------------------------------------- train, evaluate, look
-
-
 def test_the_contract(run: Path, table: Path) -> None:
     found = scored(run, f"csv:{table}")
     assert set(found) == CONTRACT | ONE_LABEL
@@ -216,9 +213,6 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
     assert {file.suffix for file in (tmp_path / "looks").iterdir()} == {".png", ".json", ".safetensors", ".csv"}
 
 
-# ---------------------------------------------------------------- what is refused, and what is left out
-
-
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:
     with pytest.raises(ConfigError, match="does not remember where its pictures were; give --data csv:PATH"):
         scored(run, None)
@@ -294,9 +288,6 @@ def test_options_of_one_reader_are_not_those_of_another(run: Path, table: Path, 
     assert by_jsonl["metrics"] == by_csv["metrics"]
 
 
-# ---------------------------------------------------------------- the packaged recipes, on miniatures
-
-
 @pytest.mark.parametrize("model", ["soft", "hard", "hattnet-ctx", "cross", "film", "blind"])
 def test_the_recipes_of_birds_train(table: Path, tmp_path: Path, model: str) -> None:
     """Both phases of every row, on a table instead of birds, without published weights and cut off early."""
@@ -329,9 +320,6 @@ def test_the_recipes_of_visual_genome_train(tmp_path: Path, model: str, prior: b
     assert 0 < found["metrics"]["weighted_map"] <= 1
     assert found["attention"]["true_positive_strength"] > 0
     assert 0 < found["baselines"]["training_prior_by_query"]["weighted_map"] <= 1
-
-
-# ---------------------------------------------------------------- small parts
 
 
 @pytest.mark.parametrize("name", [None, "mref", "csv:"])

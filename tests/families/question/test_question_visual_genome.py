@@ -35,9 +35,6 @@ def write(folder: Path, *images: list[dict[str, Any]]) -> Path:
     return folder
 
 
-# ---------------------------------------------------------------- by hand
-
-
 def test_objects_of_a_class_are_one_question(tmp_path):
     objects = [
         thing("Cat ", ["black", " Fat"], (10, 20, 30, 40)),
@@ -101,9 +98,6 @@ def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
     assert table.skipped == ("no such picture: image 3, cat",)
 
 
-# ---------------------------------------------------------------- what cannot be used
-
-
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
@@ -132,9 +126,6 @@ def test_missing_files_are_named(tmp_path):
         read_visual_genome(tmp_path, ALL)
     with pytest.raises(ConfigError, match="at least 3"):
         VisualGenomeOptions(images=2)
-
-
-# ---------------------------------------------------------------- the miniature
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import torch
 
 from saccade.families.story.scoring import edits
 from saccade.families.story.scoring.causal import CausalTests
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from story_stubs import (
     AlwaysMary,
     Constant,
@@ -116,7 +116,7 @@ def test_a_sentence_is_replaced_by_one_of_another_story(monkeypatch):
     asked = []
     for who, room in (("Mary", "kitchen"), ("John", "garden"), ("Sandra", "office")):
         told = tuple(f"{name} went to the {room}." for name in (who, "Daniel", who, "Daniel", who))
-        asked += [Asked(told[:count], f"Where is {who}?", room, (count - 1,), "qa1") for count in (3, 5)]
+        asked += [StoryExample(told[:count], f"Where is {who}?", room, (count - 1,), "qa1") for count in (3, 5)]
     drawn = []
 
     def spy(each, place, others, draw):
@@ -159,7 +159,7 @@ def test_what_is_drawn_is_a_function_of_the_seed():
 @pytest.mark.parametrize(("supporting", "is_scored"), [((), False), ((0,), True)])
 def test_nothing_holds_where_nobody_knows_which_sentences_matter(supporting, is_scored):
     told = ("Zork orbits the moon.", "Blip orbits mars.", "Quux orbits venus.")
-    asked = [Asked(told, "What does zork orbit?", "moon", supporting, "own")] * 4
+    asked = [StoryExample(told, "What does zork orbit?", "moon", supporting, "own")] * 4
     words = toy_words(asked)
     scores = CausalTests(Constant(words), asked, words).scores()
     assert bool((~scores["causal_hold"].isnan()).any()) == is_scored

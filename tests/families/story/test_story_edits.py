@@ -13,9 +13,9 @@ from saccade.families.story.scoring.edits import (
     reworded,
     rules_know,
 )
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 
-STORY = Asked(
+STORY = StoryExample(
     ("Mary moved to the garden.", "John went to the office.", "Mary travelled to the kitchen."),
     "Where is Mary?", "kitchen", (2,), "qa1",
 )  # fmt: skip
@@ -29,7 +29,7 @@ def test_without_a_sentence_the_rules_say_what_the_answer_is_then():
     assert removed(removed(STORY, 2).asked, 0).truth is None, "nothing is told of Mary"
     assert removed(STORY, 0).asked.supporting == (1,), "it moved up"
     assert rules_know(STORY)
-    assert not rules_know(Asked(STORY.sentences, "Where is Mary?", "garden"))
+    assert not rules_know(StoryExample(STORY.sentences, "Where is Mary?", "garden"))
 
 
 def test_a_sentence_is_reworded_in_known_words_or_not_at_all():
@@ -37,7 +37,7 @@ def test_a_sentence_is_reworded_in_known_words_or_not_at_all():
     assert edit.asked.sentences[1] in ("John moved to the office.", "John travelled to the office.")
     assert (edit.kept, edit.truth, edit.asked.supporting) == ((0, 1, 2), "kitchen", (2,))
     assert reworded(STORY, 1, WORDS - {"moved", "travelled"}, random.Random(0)) is None
-    other = Asked(("Lily is a swan.",), "What color is Lily?", "white")
+    other = StoryExample(("Lily is a swan.",), "What color is Lily?", "white")
     assert reworded(other, 0, WORDS, random.Random(0)) is None
 
 
@@ -52,12 +52,15 @@ def test_a_sentence_is_replaced_by_one_about_nothing_asked():
 
 
 def test_names_are_what_opens_sentences_and_is_never_small():
-    told = [STORY, Asked(("Wolves are afraid of mice.", "Mice are afraid of wolves.", "Then he left."), "?", "a")]
+    told = [
+        STORY,
+        StoryExample(("Wolves are afraid of mice.", "Mice are afraid of wolves.", "Then he left."), "?", "a"),
+    ]
     assert names_in(told, {*WORDS, "wolves", "mice", "then", "he"}) == {"mary", "john"}
 
 
 def test_names_are_exchanged_everywhere():
-    asked = Asked(("Jeff gave the milk to Fred.", "Bill got it."), "Who gave the milk to fred?", "Jeff", (0,))
+    asked = StoryExample(("Jeff gave the milk to Fred.", "Bill got it."), "Who gave the milk to fred?", "Jeff", (0,))
     edit = exchanged(asked, "jeff", "fred")
     assert edit.asked.sentences == ("Fred gave the milk to Jeff.", "Bill got it.")
     assert (edit.asked.question, edit.asked.answer, edit.names) == (
@@ -72,7 +75,7 @@ def test_names_are_exchanged_everywhere():
     for seed in range(8):
         first = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(seed))[:3]
         assert all("jeff" in pair for pair in first), "the answer"
-    alone = Asked(("Jason is thirsty.",), "Where will jason go?", "kitchen", (0,))
+    alone = StoryExample(("Jason is thirsty.",), "Where will jason go?", "kitchen", (0,))
     assert pairs_of_names(alone, {"jason", "yann"}, random.Random(0)) == [("jason", "yann")]
 
 

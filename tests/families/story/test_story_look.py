@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade.cli import app
 from saccade.errors import DataError
-from saccade.families.story.reading import MOST_WORDS, STORIES, StoryItem
+from saccade.families.story.reading import MAX_WORDS, STORIES, StoryItem
 from saccade.predict import Predictor
 from saccade.record import read_record
 
@@ -49,9 +49,6 @@ def written(tmp_path: Path, *lines: str) -> Path:
     path = tmp_path / "story.txt"
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
-
-
-# ---------------------------------------------------------------- what gets into the memory
 
 
 def test_unknown_words_are_named_and_left_out(memn2n: Predictor) -> None:
@@ -97,9 +94,6 @@ def test_supporting_sentences_keep_to_their_slots(memn2n: Predictor) -> None:
     assert "supporting" not in memn2n.look(TOLD, ask=ASK).to_json()
 
 
-# ---------------------------------------------------------------- bad input
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [
@@ -108,7 +102,7 @@ def test_supporting_sentences_keep_to_their_slots(memn2n: Predictor) -> None:
         (["Unicorns slept!"], r"knows none of its words \(Unicorns slept!\)"),
         (StoryItem(()), "story: no sentences"),
         (["Mary left.", 7], "sentence 2 is no text, found int"),
-        (["the " * (MOST_WORDS + 1)], f"sentence 1 has {MOST_WORDS + 1} words"),
+        (["the " * (MAX_WORDS + 1)], f"sentence 1 has {MAX_WORDS + 1} words"),
         (b"Mary left.", "a path or a list of sentences, found bytes"),
         (5, "a path or a list of sentences, found int"),
         ("Mary went to the garden.", "no such file; a story is a text file, or in Python a list of sentences"),
@@ -127,7 +121,7 @@ def test_what_is_no_story_says_what_to_do(memn2n: Predictor, source: object, mes
         ("  ", "needs a question in words"),
         (7, "needs a question in words"),
         ("Do unicorns sleep?", "knows none of the words of the question 'Do unicorns sleep\\?'"),
-        ("the " * (MOST_WORDS + 1), f"has {MOST_WORDS + 1} words"),
+        ("the " * (MAX_WORDS + 1), f"has {MAX_WORDS + 1} words"),
     ],
 )
 def test_what_is_no_question_says_what_to_do(memn2n: Predictor, ask: object, message: str) -> None:
@@ -168,9 +162,6 @@ def test_a_reader_that_breaks_is_no_traceback(memn2n: Predictor, monkeypatch: py
     bad: list[str] = []
     assert list(memn2n.look_many(["told.txt"], ASK, on_bad=lambda source, error: bad.append(str(error)))) == []
     assert "ZeroDivisionError" in bad[0]
-
-
-# ---------------------------------------------------------------- the table
 
 
 def test_the_table_holds_every_hop_and_all_of_its_weight(memn2n: Predictor) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from saccade.families.story.readers.babi import babi_files, read_babi
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.vocabulary import story_words
-from saccade.families.story.world import TASKS, derive, tell
+from saccade.families.story.world import TASKS, derive, generate_story
 
 FOLDER = os.environ.get("SACCADE_BABI")
 pytestmark = [
@@ -23,12 +23,12 @@ SUPPORT = {5: 0.99, 18: 0.9}
 """Supporting facts that agree at least, where a question has several ways to its answer; elsewhere all do."""
 
 
-def official(task: int, part: str) -> list[Asked]:
+def official(task: int, part: str) -> list[StoryExample]:
     return read_babi(babi_files(Path(FOLDER or ""), "1k")[f"qa{task}"][part], f"qa{task}")
 
 
-def generated(task: int, stories: int = 400) -> list[Asked]:
-    return [asked for index in range(stories) for asked in tell(task, 11, index)]
+def generated(task: int, stories: int = 400) -> list[StoryExample]:
+    return [asked for index in range(stories) for asked in generate_story(task, 11, index)]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from saccade.families.story.reading import StoryItem, memory_of
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import StoryTask, gate_loss
 from saccade.families.story.tensors import Sizes, StoryTensors, sizes_of
 from saccade.models.dmn import DMNConfig, DMNModel
@@ -17,7 +17,7 @@ from saccade.models.dmn import DMNConfig, DMNModel
 WORDS = ("", "garden", "in", "is", "john", "kitchen", "living", "mary", "room", "where")
 
 
-def tensors(*asked: Asked, memory: int = 3, by_word: bool = False) -> StoryTensors:
+def tensors(*asked: StoryExample, memory: int = 3, by_word: bool = False) -> StoryTensors:
     sizes = sizes_of(asked, memory)
     return StoryTensors(asked, WORDS, Sizes(memory, 8, sizes.answer_words), split="test", by_word=by_word)
 
@@ -25,7 +25,7 @@ def tensors(*asked: Asked, memory: int = 3, by_word: bool = False) -> StoryTenso
 @pytest.mark.parametrize("memory", [1, 2, 3, 5])
 def test_a_story_takes_the_same_slots_in_a_batch_and_alone(memory: int) -> None:
     told = ("Mary in garden.", "Nobody knows.", "John in kitchen.", "Strange sounds.", "Mary in living room.")
-    held = tensors(Asked(told, "Where is Mary?", "garden", (0, 4)), memory=memory).take(torch.tensor([0]))
+    held = tensors(StoryExample(told, "Where is Mary?", "garden", (0, 4)), memory=memory).take(torch.tensor([0]))
     alone = memory_of(StoryItem(told), {word: at for at, word in enumerate(WORDS) if word}, memory)
     found = [tuple(word for word in slot if word) for slot in held["story"][0].tolist()]
     assert [slot for slot in found if slot] == list(alone.ids)
@@ -35,13 +35,13 @@ def test_a_story_takes_the_same_slots_in_a_batch_and_alone(memory: int) -> None:
 
 
 def test_an_answer_of_two_words_needs_both() -> None:
-    batch = tensors(Asked(("Mary in living room.",), "Where is Mary?", "living room"), by_word=True)
+    batch = tensors(StoryExample(("Mary in living room.",), "Where is Mary?", "living room"), by_word=True)
     assert batch.take(torch.tensor([0]))["answer"].tolist() == [[WORDS.index("living"), WORDS.index("room")]]
 
 
 def test_facts_that_the_memory_holds_are_taught_in_their_order() -> None:
     told = tuple(f"{name} in garden." for name in ("Mary", "John", "Mary", "John"))
-    batch = tensors(Asked(told, "Where is Mary?", "garden", (0, 2, 3)), memory=2).take(torch.tensor([0]))
+    batch = tensors(StoryExample(told, "Where is Mary?", "garden", (0, 2, 3)), memory=2).take(torch.tensor([0]))
     assert batch["supporting"].tolist() == [[0, 1]]  # sentence 0 is dropped; 2 and 3 are slots 0 and 1
     scores = torch.full((1, 3, 3), -20.0)
     for number, slot in enumerate((0, 1, 2)):  # fact, fact, end
@@ -81,14 +81,14 @@ def task(path: Path) -> StoryTask:
 
 
 def test_a_run_notes_every_question_that_it_learns_from(tmp_path: Path) -> None:
-    before = task(table(tmp_path)).learned_data()["questions"]
-    after = task(table(tmp_path, answer="kitchen")).learned_data()["questions"]
+    before = task(table(tmp_path)).extra_data_parts()["questions"]
+    after = task(table(tmp_path, answer="kitchen")).extra_data_parts()["questions"]
     assert [name for name, _ in before] == ["train questions, 6 in all", "val questions, 6 in all"]
     assert before[0] != after[0]
     assert before[1] == after[1]
 
 
 def test_lines_that_were_left_out_are_told(tmp_path: Path) -> None:
-    said = task(table(tmp_path)).described()
+    said = task(table(tmp_path)).summary()
     assert "12 questions" in said
     assert "left out: 1 × no story (line 13, found 3)" in said

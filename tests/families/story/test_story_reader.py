@@ -2,7 +2,7 @@
 
 import pytest
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.world import answer_of, derive
 
 HELD = ["Mary moved to the bathroom.", "Mary got the milk there.", "Mary went back to the garden."]
@@ -79,7 +79,7 @@ SHE = ["Mary went to the office.", "John moved to the park.", "Following that sh
 )
 def test_answers(story, question, answer, supporting):
     assert derive(story, question) == (answer, supporting)
-    assert answer_of(Asked(tuple(story), question, "?")) == answer
+    assert answer_of(StoryExample(tuple(story), question, "?")) == answer
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_what_a_story_does_not_tell_has_no_answer(story, question):
 
 
 def test_answers_follow_an_edited_story():
-    asked = Asked(tuple(DROPPED), "Where is the milk?", "garden", (3, 2))
+    asked = StoryExample(tuple(DROPPED), "Where is the milk?", "garden", (3, 2))
     without = tuple(sentence for at, sentence in enumerate(DROPPED) if at != 2)
     assert answer_of(asked) == "garden"
-    assert answer_of(Asked(without, asked.question, "?")) == "bathroom"
+    assert answer_of(StoryExample(without, asked.question, "?")) == "bathroom"
 
 
 def test_answers_follow_exchanged_names():

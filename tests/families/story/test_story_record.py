@@ -167,9 +167,6 @@ def test_runs_that_do_not_belong_together_are_refused(made, pack, tmp_path):
         recorded(fewer)
 
 
-# ---------------------------------------------------------------- the tool
-
-
 def test_the_tool_writes_the_record_and_says_its_error(made, pack, tmp_path, monkeypatch, capsys):
     out, _ = made
     words = [str(out / "runs" / "memn2n-babi-task-1k"), "--data", f"babi:{pack}", "--command", "c", "--device", "cpu"]

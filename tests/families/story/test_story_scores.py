@@ -21,7 +21,7 @@ from saccade.families.story.scoring import responding
 from saccade.families.story.scoring.responding import as_tensors, batch_for, errors_by_task, is_right, respond
 from saccade.families.story.scoring.sampling import sample_questions, story_numbers
 from saccade.families.story.scoring.sentence_weights import sentence_weights
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.models.dmn import DMNModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
@@ -59,7 +59,7 @@ def test_the_truth_scores_one_and_a_constant_as_the_uniform_baseline():
 
 
 def test_every_task_counts_alike_in_the_mean_error():
-    other = [Asked(each.sentences, each.question, "garden", each.supporting, "qa2") for each in ASKED[:8]]
+    other = [StoryExample(each.sentences, each.question, "garden", each.supporting, "qa2") for each in ASKED[:8]]
     wrong = sum(each.answer != "garden" for each in ASKED[:8]) / 8
     found = summary(Oracle(WORDS), [*ASKED, *other])
     assert found["metrics"]["mean_error"] == pytest.approx(wrong / 2)
@@ -75,10 +75,10 @@ def test_a_task_with_exactly_five_percent_error_has_not_failed():
 
 
 def test_questions_that_go_on_with_a_story_are_one_group():
-    first = Asked(("A.", "B."), "?", "x", (), "qa1")
-    goes_on = Asked(("A.", "B.", "C."), "?", "x", (), "qa1")
-    another = Asked(("A.", "D."), "?", "x", (), "qa1")
-    other_task = Asked(("A.", "D."), "?", "x", (), "qa2")
+    first = StoryExample(("A.", "B."), "?", "x", (), "qa1")
+    goes_on = StoryExample(("A.", "B.", "C."), "?", "x", (), "qa1")
+    another = StoryExample(("A.", "D."), "?", "x", (), "qa1")
+    other_task = StoryExample(("A.", "D."), "?", "x", (), "qa2")
     assert story_numbers([first, goes_on, another, another, other_task]).tolist() == [0, 0, 1, 1, 2]
 
 
@@ -90,7 +90,7 @@ def five_a_story(tasks=4, stories=200):
             told = tuple(f"Sentence {story} {number}." for number in range(10))
             for place in range(5):
                 right = story % 20 < 20 - place - 2 * (task - 1)
-                found.append(Asked(told[: 2 * place + 2], "?", "yes" if right else "no", (), f"qa{task}"))
+                found.append(StoryExample(told[: 2 * place + 2], "?", "yes" if right else "no", (), f"qa{task}"))
     return found
 
 
@@ -180,7 +180,7 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
     torch.manual_seed(0)
     model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=9, gate="softmax")).eval()
     asked = [replace(each, sentences=each.sentences[: 1 + at % 6], supporting=()) for at, each in enumerate(ASKED)]
-    tensors = as_tensors(model, [*asked, Asked((), "Where is Mary?", "garden")], WORDS)
+    tensors = as_tensors(model, [*asked, StoryExample((), "Where is Mary?", "garden")], WORDS)
     batch = batch_for(model, tensors, torch.arange(tensors.size))
     with torch.no_grad():
         whole = respond(model, batch)
@@ -264,18 +264,18 @@ def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
 
 
 def test_words_that_a_model_does_not_know_are_told() -> None:
-    asked = [Asked(("Anna walked to the cellar.",), "Where is Anna?", "cellar")]
+    asked = [StoryExample(("Anna walked to the cellar.",), "Where is Anna?", "cellar")]
     known = ("", "is", "the", "to", "walked", "where")
     said = unknown_words(asked, known)
     assert said == "the model does not know 2 of the words (anna, cellar), nor a word of 1 answers"
     assert unknown_words(asked, (*known, "anna", "cellar")) == ""
-    elsewhere = [Asked(("Anna walked to the cellar.",), "Where is Anna?", "attic")]
+    elsewhere = [StoryExample(("Anna walked to the cellar.",), "Where is Anna?", "attic")]
     assert unknown_words(elsewhere, (*known, "anna", "cellar")) == "the model does not know a word of 1 answers"
     assert unknown_words(elsewhere, (*known, "anna", "attic")) == "the model does not know 1 of the words (cellar)"
 
 
 def test_an_answer_of_several_words_is_known_in_the_form_that_the_model_says_it():
-    asked = [Asked(("Anna took the milk and the apple.",), "What has Anna?", "milk,apple")]
+    asked = [StoryExample(("Anna took the milk and the apple.",), "What has Anna?", "milk,apple")]
     story = ("", "and", "anna", "apple", "has", "milk", "the", "took", "what")
     assert unknown_words(asked, (*story, "milk,apple"), by_word=False) == ""
     assert unknown_words(asked, story, by_word=True) == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_words(text, words):
 
 
 def test_a_question_is_a_value():
-    first, second = (Asked(("Mary went.",), "Where?", "here", (0,), "qa1", "a.txt, line 2") for _ in range(2))
+    first, second = (StoryExample(("Mary went.",), "Where?", "here", (0,), "qa1", "a.txt, line 2") for _ in range(2))
     assert first == second
     assert hash(first) == hash(second)
     with pytest.raises(AttributeError):

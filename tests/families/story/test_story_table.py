@@ -104,7 +104,7 @@ def test_splits(tmp_path):
     assert [asked.where for asked in found.asked("val")] == [
         row.asked.where for row in found.rows if row.split == "val"
     ]
-    assert found.described().startswith(f"{found.name}: 400 questions about 200 stories (train ")
+    assert found.summary().startswith(f"{found.name}: 400 questions about 200 stories (train ")
     together = table(tmp_path, *(row | {"group": "one"} for row in rows))
     assert len({row.split for row in together.rows}) == 1
 

@@ -21,7 +21,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.story import task as story_task
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.losses import AnswerLoss, GatedLoss, LinearStart
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times
 from saccade.models.io.folder import load_model
@@ -46,9 +46,6 @@ def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
     assert one.keys() == other.keys()
     for name, value in one.items():
         assert torch.equal(value, other[name]) if isinstance(value, Tensor) else value == other[name], name
-
-
-# ---------------------------------------------------------------- batches
 
 
 @pytest.mark.parametrize("model", ["memn2n", "dmn"])
@@ -85,9 +82,6 @@ def test_a_model_gets_what_it_is_taught_by() -> None:
     assert new_task("story-lstm").inputs(batches(new_task("story-lstm"), 0, 1)[0]).keys() == {"story", "query"}
 
 
-# ---------------------------------------------------------------- random noise
-
-
 def test_noisy_times_are_drawn_as_enumerated() -> None:
     """n = 3, share ½: b = 0, 1 or 2, a third each; then each of the C(3 + b, 3) choices of times alike."""
     expected: dict[tuple[int, ...], float] = {}
@@ -120,9 +114,6 @@ def test_noisy_times_depend_on_seed_row_and_length_alone() -> None:
 def test_without_noise_times_count_back() -> None:
     times = noisy_times(torch.tensor([3]), 4, 0.0, seed=0, rows=torch.tensor([0]))
     assert times[0, :3].tolist() == [3, 2, 1]
-
-
-# ---------------------------------------------------------------- sentences that are left out
 
 
 def test_needed_sentences_stay_and_a_share_of_the_others_goes() -> None:
@@ -175,9 +166,6 @@ def test_slots_that_a_whole_batch_leaves_empty_are_cut_on_a_cpu() -> None:
     assert kept.batch(kept.split("train"), indices, 0)["story"].shape == whole["story"].shape
 
 
-# ---------------------------------------------------------------- gates
-
-
 def test_the_loss_of_gates_by_hand() -> None:
     """Story 1 needs facts 1 and 0 of three sentences: passes choose 1, 0 and the end, 3. Story 2 needs fact 0 of one.
 
@@ -217,8 +205,6 @@ def test_the_gates_are_part_of_the_loss() -> None:
     assert gated["loss"].item() == pytest.approx(plain["loss"].item() + 0.5 * gated["gates"].item())
     assert gated["gates"] > 0
 
-
-# ---------------------------------------------------------------- restarts and resuming
 
 SGD = {"optimizer": {"name": "sgd", "lr": 0.16}, "clip_each": 1.25}
 BEST = {"metric": "train_accuracy", "mode": "max", "beside": "accuracy"}
@@ -272,9 +258,6 @@ def test_a_restart_of_a_stack_is_the_run_alone_and_a_model_folder(tmp_path: Path
             torch.testing.assert_close(stack[f"model/{name}"][number], parameter.detach(), rtol=1e-5, atol=1e-6)
             assert torch.equal(dict(kept.named_parameters())[name].detach(), stack[f"model/{name}"][number])
     assert not torch.allclose(stack["model/embed.0"][0], stack["model/embed.0"][1])
-
-
-# ---------------------------------------------------------------- what is refused, and what is not
 
 
 @pytest.mark.parametrize(
@@ -332,9 +315,9 @@ def test_a_task_that_the_files_lack_is_named(tmp_path: Path) -> None:
 
 
 UNUSUAL = [
-    Asked((), "Where is Mary?", "garden", (), "qa1"),
-    Asked(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
-    Asked(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
+    StoryExample((), "Where is Mary?", "garden", (), "qa1"),
+    StoryExample(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
+    StoryExample(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
 ]
 WORDS = ("", "garden", "is", "mary", "the", "to", "went", "where")
 

@@ -10,7 +10,7 @@ from story_folders import save_story_model
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.splits import in_turn, open_split
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.tour import QUICK, stop
 from saccade.families.story.vocabulary import story_words
 from saccade.show.report import Report, SlotHeat
@@ -54,7 +54,7 @@ def test_a_model_of_other_words_is_told_of_and_not_scored(tmp_path: Path) -> Non
 
 
 def test_a_split_is_shown_task_by_task() -> None:
-    asked = [Asked(("a",), "b", "c", task=task) for task in ("qa1", "qa1", "qa2", "qa3", "qa3")]
+    asked = [StoryExample(("a",), "b", "c", task=task) for task in ("qa1", "qa1", "qa2", "qa3", "qa3")]
     assert [each.task for each in in_turn(asked)] == ["qa1", "qa2", "qa3", "qa1", "qa3"]
     opened = open_split({"name": "stories", "tasks": [1, 5], "questions": 20}, "test")
     first, second = opened.examples(2)

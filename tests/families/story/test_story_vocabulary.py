@@ -3,12 +3,12 @@
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.vocabulary import answer_tokens, kept_places, story_words
 
 STORY = [
-    Asked(("Mary got the milk.", "Mary got the apple."), "What is Mary carrying?", "milk,apple"),
-    Asked(("Mary got the milk.",), "Where will Mary go?", "living room"),
+    StoryExample(("Mary got the milk.", "Mary got the apple."), "What is Mary carrying?", "milk,apple"),
+    StoryExample(("Mary got the milk.",), "Where will Mary go?", "living room"),
 ]
 PLAIN = ["apple", "carrying", "go", "got", "is", "mary", "milk", "the", "what", "where", "will"]
 

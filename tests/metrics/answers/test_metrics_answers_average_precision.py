@@ -26,9 +26,6 @@ def random_case(seed, examples=30, levels=8):
     return scores, truth
 
 
-# ---------------------------------------------------------------- by hand
-
-
 def test_all_point_by_hand():
     """Truth 1 0 1 0 1: precision at the hits 1, 2/3, 3/5, each a third of the recall."""
     assert average_precision(*ranked(1, 0, 1, 0, 1), "all-point") == pytest.approx((1 + 2 / 3 + 3 / 5) / 3)
@@ -72,9 +69,6 @@ def test_without_a_positive_there_is_no_score(interpolation):
     assert math.isnan(average_precision(torch.zeros(0), torch.zeros(0, dtype=torch.bool), interpolation))
 
 
-# ---------------------------------------------------------------- properties and a reference
-
-
 @given(st.integers(0, 500))
 def test_only_the_order_counts(seed):
     scores, truth = random_case(seed)
@@ -112,9 +106,6 @@ def test_where_precision_only_falls_all_definitions_agree(positives, negatives):
         assert average_precision(scores, truth, interpolation) == pytest.approx(1)
 
 
-# ---------------------------------------------------------------- several attributes
-
-
 @BOTH
 def test_attributes_are_weighted_by_their_positives(interpolation):
     """One attribute with three positives, all first (1); one with one positive, called second (1/2): (3 + 1/2) / 4."""
@@ -130,9 +121,6 @@ def test_an_attribute_without_positives_does_not_count():
     assert average_precisions(scores, truth).isnan().tolist() == [False, False, True]
     assert weighted_map(scores, truth) == weighted_map(scores[:, :2], truth[:, :2]) == 1
     assert math.isnan(weighted_map(scores, torch.zeros_like(truth)))
-
-
-# ---------------------------------------------------------------- what does not fit
 
 
 def test_what_does_not_fit_is_named():

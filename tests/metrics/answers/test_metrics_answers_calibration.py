@@ -8,25 +8,25 @@ import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.answers.calibration import among_first, calibration_error, confusion_matrix
+from saccade.metrics.answers.calibration import calibration_error, confusion_matrix, top_k_correct
 
 
 def test_among_the_first_by_hand() -> None:
     logits = torch.tensor([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5], [0.2, 0.3, 0.4]])
     truth = torch.tensor([1, 1, 0])
-    assert among_first(logits, truth, 1).tolist() == [1, 0, 0]
-    assert among_first(logits, truth, 2).tolist() == [1, 0, 0]
-    assert among_first(logits, truth, 3).tolist() == [1, 1, 1]
+    assert top_k_correct(logits, truth, 1).tolist() == [1, 0, 0]
+    assert top_k_correct(logits, truth, 2).tolist() == [1, 0, 0]
+    assert top_k_correct(logits, truth, 3).tolist() == [1, 1, 1]
 
 
 def test_equal_logits_are_no_gain() -> None:
     """Whoever says nothing is right as often as the first classes are true, not always."""
-    assert among_first(torch.zeros(4, 4), torch.arange(4), 2).tolist() == [1, 1, 0, 0]
+    assert top_k_correct(torch.zeros(4, 4), torch.arange(4), 2).tolist() == [1, 1, 0, 0]
 
 
 def test_what_is_not_a_number_is_not_right() -> None:
     logits = torch.tensor([[math.nan, math.nan], [math.nan, 1.0], [2.0, math.nan], [2.0, 1.0]])
-    assert among_first(logits, torch.tensor([0, 1, 0, 0]), 2).tolist() == [0, 0, 0, 1]
+    assert top_k_correct(logits, torch.tensor([0, 1, 0, 0]), 2).tolist() == [0, 0, 0, 1]
 
 
 def test_calibration_by_hand() -> None:

@@ -22,9 +22,6 @@ def blobs(pictures, size=(100, 100), seed=0, radius=8.0):
     return (ys - centre[:, 0]).square() + (xs - centre[:, 1]).square() < radius**2
 
 
-# ---------------------------------------------------------------- plain maps
-
-
 def test_uniform_is_uniform_and_scores_the_area():
     maps = baselines.uniform(VALID_STACK, (4, 4), (100, 100), pictures=5)
     assert maps.shape == (5, 100, 100)
@@ -66,9 +63,6 @@ def test_maps_of_a_batch_of_frames_are_those_of_each_frame():
         baselines.centre_gaussian(VALID_STACK, (4, 4), (50, 60), sigma=0)
 
 
-# ---------------------------------------------------------------- shuffling
-
-
 @given(images=st.lists(st.integers(0, 6), min_size=0, max_size=40), seed=st.integers(0, 50))
 @settings(max_examples=200, deadline=None)
 def test_a_derangement_never_stays_with_its_image(images, seed):
@@ -99,9 +93,6 @@ def test_shuffled_exchanges_maps_between_pictures():
         baselines.shuffled(maps[:1])
     with pytest.raises(ShapeError, match="images"):
         baselines.shuffled(maps, pictures[:3])
-
-
-# ---------------------------------------------------------------- what cells see
 
 
 @pytest.mark.parametrize("frame", [VALID_STACK, TURNED], ids=["straight", "turned"])
@@ -140,9 +131,6 @@ def test_a_picture_without_objects_gets_a_map_of_zeros():
     assert baselines.all_objects(nothing, VALID_STACK, (4, 4)).abs().sum() == 0
     with pytest.raises(DataError, match="objects"):
         baselines.all_objects(nothing.float(), VALID_STACK, (4, 4))
-
-
-# ---------------------------------------------------------------- the oracle
 
 
 def test_oracle_by_hand():

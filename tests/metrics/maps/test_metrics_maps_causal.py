@@ -40,9 +40,6 @@ def test_wrong_input():
         causal_hold(ids(0, 1), ids(0, 1), given=torch.tensor([1.0, 0.0]))
 
 
-# ---------------------------------------------------------------- scenes: a row of objects, each pixel an answer 0..4
-
-
 def scenes(pictures=4000, objects=4, seed=0):
     """Pictures (B,1,1,4) of four objects with one of five answers each; the query is the place that is asked about."""
     generator = torch.Generator().manual_seed(seed)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.maps.edits import EditScores, cells_on, chosen_cells, evened, permuted, ratio_of_means
+from saccade.metrics.maps.edits import EditScores, cells_on, chosen_cells, permuted, ratio_of_means, uniform_like
 from saccade.trace import Look
 
 FIRST = torch.tensor([[True, False], [False, False]])
@@ -14,9 +14,6 @@ FIRST = torch.tensor([[True, False], [False, False]])
 
 def look(norm: str = "softmax", **more) -> Look:
     return Look("l", "soft", "multiplier", torch.tensor([[[0.5, 0.25], [0.125, 0.125]]]), norm=norm, **more)
-
-
-# ---------------------------------------------------------------- Look.edit
 
 
 def test_a_softmax_keeps_its_sum_and_a_gate_is_not_scaled():
@@ -66,9 +63,6 @@ def test_what_cannot_be_edited_is_refused():
         look().edit(FIRST, onto=torch.ones(3, 2, dtype=torch.bool))
 
 
-# ---------------------------------------------------------------- cells
-
-
 def test_cells_on_a_mask():
     """Cells of 10 × 10 pixels, told apart by how much of them a mask covers."""
     frame = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]], dtype=torch.float64)
@@ -90,15 +84,12 @@ def test_the_highest_cells_among_those_allowed():
 
 def test_even_and_permuted_weights():
     weights = torch.rand(4, 5, 5)
-    assert torch.allclose(evened(weights).sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
-    assert (evened(weights).flatten(1).std(1) < 1e-6).all()
+    assert torch.allclose(uniform_like(weights).sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
+    assert (uniform_like(weights).flatten(1).std(1) < 1e-6).all()
     mixed = permuted(weights)
     assert torch.equal(mixed.flatten(1).sort(1).values, weights.flatten(1).sort(1).values)
     assert not torch.equal(mixed, weights)
     assert torch.equal(mixed, permuted(weights))
-
-
-# ---------------------------------------------------------------- scores
 
 
 def test_a_ratio_of_means():
@@ -158,9 +149,6 @@ def test_necessity_and_sufficiency_by_hand():
     assert summary["changed"]["all"]["move"] == 1
     assert summary["right"]["all"]["move"] == pytest.approx(2 / 3)
     assert EditScores().scores() == {}
-
-
-# ---------------------------------------------------------------- answers that are more than one id
 
 
 def test_changes_alone_make_the_same_scores():

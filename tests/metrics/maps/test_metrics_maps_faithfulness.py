@@ -25,9 +25,6 @@ def scene(seed=0, pictures=3, size=(8, 6)):
     return torch.ones(pictures, 3, *size), weights / weights.sum(dim=(1, 2), keepdim=True)
 
 
-# ---------------------------------------------------------------- curves
-
-
 def test_a_linear_model_by_hand():
     """Weights .4 .3 .2 .1 on a picture of ones, taken in that order with fill 0.
 
@@ -144,9 +141,6 @@ def test_gradients_are_off_and_an_empty_batch_is_fine():
     assert empty.area.shape == (0,)
 
 
-# ---------------------------------------------------------------- order
-
-
 def test_ranks_by_hand():
     assert pixel_ranks(torch.tensor([[[0.1, 0.7], [0.2, 0.4]]])).tolist() == [[[3, 0], [2, 1]]]
 
@@ -194,9 +188,6 @@ def test_random_orders_differ_by_picture_and_seed_and_are_repeatable():
     assert len(maps[0].unique()) == 256
 
 
-# ---------------------------------------------------------------- blur
-
-
 def test_blur_keeps_constants_and_the_mass_of_a_point():
     torch.testing.assert_close(blurred(torch.full((1, 3, 9, 5), 0.3), 2.0), torch.full((1, 3, 9, 5), 0.3))
     point = torch.zeros(1, 1, 21, 21)
@@ -206,9 +197,6 @@ def test_blur_keeps_constants_and_the_mass_of_a_point():
     assert soft[0, 0, 10, 10] == soft.max()
     ratio = (soft[0, 0, 10, 13] / soft[0, 0, 10, 10]).item()
     assert ratio == pytest.approx(0.135335, abs=1e-5)  # exp(−½·(3 / 1.5)²) = exp(−2)
-
-
-# ---------------------------------------------------------------- wrong input
 
 
 def test_wrong_input():

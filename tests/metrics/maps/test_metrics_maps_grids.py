@@ -129,7 +129,7 @@ def test_there_is_no_bound_of_boxes_of_turned_products_or_of_too_many_overlaps(m
     assert Grids((Grid(turned, (3, 2)), *grids("product").grids), "product").oracle(evidence) is None
     assert Grids((Grid(turned, (3, 2)),)).oracle(evidence) is not None  # one grid may turn
     assert grids("product").oracle(evidence) is not None
-    monkeypatch.setattr(bounds, "MOST_PROFILES", 10)
+    monkeypatch.setattr(bounds, "MAX_PROFILES", 10)
     assert grids("product").oracle(evidence) is None
 
 

@@ -30,9 +30,6 @@ def radius(value, pictures=1):
     return torch.full((pictures,), float(value))
 
 
-# ---------------------------------------------------------------- what is near
-
-
 def test_a_disc_by_hand():
     """Within 1.0 of the centre of pixel (row 2, column 3): it and its four neighbours, not the diagonal ones."""
     found = disc(point(3.5, 2.5), radius(1.0), SIZE)[0].nonzero().tolist()
@@ -53,9 +50,6 @@ def test_diagonals_of_boxes_and_of_the_picture_where_there_is_none():
     boxes = torch.tensor([[1.0, 1.0, 4.0, 5.0], [math.nan] * 4, [2.0, 2.0, 2.0, 2.0]])
     assert diagonals(boxes, (3, 4)).tolist() == pytest.approx([5, 5, 5])
     assert diagonals(boxes, SIZE).tolist() == pytest.approx([5, 10, 10])
-
-
-# ---------------------------------------------------------------- scores
 
 
 def test_scores_by_hand():
@@ -105,9 +99,6 @@ def test_the_nearer_the_peak_the_smaller_the_distance(seed, row, column):
     assert found.item() == pytest.approx(math.dist((column + 0.5, row + 0.5), click[0].tolist()), rel=1e-5)
 
 
-# ---------------------------------------------------------------- baselines that know a position
-
-
 def test_exactly_at_is_the_pixel_and_the_nearest_one_for_points_outside():
     maps = exactly_at(torch.tensor([[3.9, 2.0], [-5.0, 99.0], NOWHERE]), SIZE)
     assert maps.nonzero().tolist() == [[0, 2, 3], [1, 5, 0]]
@@ -126,9 +117,6 @@ def test_at_points_is_the_nearest_cell_through_the_projection():
     assert found[2, 0, -1] == found[2].max()
     batched = at_points(torch.tensor([[4.8, 1.2]]), frame[None], grid, SIZE)
     torch.testing.assert_close(batched, found[:1])
-
-
-# ---------------------------------------------------------------- what does not fit
 
 
 def test_what_does_not_fit_is_named():

@@ -134,9 +134,6 @@ def test_further_values_are_kept_beside_the_maps_or_alone(pictures):
     assert alone.means() == {"causal_hold": 0.5}
 
 
-# ---------------------------------------------------------------- maps beside baselines
-
-
 SIZE, CELLS = (8, 6), (4, 2)
 FRAME = geometry.scale_shift((SIZE[1] / CELLS[1], SIZE[0] / CELLS[0]), (0.0, 0.0))
 GRIDS = Grids((Grid(FRAME, CELLS),))
@@ -294,9 +291,6 @@ def test_batches_do_not_matter_but_for_the_exchange_of_maps(sizes, has_objects, 
         assert one.curve().undefined == other.curve().undefined == 1
 
 
-# ---------------------------------------------------------------- baselines and bounds
-
-
 def test_baselines_are_the_maps_of_their_names():
     maps, evidence, objects = drawn(7)
     groups = torch.tensor([3, 3, 1, 1, 1, 9, 9])
@@ -396,9 +390,6 @@ def test_further_baselines_and_truths_count_where_they_know_something():
     assert scorer.baselines["grid_oracle"].means()["in_corner"] == pytest.approx(expected)
 
 
-# ---------------------------------------------------------------- steps
-
-
 def stepped(pictures=4, steps=3):
     maps, evidence, _ = drawn(pictures * steps)
     _, _, objects = drawn(pictures, seed=1)
@@ -464,9 +455,6 @@ def test_a_batch_without_a_step_that_counts_adds_nothing_but_names(frame):
     assert scorer.baselines["grid_oracle"].means() == alone.baselines["grid_oracle"].means()
 
 
-# ---------------------------------------------------------------- exchanged maps
-
-
 def spots(pictures, seed=0):
     """Maps and evidence of one pixel each, at random places of a small picture: scores of an exchange are 0 or 1."""
     place = torch.randint(0, 12, (pictures,), generator=torch.Generator().manual_seed(seed))
@@ -490,9 +478,6 @@ def test_shuffled_oracles_score_chance_and_shuffled_constants_what_they_are():
     even = added(torch.ones_like(maps), evidence)
     assert even.baselines["shuffled"].means() == pytest.approx(even.total.means())
     assert len(oracle.baselines["shuffled"].values()["pointing"]) == 200  # one value a map, however often exchanged
-
-
-# ---------------------------------------------------------------- pictures, choices, traces
 
 
 def test_intervals_resample_pictures():
@@ -586,9 +571,6 @@ def test_a_trace_gives_its_total_its_looks_and_its_grid(total):
     alone.add_trace(AttentionTrace(tuple(looks[:1]), image_size=size), evidence)
     assert alone.by_look == {}
     assert MapScorer().by_look is None
-
-
-# ---------------------------------------------------------------- memory
 
 
 def held_bytes(thing, seen=None):

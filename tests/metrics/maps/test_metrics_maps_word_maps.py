@@ -75,9 +75,6 @@ def test_captions_without_content_words_are_all_nan():
     assert word_strength(maps, masks, torch.zeros(2, 3, dtype=torch.bool)).isnan().all()
 
 
-# ---------------------------------------------------------------- means over batches
-
-
 def test_means_are_over_words_not_over_captions_or_batches():
     scores = WordScores()
     words = torch.tensor([[5, 6, 5], [6, 0, -1]])

@@ -53,8 +53,6 @@ def test_distances_between_maps_by_hand() -> None:
     assert map_distances(weights[[0, 0]], torch.tensor([1, 2])).tolist() == [0.0, 0.0]
 
 
-# ---------------------------------------------------------------- a world in which each word needs one place
-
 PLACES = 20
 SIDE = 20  # a place is one of 20 columns: a tenth of the picture is two of them
 

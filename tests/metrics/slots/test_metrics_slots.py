@@ -113,9 +113,6 @@ def test_baselines_sum_to_one_and_are_what_they_say():
     assert uniform(torch.zeros(1, 3, dtype=torch.bool)).isnan().all()
 
 
-# ---------------------------------------------------------------- changes
-
-
 def test_a_map_that_moves_with_its_sentences_holds_and_a_constant_does_too():
     before = torch.tensor([[0.1, 0.6, 0.2, 0.1]])
     kept = torch.tensor([[1, 2, 3, -1]])  # the first of four sentences was taken out

@@ -23,9 +23,6 @@ SCORES = [bleu_4, rouge_l, cider, meteor_lite]
 TOP = {cider: 10}  # of the scale; 1 of every other score
 
 
-# ---------------------------------------------------------------- the reference evaluation
-
-
 @pytest.mark.reference
 def test_bleu_of_the_reference_evaluation():
     found = bleu(SAID, KNOWN)
@@ -59,8 +56,6 @@ def test_meteor_lite_is_the_jar_with_exact_and_stem_matches():
 def test_meteor_of_the_jar():
     assert meteor_jar(SAID, KNOWN) == pytest.approx(EXPECTED["meteor"], abs=1e-9)
 
-
-# ---------------------------------------------------------------- properties
 
 WORDS = st.lists(st.sampled_from(["a", "red", "seven", "runs", "running", "dog", "dogs", "above"]), max_size=8)
 SPOKEN = WORDS.map(" ".join)

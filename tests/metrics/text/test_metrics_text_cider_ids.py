@@ -13,7 +13,7 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics import NGramRarity, cider_each, cider_of_words
-from saccade.metrics.text.cider_ids import MOST_WORDS, ngram_keys
+from saccade.metrics.text.cider_ids import MAX_WORDS, ngram_keys
 
 V = 6
 captions = st.lists(st.integers(0, V - 1), min_size=1, max_size=7)
@@ -80,9 +80,9 @@ def test_every_run_has_a_number_of_its_own() -> None:
 
 
 def test_the_longest_vocabulary_still_has_them() -> None:
-    last = MOST_WORDS - 1
-    keys = ngram_keys(torch.tensor([[last, last, last, last]]), MOST_WORDS)
-    assert int(keys[0, 3, 0]) == (MOST_WORDS + 1) ** 4 - 1 < 2**63
+    last = MAX_WORDS - 1
+    keys = ngram_keys(torch.tensor([[last, last, last, last]]), MAX_WORDS)
+    assert int(keys[0, 3, 0]) == (MAX_WORDS + 1) ** 4 - 1 < 2**63
 
 
 def test_a_caption_that_breaks_off_loses_by_it() -> None:

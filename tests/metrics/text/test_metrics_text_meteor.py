@@ -13,9 +13,6 @@ def words(text):
     return text.split()
 
 
-# ---------------------------------------------------------------- stems
-
-
 @pytest.mark.parametrize(
     ("stems", "text"),
     [
@@ -41,9 +38,6 @@ def test_stems(stems, text):
 @given(st.text(max_size=12))
 def test_any_text_has_a_stem_no_longer_than_itself(text):
     assert len(stem(text)) <= len(text) + 1  # "hoping" → "hop" + "e" is the only way to grow
-
-
-# ---------------------------------------------------------------- alignment
 
 
 def test_alignments_by_hand():
@@ -96,9 +90,6 @@ def test_no_pairing_is_better(said, reference):
 def test_a_caption_that_never_stops_repeating_is_no_trouble():
     found = align(["a"] * 60, ["a"] * 60)
     assert (found.pairs, found.chunks) == (60, 1)
-
-
-# ---------------------------------------------------------------- the score
 
 
 def test_a_score_worked_by_hand():

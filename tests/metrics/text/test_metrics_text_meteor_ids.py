@@ -41,9 +41,6 @@ def penalty(chunks: int, pairs: int) -> float:
     return 1 - 0.6 * (chunks / pairs) ** 0.2
 
 
-# ---------------------------------------------------------------- by hand
-
-
 def test_words_stems_weights_and_chunks_by_hand() -> None:
     """a dog runs in grass | the dog is running in tall grass.
 
@@ -84,9 +81,6 @@ def test_words_of_one_stem_weigh_the_same() -> None:
     """ "being" is no function word of its own, but "be" is."""
     words = MeteorWords(("<end>", "<unknown>", "be", "being", "dog"), end=0, unknown=1)
     assert words.weights(torch.tensor([-1, 0, 1, 2, 3, 4])).tolist() == [0, 0, 0.75, 0.25, 0.25, 0.75]
-
-
-# ---------------------------------------------------------------- beside the score of strings
 
 
 @pytest.mark.parametrize(
@@ -179,9 +173,6 @@ def test_nothing_beats_the_one_reference_itself(said: list[list[int]], reference
     found = meteor_of_words(padded([*said, reference], WIDTH + 1), padded([reference], WIDTH + 1), table())[0]
     assert float(found[-1]) == pytest.approx(penalty(1, len(reference) - 1))
     assert float(found.max()) <= float(found[-1]) + 1e-6
-
-
-# ---------------------------------------------------------------- breaking off, and nothing at all
 
 
 @pytest.mark.parametrize("loose", ["in", "with a", "is", "in the"])

@@ -27,9 +27,6 @@ CAPTIONS, EXPECTED = FIXTURE["captions"], FIXTURE["scores"]
 SAID, KNOWN = [said for said, *_ in CAPTIONS], [known for _, *known in CAPTIONS]
 
 
-# ---------------------------------------------------------------- the reference evaluation
-
-
 @pytest.mark.reference
 def test_words_are_those_of_the_evaluation():
     found = [[" ".join(ptb_tokens(caption)) for caption in captions] for captions in CAPTIONS]
@@ -52,9 +49,6 @@ def test_scores_are_those_of_the_evaluation():
 @pytest.mark.skipif(meteor_missing() is not None, reason=str(meteor_missing()))
 def test_meteor_of_the_jar():
     assert meteor_jar(SAID, KNOWN) == pytest.approx(EXPECTED["meteor"], abs=1e-9)
-
-
-# ---------------------------------------------------------------- rules
 
 
 @pytest.mark.parametrize(
@@ -105,9 +99,6 @@ def test_what_a_model_says_is_cut_as_what_it_learned_from(text):
     words = ptb_tokens(text)
     assert tokenise(text) == words
     assert ptb_tokens(" ".join(words)) == words
-
-
-# ---------------------------------------------------------------- the oracle
 
 
 LONG = [caption for caption in chain(*CAPTIONS) if len(ptb_tokens(caption)) >= 4]

@@ -61,9 +61,6 @@ def assert_same_state(one: nn.Module, other: nn.Module) -> None:
         assert left.dtype == right.dtype, name
 
 
-# ---------------------------------------------------------------- there and back
-
-
 def test_only_what_differs_is_written_and_the_model_is_whole_again(pair: Path) -> None:
     assert written(pair / "second") == CHANGED
     (first, base), (second, facts) = load_model(pair / "first"), load_model(pair / "second")
@@ -130,7 +127,7 @@ def test_over_published_weights_the_neighbour_comes_first(tmp_path: Path, monkey
     sizes = dataclasses.replace(SoftModel.tiny(), backbone="mobilenetv2", pretrained=True, through="block1")
     facts = tiny_facts(model=to_dict(sizes), preprocessing=Preprocessing((64, 64)))
     model = SoftModel(sizes).eval()
-    model.start_pretrained()
+    model.load_pretrained()
     names = [name for name, _ in model.named_parameters() if name.startswith("backbone.stages.block1.")][:2]
     with torch.no_grad():
         for name in names:
@@ -148,9 +145,6 @@ def test_a_link_leads_to_the_neighbour_too(pair: Path) -> None:
     (pair / "far").mkdir()
     (pair / "far" / "link").symlink_to(pair / "second", target_is_directory=True)
     assert_same_state(load_model(pair / "far" / "link")[0], load_model(pair / "second")[0])
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 def test_a_folder_copied_alone_says_what_it_lacks(pair: Path) -> None:

@@ -44,9 +44,6 @@ def changed_weights(folder: Path, change) -> None:
     replace_weights(folder, save(tensors))
 
 
-# ---------------------------------------------------------------- round trip
-
-
 def test_a_saved_model_answers_bit_for_bit_as_before(tmp_path: Path) -> None:
     torch.manual_seed(3)
     model = SoftModel(SoftModel.tiny())
@@ -118,9 +115,6 @@ def test_bad_facts_are_not_saved(tmp_path: Path) -> None:
         tiny_facts(answers=())
     with pytest.raises(ConfigError, match=r"preprocessing.*fill"):
         save_model(SoftModel(SoftModel.tiny()), tmp_path / "m", tiny_facts(preprocessing={"size": [3, 3], "fill": 7}))
-
-
-# ---------------------------------------------------------------- damage and deceit
 
 
 def test_a_pickle_is_refused_and_never_run(folder: Path, tmp_path: Path) -> None:
@@ -250,9 +244,6 @@ def test_an_unknown_device_is_a_config_error(folder: Path) -> None:
     for device in ("cpuu", "meta", "cuda:99"):
         with pytest.raises(ConfigError, match="choose auto"):
             load_model(folder, device)
-
-
-# ---------------------------------------------------------------- card
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from saccade.models.io import folder as model_folder
 from saccade.models.io.folder import load_model
 from saccade.models.io.sketch import Sketching, with_memory
 from saccade.models.soft import SoftModel
-from saccade.tensor_file import LARGEST_FILE
+from saccade.tensor_file import MAX_FILE
 from tiny_models import save_tiny, tiny_facts
 
 SETTINGS = {"queries": 4, "answers": 3}
@@ -61,9 +61,6 @@ def header_of(**entries: list[int]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-# ---------------------------------------------------------------- settings
-
-
 @pytest.mark.parametrize(
     ("architecture", "settings", "said"),
     [
@@ -100,9 +97,6 @@ def test_no_number_of_a_model_is_without_a_range() -> None:
                 if hasattr(config, field):
                     with pytest.raises(ConfigError, match=f"{field} must (be|lie)"):
                         spec.build({field: 2**60}, where=name)
-
-
-# ---------------------------------------------------------------- nothing is built that the file does not have
 
 
 @pytest.mark.parametrize("change", [{"channels": 8192}, {"channels": 8192, "depth": 6}, {"hidden": 8192}])
@@ -191,9 +185,6 @@ def test_a_model_that_needs_numbers_is_built_with_them(folder: Path, monkeypatch
     assert torch.equal(loaded(**inputs).logits, expected(**inputs).logits)
 
 
-# ---------------------------------------------------------------- files
-
-
 def test_pipes_and_devices_are_refused_unread(folder: Path) -> None:
     for name, said in (("model.safetensors", "not a regular file"), ("config.json", "not a regular file")):
         path = folder / name
@@ -216,7 +207,7 @@ def test_a_sparse_file_is_refused_by_its_size_or_its_header(folder: Path, monkey
     path = folder / "model.safetensors"
     with path.open("r+b") as file:
         file.truncate(2**40)
-    with pytest.raises(CheckpointError, match=f"{2**40:,} bytes, where {LARGEST_FILE:,} are the most"):
+    with pytest.raises(CheckpointError, match=f"{2**40:,} bytes, where {MAX_FILE:,} are the most"):
         load_model(folder)
 
     def never(_: object) -> bytes:

@@ -44,9 +44,6 @@ def edit_config(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-# ---------------------------------------------------------------- what is written, and read again
-
-
 def test_parameters_with_rows_are_bytes_and_the_others_half(folder: Path, tmp_path: Path) -> None:
     written, (model, facts) = load_file(folder / WEIGHTS), load_model(folder)
     whole = load_file(save_tiny(tmp_path / "whole") / WEIGHTS)
@@ -93,9 +90,6 @@ def test_what_a_byte_cannot_hold_is_named(tmp_path: Path) -> None:
     load_model(tmp_path / "m")
 
 
-# ---------------------------------------------------------------- beside another
-
-
 def test_rounded_alike_is_the_same(folder: Path, tmp_path: Path) -> None:
     """Two runs began with one backbone and neither has been rounded yet: it is kept once nevertheless."""
     torch.manual_seed(0)
@@ -127,9 +121,6 @@ def test_a_parameter_that_is_called_scale_is_one(tmp_path: Path) -> None:
     stored = to_stored(model, "int8")
     assert set(stored.tensors) == {"scale", "scale.scale", "weight", "weight.scale"}
     assert to_stored(model, "int8", stored.tensors).tensors == {}
-
-
-# ---------------------------------------------------------------- damage and deceit
 
 
 @pytest.mark.parametrize(
@@ -180,9 +171,6 @@ def test_a_neighbour_is_read_with_the_same_suspicion(folder: Path, tmp_path: Pat
         load_model(tmp_path / "second")
     with pytest.raises(CheckpointError, match=r"the model beside: no tensor 'head\.classify\.weight\.scale'"):
         save_model(model, tmp_path / "third", facts, beside="tiny")
-
-
-# ---------------------------------------------------------------- in another type
 
 
 def test_stored_in_another_type_it_is_what_it_would_have_been(tmp_path: Path) -> None:

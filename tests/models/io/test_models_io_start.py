@@ -7,7 +7,7 @@ import torch
 
 from saccade.errors import ConfigError
 from saccade.families import model_spec
-from saccade.models.io.start import take_over
+from saccade.models.io.start import load_matching
 
 
 def built(name: str = "soft", seed: int = 0, **settings: object) -> torch.nn.Module:
@@ -18,7 +18,7 @@ def built(name: str = "soft", seed: int = 0, **settings: object) -> torch.nn.Mod
 def test_what_fits_is_taken_and_the_rest_keeps_its_own() -> None:
     old, new = built(), built(seed=1, answers=7)
     before = {name: tensor.clone() for name, tensor in new.state_dict().items()}
-    left = take_over(new, old.state_dict(), "old")
+    left = load_matching(new, old.state_dict(), "old")
     assert left == ("head.classify.weight", "head.classify.bias")
     for name, tensor in new.state_dict().items():
         assert torch.equal(tensor, before[name] if name in left else old.state_dict()[name]), name
@@ -26,7 +26,7 @@ def test_what_fits_is_taken_and_the_rest_keeps_its_own() -> None:
 
 def test_other_kinds_share_a_backbone() -> None:
     soft, gates = built("soft"), built("hattnet", seed=1)
-    left = take_over(gates, soft.state_dict(), "soft")
+    left = load_matching(gates, soft.state_dict(), "soft")
     assert all(name.startswith(("gates.", "norms.")) for name in left)
     assert any(name.startswith("gates.") for name in left)
     assert torch.equal(gates.state_dict()["backbone.stages.stage1.0.weight"], soft.backbone.stages["stage1"][0].weight)  # type: ignore[union-attr, index]
@@ -34,11 +34,11 @@ def test_other_kinds_share_a_backbone() -> None:
 
 def test_halves_become_what_the_model_computes_in() -> None:
     old, new = built(), built(seed=1)
-    assert take_over(new, {name: tensor.half() for name, tensor in old.state_dict().items()}, "halves") == ()
+    assert load_matching(new, {name: tensor.half() for name, tensor in old.state_dict().items()}, "halves") == ()
     assert new.head.classify.weight.dtype == torch.float32  # type: ignore[union-attr]
 
 
 def test_nothing_fits() -> None:
     other = {"tower.weight": torch.zeros(3), "head.norm.num_batches_tracked": torch.tensor(5)}
     with pytest.raises(ConfigError, match=r"start: nothing of elsewhere fits this model, which has .* tower.weight"):
-        take_over(built(), other, "elsewhere")
+        load_matching(built(), other, "elsewhere")

@@ -30,9 +30,6 @@ def edit_config(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-# ---------------------------------------------------------------- half precision
-
-
 def test_half_the_bytes_and_still_float32_when_loaded(tmp_path: Path) -> None:
     whole, half = save_tiny(tmp_path / "whole"), save_tiny(tmp_path / "half", dtype="float16")
     tensors, (model, facts) = written(half), load_model(half)
@@ -80,9 +77,6 @@ def test_types_are_taken_at_the_word_of_the_facts(tmp_path: Path) -> None:
         load_model(folder)
 
 
-# ---------------------------------------------------------------- on top of published weights
-
-
 DEEP_BACKBONES = ["mobilenetv2", "efficientnet-lite0"]
 
 
@@ -91,7 +85,7 @@ def deep_model(backbone: str = "mobilenetv2") -> SoftModel:
     torch.manual_seed(0)
     sizes = dataclasses.replace(SoftModel.tiny(), backbone=backbone, pretrained=True, through="block4")
     model = SoftModel(sizes)
-    model.start_pretrained()
+    model.load_pretrained()
     with torch.no_grad():
         for parameter in model.backbone.stages["block4"].parameters():
             parameter.add_(0.25)

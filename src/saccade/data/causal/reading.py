@@ -22,7 +22,7 @@ from saccade.data.causal.truth import MASKED, SCENE, TWINS, Pixels, Row, SetDige
 from saccade.errors import DataError, nearest
 from saccade.untrusted import open_regular, read_regular
 
-_MOST_FACTS = 1 << 20
+_MAX_FACTS = 1 << 20
 Masks = npt.NDArray[np.bool_]
 
 
@@ -228,7 +228,7 @@ def read(folder: str | Path) -> CausalSet:
             f"{folder}: no causal set, as {FACTS} is not there; `saccade data make causal --out DIR` writes one"
         )
     try:
-        told = json.loads(read_regular(path, _MOST_FACTS))
+        told = json.loads(read_regular(path, _MAX_FACTS))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
     if not isinstance(told, dict):

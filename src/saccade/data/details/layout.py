@@ -161,9 +161,6 @@ def _placed(picture: State, cells: Tensor, disc: Tensor | int) -> State:
     return cells % CELLS * CELL + REACH + x, cells // CELLS * CELL + REACH + y
 
 
-# ---------------------------------------------------------------- edits
-
-
 def moved(layout: DetailLayout) -> DetailLayout:
     """The bearer, with its mark, in one of the five cells that hold no disc; all else stays."""
     picture = hash_state(layout.seed, layout.index[:, None])  # lanes (B,1)
@@ -200,9 +197,6 @@ def surrounded(layout: DetailLayout) -> DetailLayout:
 def _first(tensor: Tensor, value: Tensor) -> Tensor:
     """``tensor`` (B,N,…) with ``value`` (B,1,…) in the first column."""
     return torch.cat([value, tensor[:, 1:]], dim=1)
-
-
-# ---------------------------------------------------------------- what rendering draws
 
 
 def ground_bits(layout: DetailLayout, nodes: int) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saccade.errors import DataError, MissingExtraError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
@@ -27,7 +27,7 @@ SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5
 """Of files that hold maps or masks."""
 SEVERAL = frozenset({".npz"}) | H5
 """Of files that can hold several by name."""
-MOST_BYTES = 8 * MOST_PIXELS + (1 << 20)
+MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
 """Of one file, and of one array in it."""
 _KEYS_SHOWN = 8
 
@@ -82,9 +82,6 @@ def as_mask(values: Array, name: str) -> npt.NDArray[np.bool_]:
     return inside
 
 
-# ---------------------------------------------------------------- npy, npz
-
-
 def npy_array(data: bytes, name: str) -> Array:
     """The array in the bytes of a .npy file."""
     with io.BytesIO(data) as file:
@@ -98,7 +95,7 @@ def npy_array(data: bytes, name: str) -> Array:
             raise DataError(f"{name}: damaged or no .npy file ({_line(error)}); write it again") from error
 
 
-def npy_header(file: Any, name: str, most: int = MOST_PIXELS) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type that the header tells, once both can be read safely; the file stands behind the header."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
@@ -131,7 +128,7 @@ class _Npz:
         return npy_array(member_bytes(self._file, self._members[key], self._name), f"{self._name}[{key}]")
 
 
-def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int = MOST_BYTES) -> bytes:
+def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int = MAX_BYTES) -> bytes:
     """What one member of a zip file holds; never more than ``most`` bytes, whatever its header says."""
     if info.file_size > most:
         raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, {most:,} are the most")
@@ -140,9 +137,6 @@ def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: 
             return member.read(info.file_size)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise DataError(f"{name}: {info.filename} is damaged ({_line(error)}); write it again") from error
-
-
-# ---------------------------------------------------------------- HDF5
 
 
 class _Hdf:
@@ -166,9 +160,9 @@ class _Hdf:
             found = self._file[key]
             if found.external or found.is_virtual:
                 raise DataError(f"{self._name}[{key}]: its values lie in another file; copy them into this one")
-            if found.dtype.hasobject or found.size is None or found.size > MOST_PIXELS:
+            if found.dtype.hasobject or found.size is None or found.size > MAX_PIXELS:
                 what = f"{found.shape} of {found.dtype}"
-                raise DataError(f"{self._name}[{key}]: expected at most {MOST_PIXELS:,} numbers, found {what}")
+                raise DataError(f"{self._name}[{key}]: expected at most {MAX_PIXELS:,} numbers, found {what}")
             return np.asarray(found[()])
 
 
@@ -187,9 +181,6 @@ def _sound(name: str) -> Iterator[None]:
         raise DataError(f"{name}: damaged or cut short ({_line(error)}); write it again") from error
 
 
-# ---------------------------------------------------------------- PNG, TIFF
-
-
 def _grey(data: bytes, name: str) -> Array:
     """Values (H,W) of a grey picture of any depth; indices of a palette; (H,W,C) of a colour picture."""
     from PIL import Image, UnidentifiedImageError
@@ -198,7 +189,7 @@ def _grey(data: bytes, name: str) -> Array:
 
     try:
         image = Image.open(io.BytesIO(data), formats=("PNG", "TIFF"))
-        check_size(image.size, name, MOST_PIXELS)
+        check_size(image.size, name, MAX_PIXELS)
         if (frames := getattr(image, "n_frames", 1)) > 1:
             raise DataError(f"{name}: holds {frames} pictures; save one map in each file")
         image.load()

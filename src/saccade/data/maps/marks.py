@@ -21,10 +21,10 @@ import numpy.typing as npt
 from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, jsonl_stream, numbers_in
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 Kind = Literal["boxes", "points"]
-_MOST_BYTES = 2**31
+_MAX_BYTES = 2**31
 _IMAGES = ("image", "file_name", "file", "picture")
 _LABELS = ("label", "asked", "category", "class")
 
@@ -109,9 +109,6 @@ def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt
     return inside
 
 
-# ---------------------------------------------------------------- rows
-
-
 def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> MarkTable:
     table: MarkTable | None = None
     unusable: list[str] = []
@@ -170,7 +167,7 @@ def _size(cells: Mapping[str, Any]) -> Size | None:
     if any(map(is_blank, sides)):
         return None
     found = numbers_in(sides, "size", 2) or (0, 0)
-    if min(found) < 1 or found[0] * found[1] > MOST_PIXELS or any(side != int(side) for side in found):
+    if min(found) < 1 or found[0] * found[1] > MAX_PIXELS or any(side != int(side) for side in found):
         raise UnusableRowError("unreadable size", f"width {sides[1]}, height {sides[0]}")
     return int(found[0]), int(found[1])
 
@@ -190,13 +187,10 @@ def _spread(path: Path, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 raise DataError(f"{path}: '{image[:80]}': expected boxes of 4 numbers or points of 2")
 
 
-# ---------------------------------------------------------------- JSON, COCO
-
-
 def _json(path: Path) -> Any:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise DataError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")
+        if path.stat().st_size > _MAX_BYTES:
+            raise DataError(f"{path}: larger than {_MAX_BYTES:,} bytes; split it")
         return json.loads(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from saccade.data.maps.arrays import MOST_BYTES, SEVERAL, Array, grey_map, member_bytes, open_arrays, read_array
+from saccade.data.maps.arrays import MAX_BYTES, SEVERAL, Array, grey_map, member_bytes, open_arrays, read_array
 from saccade.data.maps.arrays import PICTURES as PICTURE_SUFFIXES
 from saccade.errors import DataError
 from saccade.untrusted import open_regular, read_regular
@@ -88,7 +88,7 @@ class FolderMembers(_Files):
 
     def _bytes(self, file: str) -> bytes:
         try:
-            return read_regular(self._path / file, MOST_BYTES)
+            return read_regular(self._path / file, MAX_BYTES)
         except OSError as error:
             raise DataError(f"{self._path / file}: cannot be read ({error.strerror or error})") from error
 
@@ -121,8 +121,8 @@ class TarMembers(_Files):
 
     def _bytes(self, file: str) -> bytes:
         info = self._infos[file]
-        if info.size > MOST_BYTES:
-            raise DataError(f"{self.where}: {file} has {info.size:,} bytes, {MOST_BYTES:,} are the most")
+        if info.size > MAX_BYTES:
+            raise DataError(f"{self.where}: {file} has {info.size:,} bytes, {MAX_BYTES:,} are the most")
         try:
             member = self._archive.extractfile(info)
             return b"" if member is None else member.read(info.size)

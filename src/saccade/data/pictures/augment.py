@@ -30,7 +30,7 @@ _DRAWS = 19  # a new option takes the next numbers: those before it keep their d
 HOLE_ASPECT = 3.0
 """What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is
 a third of a picture at most."""
-LARGEST_AREA = 2.0
+MAX_AREA = 2.0
 """Of a crop, in pictures: stretched by up to 2 it still shrinks no side by more than 2, and no pixel is skipped."""
 
 
@@ -66,9 +66,9 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         low, high = self.area
-        if not 0 < low <= high <= LARGEST_AREA:
+        if not 0 < low <= high <= MAX_AREA:
             raise ConfigError(
-                f"area: two numbers above 0 and at most {LARGEST_AREA:g}, the smaller first, found {low} and {high}"
+                f"area: two numbers above 0 and at most {MAX_AREA:g}, the smaller first, found {low} and {high}"
             )
         if not 1 <= self.aspect < math.inf:
             raise ConfigError(f"aspect: must be at least 1, found {self.aspect}")

@@ -22,7 +22,7 @@ import saccade
 from saccade.data.pictures.decoder_process import receive, send
 from saccade.data.pictures.decoding import LONGEST_SIDE, strips
 from saccade.errors import DataError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 SECONDS = 60.0
 """For one picture, on the command line and in Python; a photograph of 64 million pixels takes two or three."""
@@ -236,7 +236,7 @@ class DecoderPool:
         self,
         processes: int,
         *,
-        pixels: int = MOST_PIXELS,
+        pixels: int = MAX_PIXELS,
         side: int | None = None,
         seconds: float = SECONDS,
         memory: int | None = None,
@@ -298,7 +298,7 @@ class DecoderPool:
                 if decoder.is_alive:
                     return decoder
                 decoder.close()
-        return _SHARED.started_ahead(self._memory) or Decoder(self._memory)
+        return _SHARED.take_prestarted(self._memory) or Decoder(self._memory)
 
     def _give_back(self, decoder: Decoder) -> None:
         with self._lock:
@@ -321,7 +321,7 @@ class _Shared:
         self._parents: list[DecoderPool] = []
         self._ahead: tuple[int, Future[Decoder]] | None = None
 
-    def start_ahead(self, memory: int) -> None:
+    def prestart_decoder(self, memory: int) -> None:
         """Start a process that the next pool of the same ``memory`` takes."""
         with self.lock:
             if self._ahead is None:
@@ -329,8 +329,8 @@ class _Shared:
                 self._ahead = memory, threads.submit(Decoder, memory)
                 threads.shutdown(wait=False)
 
-    def started_ahead(self, memory: int) -> Decoder | None:
-        """The process of `start_ahead`, once; None where there is none, it could not be started, or it has ended."""
+    def take_prestarted(self, memory: int) -> Decoder | None:
+        """The process of `prestart_decoder`, once; None where there is none, it did not start, or it has ended."""
         with self.lock:
             if self._ahead is None or self._ahead[0] != memory:
                 return None
@@ -346,7 +346,7 @@ class _Shared:
 
     def close(self) -> None:
         """End the processes of the pool, and the one that nobody took."""
-        if self._ahead is not None and (unused := self.started_ahead(self._ahead[0])) is not None:
+        if self._ahead is not None and (unused := self.take_prestarted(self._ahead[0])) is not None:
             unused.close()
         if self.pool is not None:
             self.pool.close()
@@ -378,9 +378,9 @@ def shared_pool() -> DecoderPool:
         return _SHARED.pool
 
 
-def start_ahead() -> None:
+def prestart_decoder() -> None:
     """Start a decoder now, for the pictures that will be read; it starts while the caller imports torch."""
-    _SHARED.start_ahead(memory_for(MOST_PIXELS))
+    _SHARED.prestart_decoder(memory_for(MAX_PIXELS))
 
 
 def process_count() -> int:

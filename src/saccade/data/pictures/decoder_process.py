@@ -25,7 +25,7 @@ from PIL import AvifImagePlugin, Image
 from saccade.data.pictures.decoding import decode, strips
 from saccade.errors import DataError
 
-MOST_JSON = 1 << 16
+MAX_JSON = 1 << 16
 """Bytes of the JSON in a request or a reply."""
 _LATE = 1.0  # seconds after its deadline at which the process ends itself, in case nobody is left to kill it
 
@@ -73,8 +73,8 @@ def receive(pipe: BinaryIO) -> dict[str, Any] | None:
     if len(start) < 4:
         return None
     (length,) = struct.unpack(">I", start)
-    if length > MOST_JSON:
-        raise ValueError(f"{length} bytes of JSON, at most {MOST_JSON}")
+    if length > MAX_JSON:
+        raise ValueError(f"{length} bytes of JSON, at most {MAX_JSON}")
     packed = pipe.read(length)
     return None if len(packed) < length else json.loads(packed)
 

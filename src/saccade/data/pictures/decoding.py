@@ -141,9 +141,6 @@ def _kind(head: bytes) -> str:
     return "not a picture" if kind is None else f"{kind} file, not a picture"
 
 
-# ---------------------------------------------------------------- colours
-
-
 def _upright(image: Image.Image) -> tuple[Image.Image, tuple[str, ...]]:
     """``image`` turned as its EXIF tag asks; a damaged tag is ignored, as viewers do."""
     image.load()
@@ -189,9 +186,6 @@ def deep_grey(image: Image.Image, name: str) -> tuple[Image.Image, tuple[str, ..
         return Image.fromarray(grey).convert("RGB")
 
     return by_strips(image, scaled), (f"{'float' if image.mode == 'F' else '16-bit'} grey scaled to 8 bits",)
-
-
-# ---------------------------------------------------------------- strips
 
 
 def strips(size: tuple[int, int]) -> list[tuple[int, int, int, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.export import Written, check_request, write_pictures
+from saccade.data.pictures.export import WrittenPictures, check_request, write_pictures
 from saccade.data.pictures.labelled import DrawnSplit
 
 
@@ -28,7 +28,7 @@ def write_drawn(
     check_request(count, start, out)
     config = chosen.pictures
 
-    def make(numbers: range) -> Written:
+    def make(numbers: range) -> WrittenPictures:
         made = chosen.take(torch.tensor(numbers))
 
         def facts(at: int, file: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def write_drawn(
             return {**named, "box": box, "seed": config.seed, "split": chosen.split, "index": numbers[at]}
 
         images = made.images  # bytes already, or float in 0..1
-        return Written((images * 255).round().byte() if images.is_floating_point() else images, facts)
+        return WrittenPictures((images * 255).round().byte() if images.is_floating_point() else images, facts)
 
     numbers = range(start, start + count)
     return write_pictures(make, f"{config.name} {chosen.split}", numbers, Path(out), progress, length=chosen.size)

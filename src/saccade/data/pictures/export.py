@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class WrittenPictures:
     """Some pictures that go to disk together."""
 
     images: Tensor
@@ -41,7 +41,7 @@ def check_request(count: int, start: int, out_dir: Path) -> None:
 
 
 def write_pictures(
-    make: Callable[[range], Written],
+    make: Callable[[range], WrittenPictures],
     what: str,
     numbers: range,
     out_dir: Path,

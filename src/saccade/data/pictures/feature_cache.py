@@ -183,8 +183,6 @@ class FeatureCache:
             taken[here] = self._mapped[shard][row[here]]
         return torch.from_numpy(taken)
 
-    # ------------------------------------------------------------ shards
-
     def _open(self, facts: dict[str, Any]) -> None:
         """Make the folder if it is not there; one that holds something else is made anew."""
         path = self.folder / _FACTS

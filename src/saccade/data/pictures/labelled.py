@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.numbered import checked_numbers, sent
+from saccade.data.tables.numbered import checked_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.geometry import Size
 
@@ -80,4 +80,4 @@ class DrawnSplit:
     def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,), in that order."""
         numbers = checked_numbers(indices, self.size, self.split, "pictures")
-        return self.pictures.draw(self.stream, sent(numbers, self.device))
+        return self.pictures.draw(self.stream, to_device(numbers, self.device))

@@ -26,10 +26,10 @@ from saccade.cache import cache_home
 from saccade.data.pictures.content_digest import content_digests
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import in_lines
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import pluralise
 from saccade.errors import DataError, OutputError
 
-MOST_PICTURES, MOST_BYTES = 4000, 1 << 29
+MAX_PICTURES, MAX_BYTES = 4000, 1 << 29
 """Of a larger table, near-copies are not looked for: that would take minutes."""
 BITS = 6
 """Bits of 64 in which the hashes of near-copies differ at most."""
@@ -40,7 +40,7 @@ _KEPT = 20_000  # entries in the cache folder: 16 MB
 _FILE, _HEADER = "near-copies.index", b"saccade near copies 1\n"
 _NO_DIGEST = "-"
 
-Tell = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
 
 
@@ -51,26 +51,26 @@ class _Signatures(NamedTuple):
     """(N, 3·16·16) float32, 0 to 255."""
 
 
-def near_copies(split_of: Mapping[Path, str], tell: Tell | None = None) -> str:
+def near_copies(split_of: Mapping[Path, str], on_progress: OnProgress | None = None) -> str:
     """In one line, the pictures that look like one in another split; or why they were not looked for; or nothing.
 
     Args:
         split_of: every picture's split.
-        tell: called while pictures are decoded.
+        on_progress: called while pictures are decoded.
     """
     if len(set(split_of.values())) < 2:
         return ""
     found = [(path, size) for path in split_of if (size := _size(path)) is not None]
-    if len(found) > MOST_PICTURES or sum(size for _, size in found) > MOST_BYTES:
+    if len(found) > MAX_PICTURES or sum(size for _, size in found) > MAX_BYTES:
         return _unsearched(len(found), sum(size for _, size in found) / 1e6)
-    paths, digests, signatures = _signed([path for path, _ in found], tell)
+    paths, digests, signatures = _signed([path for path, _ in found], on_progress)
     pairs = _alike(signatures, [split_of[path] for path in paths], digests)
     if not pairs:
         return ""
     copy, original = (paths[number] for number in pairs[0])
     looks = "looks" if len(pairs) == 1 else "look"
     return (
-        f"{counted(len(pairs), 'picture')} {looks} like one in another split, so a score is partly of pictures that "
+        f"{pluralise(len(pairs), 'picture')} {looks} like one in another split, so a score is partly of pictures that "
         f"were learnt (first {copy.name} ({split_of[copy]}) ≈ {original.name} ({split_of[original]}))"
     )
 
@@ -84,7 +84,7 @@ class CopyGroups(NamedTuple):
     """Why near-copies were not looked for, in words; nothing where they were."""
 
 
-def copy_groups(paths: Sequence[Path], tell: Tell | None = None) -> CopyGroups:
+def copy_groups(paths: Sequence[Path], on_progress: OnProgress | None = None) -> CopyGroups:
     """Groups of pictures that are copies or near-copies of each other, directly or over others.
 
     In a set that is too large for near-copies, only pictures with the same bytes are grouped.
@@ -92,12 +92,12 @@ def copy_groups(paths: Sequence[Path], tell: Tell | None = None) -> CopyGroups:
     group = [*range(len(paths))]
     sizes = [_size(path) for path in paths]
     megabytes = sum(size or 0 for size in sizes) / 1e6
-    if len(paths) > MOST_PICTURES or megabytes > MOST_BYTES / 1e6:
+    if len(paths) > MAX_PICTURES or megabytes > MAX_BYTES / 1e6:
         first: dict[str, int] = {}
         for number, digest in enumerate(content_digests(paths, unreadable=_NO_DIGEST)):
             group[number] = number if digest == _NO_DIGEST else first.setdefault(digest, number)
         return CopyGroups(group, _unsearched(len(paths), megabytes))
-    usable, _, signatures = _signed([*paths], tell)
+    usable, _, signatures = _signed([*paths], on_progress)
     place = {path: number for number, path in enumerate(paths)}
     places = [place[path] for path in usable]
     for number, near in enumerate(_near_each(signatures)):
@@ -130,14 +130,14 @@ def _join(group: list[int], one: int, other: int) -> None:
 
 def _unsearched(pictures: int, megabytes: float) -> str:
     return (
-        f"near-copies across splits were not looked for: {counted(pictures, 'picture')} of {megabytes:,.0f} MB, "
-        f"more than {MOST_PICTURES:,} or {MOST_BYTES / 1e6:,.0f} MB"
+        f"near-copies across splits were not looked for: {pluralise(pictures, 'picture')} of {megabytes:,.0f} MB, "
+        f"more than {MAX_PICTURES:,} or {MAX_BYTES / 1e6:,.0f} MB"
     )
 
 
-def with_near_copies(summary: str, split_of: Mapping[Path, str], tell: Tell | None = None) -> str:
+def with_near_copies(summary: str, split_of: Mapping[Path, str], on_progress: OnProgress | None = None) -> str:
     """The summary of a table, and below it what :func:`near_copies` says."""
-    return in_lines(summary, [near_copies(split_of, tell)])
+    return in_lines(summary, [near_copies(split_of, on_progress)])
 
 
 def signature(image: Image.Image) -> bytes:
@@ -154,7 +154,7 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def _signed(paths: list[Path], tell: Tell | None) -> tuple[list[Path], list[str], _Signatures]:
+def _signed(paths: list[Path], on_progress: OnProgress | None) -> tuple[list[Path], list[str], _Signatures]:
     """The pictures that can be read, digests of their contents, and their signatures."""
     digests = content_digests(paths, unreadable=_NO_DIGEST)
     known = _read_index()
@@ -164,8 +164,8 @@ def _signed(paths: list[Path], tell: Tell | None) -> tuple[list[Path], list[str]
         for done, (digest, made) in enumerate(zip(missing, pool.map(_of_file, missing.values())), start=1):
             if made is not None:
                 fresh[digest] = made
-            if tell is not None:
-                tell("near-copies", done, len(missing))
+            if on_progress is not None:
+                on_progress("near-copies", done, len(missing))
     if fresh:
         known |= fresh
         _write_index(known)
@@ -204,9 +204,6 @@ def _alike(signatures: _Signatures, splits: list[str], digests: list[str]) -> li
         if len(near):
             pairs.append((number, int(near[0])))
     return pairs
-
-
-# ---------------------------------------------------------------- the cache
 
 
 def _read_index() -> dict[str, bytes]:

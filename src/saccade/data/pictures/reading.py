@@ -42,9 +42,9 @@ from saccade.data.pictures.decoder_pool import (
 from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size, fit_inside
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
-PIXEL_LIMIT = MOST_PIXELS
+PIXEL_LIMIT = MAX_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
 SIDE_LIMIT = 4096
 """No network input is higher or wider: a slip in a size must not run out of memory."""
@@ -140,9 +140,6 @@ def as_float(images: Tensor) -> Tensor:
     """uint8 to 0..1; on a CPU channels last in memory, in which its convolutions run two to four times as fast."""
     layout = torch.channels_last if images.device.type == "cpu" else torch.preserve_format
     return images.to(torch.float32, memory_format=layout).div_(255.0)
-
-
-# ---------------------------------------------------------------- many pictures
 
 
 def find_pictures(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
@@ -246,9 +243,6 @@ class _Begun:
         return Picture(image, self._name, notes)
 
 
-# ---------------------------------------------------------------- files
-
-
 def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
     _check_ordinary(path)
     called = name or str(path)
@@ -343,9 +337,6 @@ def _from_pil(image: Image.Image, name: str) -> Picture:
 def _from_decoded(decoded: Decoded, name: str) -> Picture:
     image, notes = decoded
     return Picture(image, name, notes)
-
-
-# ---------------------------------------------------------------- arrays
 
 
 def _channels_last(tensor: Tensor) -> np.ndarray:

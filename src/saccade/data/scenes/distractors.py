@@ -18,7 +18,7 @@ from torch import Tensor
 
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
 from saccade.data.scenes.drawing import Drawing, check_drawing, drawn_as_authors, painted
-from saccade.data.scenes.fused import by_kernel
+from saccade.data.scenes.fused import try_kernel
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal, uniform_below, uniform_pair_below
 from saccade.data.scenes.palette import COLOURS, rgb
@@ -77,7 +77,7 @@ class Distractors:
             strew(images, glyphs, corner, side, x, y, colour, as_authors, crop=self.crop, largest=largest)
             return images
 
-        images = by_kernel(by_one_kernel, indices.device, size)
+        images = try_kernel(by_one_kernel, indices.device, size)
         if images is None:
             ink = resized(self._crops(glyphs, corner), side.flatten(), largest).int()  # (B·K, p, p)
             images = _added(ink.view(*side.shape, largest, largest), colour.int(), x, y, size, as_authors)

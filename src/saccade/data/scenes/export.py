@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from saccade.data.pictures.export import Progress, Written, write_pictures
+from saccade.data.pictures.export import Progress, WrittenPictures, write_pictures
 from saccade.data.scenes.layout import Layout, SceneLayout
 from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.stream import GlyphStream
@@ -24,9 +24,9 @@ def write_stream(
 ) -> Path:
     """The scenes ``numbers`` of ``stream``: pictures, and a line of ``facts`` (layout, place in it, file) for each."""
 
-    def make(batch: range) -> Written:
+    def make(batch: range) -> WrittenPictures:
         layout, images = stream.scenes(torch.tensor(batch))
-        return Written(images, lambda scene, file: facts(layout, scene, file))
+        return WrittenPictures(images, lambda scene, file: facts(layout, scene, file))
 
     return write_pictures(make, what, numbers, out_dir, progress, length=stream.length)
 

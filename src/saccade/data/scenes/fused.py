@@ -2,7 +2,7 @@
 
 The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Everywhere else torch's
 own operations make the same scenes, more slowly. So they do for the rest of the process after a kernel could not be
-built; a warning says so once, and :func:`why_not` from then on.
+built; a warning says so once, and :func:`why_no_kernels` from then on.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from typing import TypeVar
 
 import torch
 
-LARGEST_PICTURE = 128
+MAX_PICTURE = 128
 """Side of the largest picture that the kernels can make."""
 
 Made = TypeVar("Made")
 _failure = ""
 
 
-def why_not(device: torch.device, size: int = 100) -> str:
+def why_no_kernels(device: torch.device, size: int = 100) -> str:
     """Why the kernels do not make scenes of side ``size`` on ``device``; empty where they do."""
     if device.type != "cuda":
         return f"the kernels are for a GPU, and scenes are made on {device.type}"
-    if size > LARGEST_PICTURE:
-        return f"the kernels make pictures of up to {LARGEST_PICTURE} px, and these have {size}"
+    if size > MAX_PICTURE:
+        return f"the kernels make pictures of up to {MAX_PICTURE} px, and these have {size}"
     if not _has_triton():
         return "Triton is not installed; it comes with torch for CUDA"
     return _failure
 
 
-def made_by(device: torch.device, size: int = 100) -> str:
+def renderer_description(device: torch.device, size: int = 100) -> str:
     """In words, what makes scenes of side ``size`` on ``device``."""
     if device.type == "cpu":
         return "NumPy"
-    reason = why_not(device, size)
+    reason = why_no_kernels(device, size)
     return f"torch's own operations, more slowly: {reason}" if reason else "kernels"
 
 
@@ -47,9 +47,9 @@ def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def by_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Made | None:
+def try_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Made | None:
     """What ``work`` makes by a kernel, or None where torch's own operations must do it."""
-    if why_not(device, size):
+    if why_no_kernels(device, size):
         return None
     try:
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():  # Triton asks which is current
@@ -59,11 +59,11 @@ def by_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Made
     except Exception as error:  # building a kernel fails in many ways: no C compiler, an old GPU, a read-only cache
         if "CUDA error" in str(error):  # the device is in no state to go on
             raise
-        leave_out(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+        disable_kernels(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
         return None
 
 
-def leave_out(reason: str) -> None:
+def disable_kernels(reason: str) -> None:
     """Make scenes without the kernels from now on, because of ``reason``."""
     global _failure
     _failure = f"the kernels cannot be used ({reason})"

@@ -32,7 +32,7 @@ GlyphPolicy = Literal["disjoint", "merged", "pack"]
 CLASSES = 10
 _VALIDATION = 5_000
 _PACK_SHARE = {"train": (0, 120), "val": (120, 140), "test": (140, 200)}  # of the 200 glyphs of each class
-_LARGEST_IDX = 1 << 30
+_MAX_IDX = 1 << 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ def read_idx(path: Path) -> np.ndarray:
     """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(_LARGEST_IDX)
+            content = file.read(_MAX_IDX)
     except (OSError, EOFError) as error:
         raise DataError(f"{path}: cannot be read ({error}); fetch it again") from error
     if len(content) < 4 or content[:3] != b"\0\0\x08":

@@ -163,9 +163,6 @@ def with_object(values: Tensor, obj: Tensor, new: Tensor) -> Tensor:
     return values.scatter(1, obj[:, None], new[:, None].to(values))
 
 
-# ---------------------------------------------------------------- coloured digits
-
-
 @dataclass(frozen=True)
 class SceneSpec:
     """How scenes are drawn; the defaults are the authors' (MREF)."""

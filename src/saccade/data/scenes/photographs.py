@@ -36,7 +36,7 @@ from torch import Tensor
 from saccade.cache import cache_home
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
-from saccade.data.scenes.fused import by_kernel
+from saccade.data.scenes.fused import try_kernel
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
 from saccade.data.tables.splits import SPLITS, Split
@@ -105,7 +105,7 @@ class Photographs:
 
             return cut(pixels, corner, width, area, mirrored, size)
 
-        made = by_kernel(by_one_kernel, indices.device, size)
+        made = try_kernel(by_one_kernel, indices.device, size)
         return _cuts(pixels, corner, width, area, mirrored, size) if made is None else made
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.drawing import drawn_as_authors, painted
-from saccade.data.scenes.fused import by_kernel
+from saccade.data.scenes.fused import try_kernel
 from saccade.data.scenes.host_pixels import Pixels, inked_on_host, paint_on_host
 from saccade.data.scenes.resize import by_padding, resized
 
@@ -91,7 +91,7 @@ def render(layout: SceneLayout) -> Tensor:
     as_authors = drawn_as_authors(layout.spec.drawing, layout.index)  # (B,) or None
     if (
         not layout.may_overlap
-        and by_kernel(lambda: _painted(images, layout, as_authors), layout.device, size) is not None
+        and try_kernel(lambda: _painted(images, layout, as_authors), layout.device, size) is not None
     ):
         return images
     if not layout.may_overlap and layout.device.type == "cpu":

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.fused import by_kernel
+from saccade.data.scenes.fused import try_kernel
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, hash_words, rounded_normal, uniform_below
 from saccade.data.scenes.host_placement import place_on_host
@@ -92,7 +92,7 @@ def _places(spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, pres
         present: (B, N) bool.
         indices: (B,) numbers of the scenes, for a complaint.
     """
-    made = by_kernel(lambda: _kernel_places(spec, glyphs, glyph, scene, present), indices.device, spec.size)
+    made = try_kernel(lambda: _kernel_places(spec, glyphs, glyph, scene, present), indices.device, spec.size)
     if made is not None:
         places, complete = made
         if not bool(complete.all()):

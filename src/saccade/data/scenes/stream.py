@@ -15,9 +15,9 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.ahead import MadeAhead
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.layout import GlyphLayout, Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
+from saccade.data.scenes.prefetch import Prefetcher
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.tables.numbered import as_rows
@@ -61,7 +61,7 @@ class GlyphStream(ABC, Generic[Layout]):
         self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
         self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
         # A CPU has no hands free while it trains, and a finite set is soon made.
-        self._ahead = MadeAhead(self._make, self.device) if length is None and self.device.type == "cuda" else None
+        self._ahead = Prefetcher(self._make, self.device) if length is None and self.device.type == "cuda" else None
         self._asked = 0
 
     @abstractmethod

@@ -20,7 +20,7 @@ from pathlib import Path
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.tables.labelled import LabelRow, LabelTable, LabelTableOptions, make_label_table
 from saccade.data.tables.leaks import warn_of_copies
-from saccade.data.tables.recognised import is_folder
+from saccade.data.tables.reader_for_path import is_folder
 from saccade.data.tables.splits import SPLITS, hashed_share, split_of
 from saccade.data.tables.wording import first_few
 from saccade.errors import DataError
@@ -28,7 +28,7 @@ from saccade.errors import DataError
 _CALLED = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
            "testing": "test"}  # fmt: skip
 _HELD_OUT = 0.15  # of train, where there is no val
-_MOST_CLASSES = 100_000
+_MAX_CLASSES = 100_000
 _NAMED = 5
 
 
@@ -75,8 +75,8 @@ def _folders(path: Path, skipped: list[str]) -> list[Path]:
             skipped += [f"link that leads nowhere: {entry.name}" for entry in shown if _is_broken(entry)]
     except OSError as error:
         raise DataError(f"folder:{path}: cannot be read ({error.strerror or error}); check the path") from error
-    if len(names) > _MOST_CLASSES:
-        raise DataError(f"folder:{path}: {len(names):,} folders, and at most {_MOST_CLASSES:,} classes are learnt")
+    if len(names) > _MAX_CLASSES:
+        raise DataError(f"folder:{path}: {len(names):,} folders, and at most {_MAX_CLASSES:,} classes are learnt")
     return [path / name for name in names]
 
 

@@ -25,9 +25,9 @@ from saccade.cache import cache_home, file_digest
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, label_table
 from saccade.data.tables.rows import Rows
 from saccade.errors import DataError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
-_MOST_BYTES = 2**31
+_MAX_BYTES = 2**31
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -77,8 +77,8 @@ def is_coco(path: Path) -> bool:
 def _read(path: Path) -> tuple[dict[int, Any], dict[Any, str], dict[int, list[Any]]]:
     """Pictures by id, names of categories by id, annotations by the id of their picture."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise DataError(f"coco:{path}: larger than {_MOST_BYTES:,} bytes; split it")
+        if path.stat().st_size > _MAX_BYTES:
+            raise DataError(f"coco:{path}: larger than {_MAX_BYTES:,} bytes; split it")
         held = json.loads(path.read_bytes())
         images = {int(each["id"]): each for each in held["images"]}
         labels = {each["id"]: str(each["name"]).strip() for each in held["categories"]}
@@ -182,7 +182,7 @@ def _counts(text: str) -> list[int]:
 
 
 def _check(size: tuple[int, int]) -> None:
-    if min(size) < 1 or size[0] * size[1] > MOST_PIXELS:
+    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
         raise ValueError(f"a size of {size[0]} × {size[1]}")
 
 

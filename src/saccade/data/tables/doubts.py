@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from saccade.data.tables.wording import counted, spelt_alike
+from saccade.data.tables.wording import pluralise, spelt_alike
 
 
 def contradictions(found: Iterable[tuple[Path, str, Sequence[str]]], thing: str) -> str:
@@ -28,7 +28,7 @@ def contradictions(found: Iterable[tuple[Path, str, Sequence[str]]], thing: str)
     about = f"{image.name}, '{asked}'" if asked else image.name
     first = " and ".join(f"'{'; '.join(labels)}'" for labels in given[:2])
     have = "has" if len(torn) == 1 else "have"
-    return f"{counted(len(torn), thing)} {have} contradictory labels in different rows (first {about}: {first})"
+    return f"{pluralise(len(torn), thing)} {have} contradictory labels in different rows (first {about}: {first})"
 
 
 def spellings(words: Iterable[str], things: str) -> str:
@@ -54,7 +54,7 @@ def repeated_keys(places: Sequence[str]) -> str:
     if not places:
         return ""
     repeat = "repeats a JSON key" if len(places) == 1 else "repeat a JSON key"
-    return f"{counted(len(places), 'row')} {repeat}, and the last value counts (first {places[0]})"
+    return f"{pluralise(len(places), 'row')} {repeat}, and the last value counts (first {places[0]})"
 
 
 def in_lines(summary: str, doubts: Iterable[str]) -> str:

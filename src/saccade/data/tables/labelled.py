@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
-from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.leaks import SplitMember, check_splits
 from saccade.data.tables.rows import (
     Box,
     Cells,
@@ -39,7 +39,7 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, counted, first_few
+from saccade.data.tables.wording import check_usable, first_few, pluralise
 
 _NAMED = 5  # classes that a doubt names
 
@@ -86,10 +86,10 @@ class LabelTable:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
-        rows = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
-        classes = counted(len(self.classes), "class", "classes")
+        rows = f"{pluralise(len(self.rows), 'picture')} ({split_sizes(self.count)})"
+        classes = pluralise(len(self.classes), "class", "classes")
         doubts = (spellings(self.classes, "labels"), self._lone(), *self._absent(), *self.doubts)
         return in_lines(f"{self.name}: {rows}, {classes}", doubts)
 
@@ -97,8 +97,9 @@ class LabelTable:
         """Classes with one training picture, in words: they can be learnt by heart, not by what they show."""
         held = Counter(row.label for row in self.rows if row.split == "train")
         lone = sorted(label for label, pictures in held.items() if pictures == 1)
-        return f"{counted(len(lone), 'class', 'classes')} with one training picture ({first_few(lone, _NAMED)})" * bool(
-            lone
+        return (
+            f"{pluralise(len(lone), 'class', 'classes')} with one training picture ({first_few(lone, _NAMED)})"
+            * bool(lone)
         )
 
     def _absent(self) -> Iterator[str]:
@@ -107,7 +108,7 @@ class LabelTable:
             held = {row.label for row in self.rows if row.split == split}
             absent = [label for label in self.classes if label not in held] if held else []
             if absent:
-                classes = counted(len(absent), "class", "classes")
+                classes = pluralise(len(absent), "class", "classes")
                 yield f"{classes} without a {split} picture ({first_few(absent, _NAMED)})"
 
     def split_of(self) -> dict[Path, str]:
@@ -216,7 +217,7 @@ def label_table(
     files = FilesFrom(folder)
     line_of: dict[Path, int] = {}
     found: list[tuple[str, LabelRow]] = []
-    placed: list[Placed] = []
+    placed: list[SplitMember] = []
     said: list[tuple[Path, str, tuple[str, ...]]] = []
     for line, cells in rows:
         try:
@@ -224,7 +225,7 @@ def label_table(
         except UnusableRowError as error:
             skipped.append(error.at(f"{unit} {line}"))
             continue
-        placed.append(Placed(row.image, group, row.split))
+        placed.append(SplitMember(row.image, group, row.split))
         said.append((row.image, "", (row.label,)))
         if line_of.setdefault(row.image, line) != line:
             skipped.append(f"picture named twice: {unit} {line} repeats {unit} {line_of[row.image]}")

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from saccade.data.tables.wording import counted, first_few
+from saccade.data.tables.wording import first_few, pluralise
 from saccade.errors import DataError
 
 _NAMED = 5  # that a message names
 
 
-class Placed(NamedTuple):
+class SplitMember(NamedTuple):
     """Where a row puts its picture."""
 
     image: Path
@@ -27,7 +27,7 @@ class Placed(NamedTuple):
     split: str
 
 
-def check_splits(table: str, folder: Path, rows: Iterable[Placed]) -> None:
+def check_splits(table: str, folder: Path, rows: Iterable[SplitMember]) -> None:
     """Refuse pictures and groups in more than one split, and warn of copies.
 
     Args:
@@ -39,12 +39,12 @@ def check_splits(table: str, folder: Path, rows: Iterable[Placed]) -> None:
         DataError: a picture or a group is in more than one split.
     """
     placed = dict.fromkeys(rows)  # each once, in order
-    refuse_torn(table, "picture", ((os.path.relpath(row.image, folder), row.split) for row in placed))
-    refuse_torn(table, "group", ((row.group, row.split) for row in placed))
+    check_groups_whole(table, "picture", ((os.path.relpath(row.image, folder), row.split) for row in placed))
+    check_groups_whole(table, "group", ((row.group, row.split) for row in placed))
     warn_of_copies(table, {row.image: row.split for row in placed})
 
 
-def refuse_torn(table: str, kind: str, found: Iterable[tuple[str, str]]) -> None:
+def check_groups_whole(table: str, kind: str, found: Iterable[tuple[str, str]]) -> None:
     """Refuse a table that has the same picture, or the same group, in more than one split.
 
     Args:
@@ -108,4 +108,4 @@ def _copies(alike: Iterable[Path], split_of: Mapping[Path, str]) -> list[str]:
 
 
 def _are(number: int, kind: str) -> str:
-    return f"{counted(number, kind)} {'is' if number == 1 else 'are'}"
+    return f"{pluralise(number, kind)} {'is' if number == 1 else 'are'}"

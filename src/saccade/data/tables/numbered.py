@@ -25,9 +25,9 @@ def as_rows(numbers: Tensor, device: torch.device) -> Tensor | slice:
     first, count = int(numbers[0]), len(numbers)
     if torch.equal(numbers, torch.arange(first, first + count)):
         return slice(first, first + count)
-    return sent(numbers, device)
+    return to_device(numbers, device)
 
 
-def sent(numbers: Tensor, device: torch.device) -> Tensor:
+def to_device(numbers: Tensor, device: torch.device) -> Tensor:
     """``numbers`` on ``device``; the host goes on before a GPU gets round to taking them."""
     return numbers.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else numbers.to(device)

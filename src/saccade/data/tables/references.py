@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from saccade.config import from_dict
-from saccade.data.tables.wording import counted, summarised
+from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import DataError, nearest
 
 
@@ -79,5 +79,5 @@ def read_reference(
     table = reader.read(path, from_dict(reader.options, options or {}, where="data.options"))
     if table.skipped:
         left_out = summarised(table.skipped)
-        warnings.warn(f"{reference}: {counted(len(table.rows), thing)} read, left out {left_out}", stacklevel=3)
+        warnings.warn(f"{reference}: {pluralise(len(table.rows), thing)} read, left out {left_out}", stacklevel=3)
     return table

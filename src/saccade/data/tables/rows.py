@@ -45,9 +45,6 @@ class UnusableRowError(Exception):
         return f"{self.reason}: {where}" + (f", {self.detail}" if self.detail else "")
 
 
-# ---------------------------------------------------------------- files
-
-
 def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
     """The rows of a CSV file with a header, in UTF-8; commas, semicolons or tabs between the cells, as the header has.
 
@@ -188,9 +185,6 @@ class FilesFrom:
     def _find(self, name: str) -> Path | None:
         path = os.path.join(self.folder, name)
         return Path(path) if os.path.isfile(path) else None
-
-
-# ---------------------------------------------------------------- cells
 
 
 def check_width(cells: Cells) -> None:

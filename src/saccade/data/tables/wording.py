@@ -19,13 +19,10 @@ _SHOWN = 3  # groups of words in a warning
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,300})(\.[0-9]*)?")
 
 
-# ---------------------------------------------------------------- numbers and lists
-
-
-def counted(number: int, thing: str, things: str = "") -> str:
+def pluralise(number: int, thing: str, things: str = "") -> str:
     """A number of things, in words.
 
-    >>> counted(1, "picture"), counted(2000, "picture"), counted(0, "query", "queries")
+    >>> pluralise(1, "picture"), pluralise(2000, "picture"), pluralise(0, "query", "queries")
     ('1 picture', '2,000 pictures', '0 queries')
     """
     return f"1 {thing}" if number == 1 else f"{number:,} {things or thing + 's'}"
@@ -38,9 +35,6 @@ def first_few(names: Sequence[str], most: int) -> str:
     ('a; b', 'a; b; …')
     """
     return "; ".join(names[:most]) + ("; …" if len(names) > most else "")
-
-
-# ---------------------------------------------------------------- rows that were left out
 
 
 def check_usable(name: str, usable: Sized, left_out: Sequence[str], *, strict: bool, thing: str = "row") -> None:
@@ -58,7 +52,7 @@ def check_usable(name: str, usable: Sized, left_out: Sequence[str], *, strict: b
     if not usable:
         raise DataError(f"{name}: no {thing} can be used; left out {summarised(left_out)}")
     if strict and left_out:
-        count = counted(len(left_out), thing)
+        count = pluralise(len(left_out), thing)
         raise DataError(f"{name}: strict, and {count} cannot be used: {summarised(left_out)}")
 
 
@@ -74,9 +68,6 @@ def summarised(left_out: Sequence[str]) -> str:
         places.setdefault(reason, []).append(where)
     by_number = sorted(places.items(), key=lambda item: -len(item[1]))
     return ", ".join(f"{len(where):,} × {reason} ({first_few(where, _NAMED)})" for reason, where in by_number)
-
-
-# ---------------------------------------------------------------- words that differ in spelling alone
 
 
 def spelt_alike(words: Iterable[str]) -> list[list[str]]:

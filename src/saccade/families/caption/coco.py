@@ -68,9 +68,6 @@ def _picture(folder: Path, part: str, file: str) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-# ---------------------------------------------------------------- official annotations
-
-
 def _gather_annotations(folder: Path, gathering: CaptionGathering, splits: dict[str, str]) -> None:
     year, train = next(
         ((year, file) for year in _YEARS if (file := _annotations(folder, f"train{year}")) is not None), ("", None)

@@ -35,7 +35,7 @@ from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.render import render
 from saccade.families.caption.batch import CaptionBatch
 from saccade.looks import Look
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, evened, permuted
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, permuted, uniform_like
 from saccade.models.sat import WORD, SatModel
 from saccade.tasks.forward_passes import encoded
 
@@ -68,7 +68,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     place = _drawn_words(batch)  # (B,)
     slot = batch.names[rows, place]  # type: ignore[index]  # (B,): the digit that the word is about
     size = (batch.images.shape[-2], batch.images.shape[-1])
-    raw = model.tell(features, batch.words)
+    raw = model.teacher_force(features, batch.words)
     trace = model.wrap(raw, size).trace
     look = trace.look(WORD)
     one = _at(look, place)  # the edited word alone: (B,h,w)
@@ -87,7 +87,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
         "zero_heaviest": lambda: _weights(one.edit(heaviest)),
         "keep_target": lambda: _weights(one.edit(~target)),
         "keep_random": lambda: _weights(one.edit(~random)),
-        "even": lambda: evened(weights),
+        "even": lambda: uniform_like(weights),
         "permuted": lambda: permuted(weights),
     }
     before = raw["logits"].argmax(-1)  # (B,T)
@@ -103,7 +103,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     for name, change in edits.items():
         given = _weights(look).clone()  # (B,T,h,w)
         given[rows, place] = change()
-        frozen = model.tell(features, batch.words, attention={WORD: given})["logits"].argmax(-1)  # (B,T)
+        frozen = model.teacher_force(features, batch.words, attention={WORD: given})["logits"].argmax(-1)  # (B,T)
         answers[name] = torch.where(possible, frozen[rows, place], -1)
         if name in REST:
             said = {
@@ -118,7 +118,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     alone = torch.zeros_like(present).scatter(1, slot[:, None], True)
     for name, there in ((REMOVED, present & ~alone), (ALONE, alone)):
         images = as_float(render(replace(layout, present=there)))
-        words = model.tell(encoded(model.encode, images), batch.words)["logits"].argmax(-1)  # (B,T)
+        words = model.teacher_force(encoded(model.encode, images), batch.words)["logits"].argmax(-1)  # (B,T)
         answers[name] = torch.where(possible, words[rows, place], -1)
     truth = batch.words[rows, place]  # (B,)
     scores.add(before[rows, place], truth, batch.picture, {"all": answers})
@@ -146,7 +146,7 @@ def _recomputed(model: SatModel, features: Tensor, words: Tensor, given: Tensor,
     found = words.new_zeros(words.shape)
     for at in sorted(set(place.tolist())):
         rows = (place == at).nonzero().squeeze(1)
-        told = model.tell(features[rows], words[rows], attention={WORD: given[rows, : at + 1]})
+        told = model.teacher_force(features[rows], words[rows], attention={WORD: given[rows, : at + 1]})
         found[rows] = told["logits"].argmax(-1)
     return found
 

@@ -14,7 +14,7 @@ from saccade.errors import DataError
 from saccade.families.caption.data import CaptionData
 from saccade.families.caption.files import CaptionFiles
 from saccade.models.sat import SatModel
-from saccade.tasks.kept_features import KeptFeatures
+from saccade.tasks.cached_features import CachedFeatures
 
 
 class CaptionFeatures:
@@ -23,22 +23,25 @@ class CaptionFeatures:
     Args:
         data: the captions, of files.
         model: its encoder as it is now; what later becomes of it is not noticed.
-        tell: as in :class:`KeptFeatures`.
+        on_progress: as in :class:`CachedFeatures`.
     """
 
     def __init__(
-        self, data: CaptionData, model: SatModel, tell: Callable[[str, int, int], None] = lambda what, done, total: None
+        self,
+        data: CaptionData,
+        model: SatModel,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         if not isinstance(data.source, CaptionFiles):
             raise DataError("features are kept of files: generated scenes are new each time")
         self.source = source = data.source
         self.split, self.device, self.size, self.lengths = data.split, data.device, source.size, source.lengths
-        self._features = KeptFeatures(
+        self._features = CachedFeatures(
             [row.image for row in source.rows],
             lambda numbers: source.pictures(numbers).images,
             model,
             limit_mb=data.config.features_mb,
-            tell=tell,
+            on_progress=on_progress,
         )
 
     def take(self, indices: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import counted, summarised
+from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import DataError
 from saccade.families.caption.batch import CaptionBatch
 from saccade.families.caption.table import CaptionTable
@@ -139,5 +139,5 @@ class CaptionFiles:
             why = f"left out {left_out}" if left_out else "add some, or a column or list that names it"
             raise DataError(f"{name}: no caption can be used (pictures: {split_sizes(self.table.count)}); {why}")
         if left_out:
-            counts = f"{counted(self.size, 'caption')} of {counted(self.picture_count, 'picture')}"
+            counts = f"{pluralise(self.size, 'caption')} of {pluralise(self.picture_count, 'picture')}"
             warnings.warn(f"{name}: {counts}, left out {left_out}", stacklevel=4)

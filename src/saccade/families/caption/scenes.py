@@ -144,9 +144,6 @@ class CaptionSceneStream(GlyphStream[SceneLayout]):
         return layout, render(layout)
 
 
-# ---------------------------------------------------------------- sentences
-
-
 class Sentences(NamedTuple):
     """What is said of scenes."""
 

@@ -54,7 +54,7 @@ from saccade.metrics import (
     word_follow,
     words_among,
 )
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.evidence_swap import sampled
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.edits import EditScores
@@ -91,7 +91,7 @@ class CaptionScores:
     """One value for every digit that was recoloured."""
     edits: EditScores = field(default_factory=EditScores)
     """Of the attention to one word of each scene, edited; of fewer scenes."""
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
     evidence: WordEvidence = field(default_factory=WordEvidence)
     """Of words of photographs: whether they rest on what their maps mark."""
@@ -203,8 +203,8 @@ def score_captions(
             _add_causal(scores, model, words, batch, say)
         else:
             rows = is_altered[places].nonzero().squeeze(1)  # (A,)
-            tell = partial(_tell, progress, done, total)
-            add_words(scores.evidence, model, batch.images, words, rows, data.vocabulary, tell)
+            on_progress = partial(_report_progress, progress, done, total)
+            add_words(scores.evidence, model, batch.images, words, rows, data.vocabulary, on_progress)
         done += len(batch)
         progress(done, total)
     for places in numbers_in_batches(min(EDITED, total), batch_size):
@@ -214,7 +214,7 @@ def score_captions(
     return scores
 
 
-def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+def _report_progress(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
     """Report ``row`` pictures of a batch that has ``before`` pictures before it."""
     progress(before + row, total)
 
@@ -255,7 +255,7 @@ def _add_words(
         steps=batch.has_mask,
     )
     kinds = {kind: [vocabulary.number(word) for word in words] for kind, words in KINDS.items()}
-    scores.columns.keep(**words_among(batch.words[batch.has_mask], kinds))
+    scores.columns.append(**words_among(batch.words[batch.has_mask], kinds))
 
 
 def _add_causal(
@@ -279,4 +279,4 @@ def _add_causal(
         after = say(model, encoded(model.encode, changed.images))  # (N,T)
         found = word_follow(words[there], after, place=place, new_word=new, old_word=old)
         scores.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
-        scores.columns.keep(recoloured=before.picture)
+        scores.columns.append(recoloured=before.picture)

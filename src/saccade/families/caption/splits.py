@@ -21,7 +21,7 @@ from saccade.families.caption.data import CaptionData, CaptionDataConfig, Captio
 from saccade.families.caption.readers import read_captions
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.io.facts import ModelFacts
 
 
@@ -32,7 +32,7 @@ def open_split(
     facts: ModelFacts | None = None,
     count: int | None = None,
     progress: Progress | None = None,
-) -> Opened:
+) -> OpenedSplit:
     """Generated scenes, or the captions of a table; for a model's own look, scenes do without MNIST."""
     config = config_of(CaptionDataConfig, settings)
     words = None if facts is None else Vocabulary.of_model(facts.answers)
@@ -40,7 +40,7 @@ def open_split(
         settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
         config = config_of(CaptionDataConfig, settings)
         scenes = CaptionData(config, split, vocabulary=words, allow_pack=True)
-        return Opened(lambda many: examples(scenes, many), remark)
+        return OpenedSplit(lambda many: examples(scenes, many), remark)
     table = read_captions(config.name, config.options)
     if words is None:
         config = (
@@ -49,9 +49,9 @@ def open_split(
         words = vocabulary_of(table, config)
     shown = table if count is None else table.some(split, count)
     data = CaptionData(config, split, vocabulary=words, table=shown, progress=progress)
-    summary = table.described(len(words.words))
+    summary = table.summary(len(words.words))
     summary = summary if facts is not None else with_near_copies(summary, table.split_of())
-    return Opened(lambda many: examples(data, many), summary)
+    return OpenedSplit(lambda many: examples(data, many), summary)
 
 
 def write_split(

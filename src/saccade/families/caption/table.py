@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from saccade.data.tables.doubts import in_lines, repeated_keys
-from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.leaks import SplitMember, check_splits
 from saccade.data.tables.rows import (
     Cells,
     FilesFrom,
@@ -36,7 +36,7 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, counted
+from saccade.data.tables.wording import check_usable, pluralise
 from saccade.errors import ConfigError
 from saccade.families.caption.text import tokenise
 
@@ -74,14 +74,14 @@ class CaptionTable:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self, words: int) -> str:
+    def summary(self, words: int) -> str:
         """What the table holds, in one line, and below it what looks wrong with it.
 
         How many ``words`` it teaches depends on who learns from it.
         """
-        pictures = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
-        captions = counted(sum(len(row.captions) for row in self.rows), "caption")
-        return in_lines(f"{self.name}: {captions} of {pictures}, {counted(words, 'word')}", self.doubts)
+        pictures = f"{pluralise(len(self.rows), 'picture')} ({split_sizes(self.count)})"
+        captions = pluralise(sum(len(row.captions) for row in self.rows), "caption")
+        return in_lines(f"{self.name}: {captions} of {pictures}, {pluralise(words, 'word')}", self.doubts)
 
     def split_of(self) -> dict[Path, str]:
         """The split of every picture."""
@@ -179,7 +179,7 @@ def _table(name: str, folder: Path, rows: _RowSource, options: CaptionOptions) -
     gathering = CaptionGathering(name, options)
     has_split = any("split" in cells for _, cells in rows([], []))
     files = FilesFrom(folder)
-    placed: dict[Placed, None] = {}  # each picture once, in order
+    placed: dict[SplitMember, None] = {}  # each picture once, in order
     for line, cells in rows(gathering.skipped, gathering.repeated):
         where = f"line {line}"
         try:
@@ -187,7 +187,7 @@ def _table(name: str, folder: Path, rows: _RowSource, options: CaptionOptions) -
             picture = text_in(cells, "image")
             image = files.picture(picture)
             group, split = group_and_split(cells, picture, has_split)
-            placed[Placed(image, group, split)] = None
+            placed[SplitMember(image, group, split)] = None
             for caption in _captions_in(cells):
                 gathering.add(image, caption, split, again="duplicate")
         except UnusableRowError as error:

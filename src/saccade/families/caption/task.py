@@ -48,13 +48,13 @@ from saccade.losses import (
 from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
+from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
-from saccade.tasks.held_out import HeldOut, spread_out
-from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 OWN_WORDS = "own_words"
 """The material of a phase that learns from what the model says."""
@@ -82,11 +82,11 @@ class CaptionTask(PictureTask):
     name = "caption"
     data_settings = CaptionDataConfig
     model_kind = SatModel
-    model_does = "says captions"
+    model_description = "says captions"
     sentences = True
     losses = LOSSES
-    materials = ("default", OWN_WORDS)
-    keeps_features = True
+    data_choices = ("default", OWN_WORDS)
+    caches_features = True
 
     def __init__(
         self,
@@ -111,18 +111,18 @@ class CaptionTask(PictureTask):
         super().__init__(model=model, model_config=settings, size=config.size, protocol=protocol, seed=seed)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; every word that can be said, by id."""
         return (), self.vocabulary.entries
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         if self.table is None:
             return ""
-        described = self.table.described(len(self.vocabulary.words))
-        return with_near_copies(described, self.table.split_of(), self.tell)
+        described = self.table.summary(len(self.vocabulary.words))
+        return with_near_copies(described, self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
         words = {"vocabulary": word_entries(word=self.vocabulary.words)}
         if self.table is None:
@@ -130,7 +130,7 @@ class CaptionTask(PictureTask):
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
             "rows": row_entries((row.image, "", (row.split, row.captions)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "pictures": picture_entries((row.image for row in rows), self.on_progress),
             **words,
         }
 
@@ -141,8 +141,6 @@ class CaptionTask(PictureTask):
             config = replace(config, seed=config.seed + self.seed)
         return CaptionData(config, cast(Split, name), self.device, self.vocabulary, table=self.table)
 
-    # ------------------------------------------------------------ training
-
     def training_split(self, data: str = "default", features: str = "auto") -> Material:
         """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
         captions: CaptionData = self.split("train")
@@ -150,7 +148,7 @@ class CaptionTask(PictureTask):
             return self._judged(captions)
         if features != "kept" or self.data_config.is_generated or not self.data_config.features_mb:
             return captions
-        return CaptionFeatures(captions, cast(SatModel, self.model), self.tell)  # of the encoder as it is now
+        return CaptionFeatures(captions, cast(SatModel, self.model), self.on_progress)  # of the encoder as it is now
 
     def _judged(self, captions: CaptionData) -> JudgedPictures:
         if JUDGED not in self._splits:
@@ -181,7 +179,7 @@ class CaptionTask(PictureTask):
 
     def distinct_numbers(self, data: CaptionData, count: int) -> Tensor:
         """Numbers of pictures, not of captions."""
-        return torch.arange(count) if data.picture_count is None else spread_out(data.picture_count, count)
+        return torch.arange(count) if data.picture_count is None else evenly_spaced(data.picture_count, count)
 
     def held_out_batch(self, data: CaptionData, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,)."""
@@ -238,7 +236,7 @@ class CaptionTask(PictureTask):
             "gate": _mean_gate(raw, words),
         }
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         told = ("bleu_4", "bleu_1", "length_ratio", "log_likelihood")
         return ("exact_match", *told) if self.data_config.is_generated else told
@@ -267,13 +265,11 @@ class CaptionTask(PictureTask):
         told |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
         return {**told, "log_likelihood": likelihood / steps}
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        settings = settings_wanted(facts, wanted, CAPTION_READERS)
-        return {"data": settings, "words": facts.answers, "allow_pack": wanted.allow_pack}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        settings = requested_settings(facts, request, CAPTION_READERS)
+        return {"data": settings, "words": facts.answers, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(

@@ -26,7 +26,7 @@ from saccade.errors import DataError
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
 from saccade.metrics import blurred
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.evidence_swap import BLUR, donors
 from saccade.metrics.maps.word_evidence import log_drops, map_distances, marked, own_and_other, word_log_probabilities
 from saccade.metrics.summary import only_defined
@@ -49,7 +49,7 @@ class WordEvidence:
 
     values: Values = field(default_factory=Values)
     noise: Values = field(default_factory=Values)
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``picture`` of every word."""
     pictures: int = 0
 
@@ -160,7 +160,7 @@ def _add_caption(
             found["word_map_distance"] = map_distances(weights[places], ids)
         scores.values.add_values(found)
         scores.noise.add_values(rival)
-        scores.columns.keep(picture=torch.full((len(places),), scores.pictures))
+        scores.columns.append(picture=torch.full((len(places),), scores.pictures))
     scores.pictures += 1
 
 

@@ -29,7 +29,7 @@ from torch import Tensor
 from saccade.cache import cache_home
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.numbered import sent
+from saccade.data.tables.numbered import to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -47,7 +47,7 @@ _PIXELS = SIDE * SIDE
 _RECORD = 1 + 3 * _PIXELS
 _BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}
 _LABELS = {"train": "train_lables.json", "test": "test_lables.json"}  # spelt so in the package
-_MOST_LABELS = 1 << 20
+_MAX_LABELS = 1 << 20
 _BINARY_FOLDER = "cifar-10-batches-bin"
 
 
@@ -81,7 +81,7 @@ class CifarPictures:
 
     def take(self, numbers: Tensor) -> LabelledBatch:
         """The pictures ``numbers`` (B,) as bytes."""
-        numbers = sent(numbers, self._labels.device)
+        numbers = to_device(numbers, self._labels.device)
         return LabelledBatch(self._images[numbers], self._labels[numbers])
 
 
@@ -169,7 +169,7 @@ def _rows_of_pixels(file: Path) -> Tensor:
 
 def _labels(file: Path, count: int) -> Tensor:
     try:
-        found = parse_json(_content(file, _MOST_LABELS))
+        found = parse_json(_content(file, _MAX_LABELS))
     except ValueError as error:
         raise DataError(f"{file}: not JSON ({error}); get it again") from error
     is_list = isinstance(found, list) and all(type(each) is int for each in found)

@@ -16,9 +16,9 @@ from saccade.data.pictures.label_evidence import LabelEvidence
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.labelled import LabelRow, LabelTable, with_known_label
-from saccade.data.tables.numbered import sent
+from saccade.data.tables.numbered import to_device
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import counted, summarised
+from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
 
@@ -73,14 +73,14 @@ class LabelFiles:
 
     def take(self, numbers: Tensor) -> LabelledBatch:
         """The pictures ``numbers`` (B,), with evidence where any picture of the split has some."""
-        numbers = sent(numbers, self.device)
+        numbers = to_device(numbers, self.device)
         place = self._place[numbers]
         evidence = self._evidence.take(place) if self._has_evidence else None  # (B,H,W)
         return LabelledBatch(self._pictures.take(place), self._labels[numbers], evidence)
 
     def boxes_of_masks(self, numbers: Tensor) -> Tensor:
         """The boxes (B,4) of objects whose masks are the evidence; see :class:`LabelEvidence`."""
-        return self._evidence.boxes_of_objects(self._place[sent(numbers, self.device)])
+        return self._evidence.boxes_of_objects(self._place[to_device(numbers, self.device)])
 
     def _say_what_is_wrong(self) -> None:
         name = f"{self.table.name} {self.split}"
@@ -89,7 +89,7 @@ class LabelFiles:
             why = f"left out {left_out}" if left_out else "add some, or score another split"
             raise DataError(f"{name}: no picture can be used (the table has {split_sizes(self.table.count)}); {why}")
         if left_out:
-            warnings.warn(f"{name}: {counted(len(self.rows), 'picture')}, left out {left_out}", stacklevel=5)
+            warnings.warn(f"{name}: {pluralise(len(self.rows), 'picture')}, left out {left_out}", stacklevel=5)
 
 
 def _usable(

@@ -8,13 +8,13 @@ from torch import Tensor
 from saccade import geometry
 from saccade.metrics.maps.gradient_maps import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline
-from saccade.models.base import LAST_MAP, PictureModel
+from saccade.models.base import LAST_MAP, ImageOnlyModel
 
 TOGETHER = 32
 """Pictures whose gradients are computed at once."""
 
 
-def rival_maps(model: PictureModel, images: Tensor, answer: Tensor) -> dict[str, Baseline]:
+def rival_maps(model: ImageOnlyModel, images: Tensor, answer: Tensor) -> dict[str, Baseline]:
     """HiResCAM and gradient × input of the answers (B,) to pictures (B,3,H,W), by name; none of a model without a map.
 
     A map that is zero all over says nothing, and is undefined.
@@ -30,7 +30,7 @@ def rival_maps(model: PictureModel, images: Tensor, answer: Tensor) -> dict[str,
 
 
 @torch.enable_grad()
-def _of_some(model: PictureModel, frame: Tensor, images: Tensor, answer: Tensor) -> dict[str, Tensor]:
+def _of_some(model: ImageOnlyModel, frame: Tensor, images: Tensor, answer: Tensor) -> dict[str, Tensor]:
     images = images.detach().requires_grad_()
     raw = model.forward_raw(images)
     features = raw[LAST_MAP]  # (B,C,h,w)

@@ -25,17 +25,17 @@ from saccade.families.classify.zoom_edits import EDITED, zoom_edits
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
-from saccade.metrics.answers.calibration import among_first, calibration_error
+from saccade.metrics.answers.calibration import calibration_error, top_k_correct
 from saccade.metrics.answers.details import Details, details_of
-from saccade.metrics.columns import Columns, Values
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import summarise, without_nan
 from saccade.metrics.verdict import verdict
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import RacnnModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
@@ -51,7 +51,7 @@ class LabelScores:
     classes: tuple[str, ...]
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label``, ``picture``, ``confidence`` and ``of_true``, the probability of the label; (N,) each."""
     zoom: ZoomScores | None = None
     """Of a model that zooms."""
@@ -59,7 +59,7 @@ class LabelScores:
     """What became of answers and crops when the picture was drawn again with one thing changed."""
     edits: EditScores = field(default_factory=EditScores)
     """Of crops that were aimed elsewhere; of fewer pictures."""
-    rests_on: RestsOn = field(default_factory=RestsOn)
+    rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], str] | None = None
     """Number of a picture → its file; None where there are no files."""
@@ -69,11 +69,11 @@ class LabelScores:
         right = answer == label  # (B,)
         values = {"accuracy": right}
         if len(self.classes) > FIRST:
-            values["top5"] = among_first(logits, label, FIRST)
+            values["top5"] = top_k_correct(logits, label, FIRST)
         self.answers.add_values(values)
         confidence = shares.gather(1, answer[:, None])[:, 0]  # (B,)
         of_true = shares.gather(1, label[:, None])[:, 0]  # (B,)
-        self.columns.keep(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
+        self.columns.append(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
 
     def metrics(self) -> dict[str, float]:
         """Of the answers."""
@@ -121,7 +121,7 @@ def commonest(labels: Tensor) -> int:
 
 @torch.no_grad()
 def score_labels(
-    model: PictureModel,
+    model: ImageOnlyModel,
     data: LabelData,
     size: Size,
     *,
@@ -166,7 +166,7 @@ def score_labels(
     return scores
 
 
-def _add_swaps(scores: LabelScores, model: PictureModel, data: LabelData, chosen: Tensor, batch_size: int) -> None:
+def _add_swaps(scores: LabelScores, model: ImageOnlyModel, data: LabelData, chosen: Tensor, batch_size: int) -> None:
     """Ask again about the pictures ``chosen`` (n,) without their evidence, and without the rest."""
     guess = commonest(scores.columns["label"])
     for places in numbers_in_batches(len(chosen), batch_size):

@@ -15,7 +15,7 @@ from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig, read_table
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.io.facts import ModelFacts
 
 
@@ -26,7 +26,7 @@ def open_split(
     facts: ModelFacts | None = None,
     count: int | None = None,
     progress: Progress | None = None,
-) -> Opened:
+) -> OpenedSplit:
     """The pictures of a split with their labels, to be looked at; of files at a size to be seen."""
     config = config_of(LabelDataConfig, {**_seen_well(settings, facts), **settings})
     table = read_table(config)
@@ -35,8 +35,8 @@ def open_split(
     data = LabelData(config, split, table=shown, classes=words, progress=progress)
     summary = config.remark
     if table is not None:
-        summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
-    return Opened(lambda many: examples(data, many), summary)
+        summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
+    return OpenedSplit(lambda many: examples(data, many), summary)
 
 
 def _seen_well(settings: Mapping[str, Any], facts: ModelFacts | None = None) -> dict[str, Any]:

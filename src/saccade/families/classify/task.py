@@ -20,7 +20,7 @@ from saccade.families.classify.data import LabelData, LabelDataConfig, read_tabl
 from saccade.families.classify.losses import LOSSES, ZoomLoss
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.classify.scores import score_labels
-from saccade.families.classify.zoom_scores import zoom_measures, zoom_values
+from saccade.families.classify.zoom_scores import zoom_metric_names, zoom_values
 from saccade.families.classify.zooming import (
     check_zoom_loss,
     crops_round,
@@ -30,16 +30,16 @@ from saccade.families.classify.zooming import (
     zoom_loss,
 )
 from saccade.losses import cross_entropy
-from saccade.metrics.answers.calibration import among_first
+from saccade.metrics.answers.calibration import top_k_correct
 from saccade.metrics.columns import Values
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS
+from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.held_out import HeldOut
-from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 VALIDATION_BATCH = 1000
 VALIDATION_PIXELS = 10_000_000
@@ -50,7 +50,7 @@ class ClassifyTask(PictureTask):
     """Trains one model that gives a picture one label.
 
     Args:
-        model: name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model: name of the model, a ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are.
         model_config: settings of the model; ``answers`` comes from the data.
         data: settings of :class:`LabelDataConfig`.
         protocol: the recipe's name for its splits; kept with the model.
@@ -59,8 +59,8 @@ class ClassifyTask(PictureTask):
 
     name = "classify"
     data_settings = LabelDataConfig
-    model_kind = PictureModel
-    model_does = "says by itself what it sees"
+    model_kind = ImageOnlyModel
+    model_description = "says by itself what it sees"
     losses = LOSSES
 
     def __init__(
@@ -93,7 +93,7 @@ class ClassifyTask(PictureTask):
         )
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what the labels are called."""
         return (), self.classes
 
@@ -102,13 +102,13 @@ class ClassifyTask(PictureTask):
         """Whether val is a part of the pictures that are learnt from."""
         return self.data_config.learns_val
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
         if self.table is None:
             return self.data_config.remark
-        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
+        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""
         words = {"vocabulary": word_entries(label=self.classes)}
         if self.data_config.is_cifar:
@@ -118,7 +118,7 @@ class ClassifyTask(PictureTask):
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
             "rows": row_entries((row.image, "", (row.split, row.label)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "pictures": picture_entries((row.image for row in rows), self.on_progress),
             **words,
         }
 
@@ -128,8 +128,6 @@ class ClassifyTask(PictureTask):
         if name == "train" and config.is_generated:
             config = replace(config, seed=config.seed + self.seed)
         return LabelData(config, name, self.device, self.table)
-
-    # ------------------------------------------------------------ training
 
     def batch(self, data: LabelData, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,), varied anew for each batch, with their labels; bytes stay bytes."""
@@ -159,7 +157,7 @@ class ClassifyTask(PictureTask):
                     "loss: evidence_weight: data.shift moves pictures without their evidence; take data.augment, or "
                     "data.shift=null"
                 )
-            self.teach_places(weight, self.has_evidence)
+            self.require_evidence(weight, self.has_evidence)
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
@@ -167,8 +165,8 @@ class ClassifyTask(PictureTask):
         if isinstance(loss, ZoomLoss):
             return {"last": last_scale(loss)}
         can = (
-            isinstance(self.model, PictureModel)
-            and self.model.can_leave_out_looks
+            isinstance(self.model, ImageOnlyModel)
+            and self.model.can_skip_looks
             and not getattr(loss, "evidence_weight", 0)
         )
         return {"logits_only": True} if can else {}
@@ -181,10 +179,10 @@ class ClassifyTask(PictureTask):
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         top5 = ("top5",) if len(self.classes) > 5 else ()
-        return ("accuracy", "loss", *top5, *zoom_measures(self.model, self.has_evidence))
+        return ("accuracy", "loss", *top5, *zoom_metric_names(self.model, self.has_evidence))
 
     @property
     def has_evidence(self) -> bool:
@@ -196,7 +194,7 @@ class ClassifyTask(PictureTask):
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
         scores = Values()
         height, width = self.data_config.size
@@ -207,16 +205,14 @@ class ClassifyTask(PictureTask):
             surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
             found = {"accuracy": logits.argmax(-1) == batch.label, "loss": surprise}
             if len(self.classes) > 5:
-                found["top5"] = among_first(logits, batch.label, 5)
+                found["top5"] = top_k_correct(logits, batch.label, 5)
             scores.add_values(found | zoom_values(model, raw, batch))
         return scores.means()
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        return {"data": settings_wanted(facts, wanted, LABEL_READERS), "classes": facts.answers}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        return {"data": requested_settings(facts, request, LABEL_READERS), "classes": facts.answers}
 
     @classmethod
     def evaluate(
@@ -236,7 +232,7 @@ class ClassifyTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError(f"the task '{cls.name}' scores models that say by themselves what they see")
         config = from_dict(LabelDataConfig, data, where="data")
         chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)

@@ -26,7 +26,7 @@ from saccade.metrics.summary import only_defined
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 
 
-def zoom_measures(model: Any, has_evidence: bool) -> tuple[str, ...]:
+def zoom_metric_names(model: Any, has_evidence: bool) -> tuple[str, ...]:
     """Names of what validation tells of a model that zooms; none of another."""
     if not isinstance(model, RacnnModel):
         return ()

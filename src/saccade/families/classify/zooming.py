@@ -14,10 +14,10 @@ from saccade.families.classify.losses import Proposals, Rank, Scales, ZoomLoss
 from saccade.losses import cross_entropy
 from saccade.losses.zoom import proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.crops import mask_boxes
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
 from saccade.tasks.forward_passes import at_once, in_parts, joined
-from saccade.tasks.side_by_side import thread_count
+from saccade.tasks.thread_map import thread_count
 
 
 def check_zoom_loss(model: Any, loss: Any) -> None:
@@ -63,9 +63,6 @@ def wanted_regions(raw: Mapping[str, Tensor], side: float) -> Tensor:
     return clamped_box(torch.cat([centre, half], dim=-1).to(raw["boxes"].dtype))
 
 
-# ------------------------------------------------------------ the control that knows where the evidence is
-
-
 def needs_evidence(model: Any) -> TypeGuard[RacnnModel]:
     """Whether the crops of ``model`` come from the data."""
     return isinstance(model, RacnnModel) and model.config.crops == "given"
@@ -82,7 +79,7 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
     return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
-def seen(model: PictureModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
+def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
     if not needs_evidence(model):
         return in_parts(model, images, threads=thread_count(images.device))

@@ -14,7 +14,7 @@ from torch import Tensor
 from saccade.data.scenes.hashing import hash_u32
 from saccade.data.scenes.layout import GlyphLayout
 from saccade.geometry import Size, apply_to_boxes, invert, scale_shift, touched
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.forward_passes import at_once, in_parts
 from saccade.trace import AttentionTrace
@@ -88,9 +88,6 @@ class MultisetBatch:
         return MultisetBatch(**{name: value.to(device) for name, value in present.items()})
 
 
-# ---------------------------------------------------------------- as a model reads them
-
-
 def at_size(images: Tensor, size: Size) -> Tensor:
     """Pictures (B,3,H,W) at ``size``, as they are if they have it; the paper enlarges 100 × 100 to 224 × 224."""
     if tuple(images.shape[-2:]) == tuple(size):
@@ -105,7 +102,7 @@ def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
     return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
 
 
-def read_all(model: PictureModel, images: Tensor, size: Size) -> tuple[Raw, AttentionTrace]:
+def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Raw, AttentionTrace]:
     """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
     raw = in_parts(model, at_size(images, size))
     height, width = images.shape[-2:]

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.errors import DataError
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.trace import Output
 
 
-def decode(model: PictureModel, output: Output, facts: ModelFacts) -> list[Answer]:
+def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
     said = output.trace.answer
     if said is None:

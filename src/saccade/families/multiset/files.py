@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import counted, summarised
+from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import DataError
 from saccade.families.multiset.batch import NO_LABEL, MultisetBatch
 from saccade.families.multiset.table import MultisetRow, MultisetTable, with_known_labels
@@ -103,7 +103,7 @@ class MultisetFiles:
         if self.beyond:
             notes.append(f"{self.beyond:,} with more than the {self.most} labels that training had count as wrong")
         if notes:
-            warnings.warn(f"{name}: {counted(self.size, 'picture')}, {'; '.join(notes)}", stacklevel=4)
+            warnings.warn(f"{name}: {pluralise(self.size, 'picture')}, {'; '.join(notes)}", stacklevel=4)
 
     def _index(self) -> None:
         """Labels and boxes as columns on the device; a box goes through the same canvas as its picture."""

@@ -38,12 +38,12 @@ from saccade.metrics import (
     multiset_counts,
 )
 from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import only_defined, summarise, without_nan
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.hsal import HsalModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
@@ -61,7 +61,7 @@ class MultisetScores:
     """Of the total map."""
     glimpses: dict[str, Values] = field(default_factory=dict)
     """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
     edits: EditScores = field(default_factory=EditScores)
     """Of the attention to one label of each scene, edited; of fewer scenes."""
@@ -110,7 +110,7 @@ class MultisetScores:
 
 @torch.no_grad()
 def score_multisets(
-    model: PictureModel,
+    model: ImageOnlyModel,
     data: MultisetData,
     size: geometry.Size,
     *,
@@ -169,7 +169,7 @@ def add_answers(scores: MultisetScores, said: Tensor, batch: MultisetBatch) -> N
     if scores.is_list:
         right = right * _same_order(said, batch.labels, stop)
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
-    scores.columns.keep(
+    scores.columns.append(
         said=torch.cat([found, stopped[:, None]], dim=1),
         truth=torch.cat([truth, torch.ones_like(stopped)[:, None]], dim=1),
     )
@@ -196,7 +196,7 @@ def add_glimpses(scores: MultisetScores, raw: Raw, trace: AttentionTrace, batch:
         found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}
         for name, there in (found | {"random_glimpse": at_random(each, steps, active)}).items():
             scores.glimpses.setdefault(name, Values()).add_values({score: there.flatten()})  # (B·T,)
-    scores.columns.keep(step_picture=batch.picture.repeat_interleave(steps))
+    scores.columns.append(step_picture=batch.picture.repeat_interleave(steps))
 
 
 def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:

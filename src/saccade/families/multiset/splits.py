@@ -18,7 +18,7 @@ from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.families.multiset.readers import read_multisets
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.io.facts import ModelFacts
 
 
@@ -29,7 +29,7 @@ def open_split(
     facts: ModelFacts | None = None,
     count: int | None = None,
     progress: Progress | None = None,
-) -> Opened:
+) -> OpenedSplit:
     """Generated scenes, or the pictures of a table; for a model's own look, scenes do without MNIST."""
     config = config_of(MultisetDataConfig, settings)
     words: dict[str, Any] = {} if facts is None else {"classes": facts.answers}
@@ -37,12 +37,12 @@ def open_split(
         settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
         config = config_of(MultisetDataConfig, settings)
         scenes = MultisetData(config, split, allow_pack=True, **words)
-        return Opened(lambda many: examples(scenes, many), remark)
+        return OpenedSplit(lambda many: examples(scenes, many), remark)
     table = read_multisets(config.name, config.options)
     shown = table if count is None else table.some(split, count)
     data = MultisetData(config, split, table=shown, progress=progress, **words)
-    summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
-    return Opened(lambda many: examples(data, many), summary)
+    summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
+    return OpenedSplit(lambda many: examples(data, many), summary)
 
 
 def write_split(

@@ -27,7 +27,7 @@ from typing import Literal
 from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
 from saccade.data.tables.labelled import LabelTableOptions
-from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.leaks import SplitMember, check_splits
 from saccade.data.tables.rows import (
     Box,
     Cells,
@@ -44,7 +44,7 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, counted
+from saccade.data.tables.wording import check_usable, pluralise
 from saccade.errors import ConfigError, DataError
 
 Kind = Literal["multiset", "set", "list"]
@@ -86,11 +86,11 @@ class MultisetTable:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
-        rows = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
-        classes = counted(len(self.classes), "class", "classes")
-        most = f"at most {counted(self.most, 'label')} on a training picture"
+        rows = f"{pluralise(len(self.rows), 'picture')} ({split_sizes(self.count)})"
+        classes = pluralise(len(self.classes), "class", "classes")
+        most = f"at most {pluralise(self.most, 'label')} on a training picture"
         return in_lines(f"{self.name}: {rows}, {classes}, {most}", (spellings(self.classes, "labels"), *self.doubts))
 
     def split_of(self) -> dict[Path, str]:
@@ -208,7 +208,7 @@ def _table(
     files = FilesFrom(path.parent)
     line_of: dict[Path, int] = {}
     found: list[tuple[str, MultisetRow]] = []
-    placed: list[Placed] = []
+    placed: list[SplitMember] = []
     said: list[tuple[Path, str, tuple[str, ...]]] = []
     for line, cells in rows:
         try:
@@ -216,7 +216,7 @@ def _table(
         except UnusableRowError as error:
             skipped.append(error.at(f"line {line}"))
             continue
-        placed.append(Placed(row.image, group, row.split))
+        placed.append(SplitMember(row.image, group, row.split))
         said.append((row.image, "", row.labels))
         if line_of.setdefault(row.image, line) != line:
             skipped.append(f"picture named twice: line {line} repeats line {line_of[row.image]}")

@@ -70,17 +70,17 @@ from saccade.losses import (
 from saccade.losses.multiset import label_steps
 from saccade.losses.single_objects import names_each, names_one
 from saccade.metrics import at_glimpses
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.held_out import HeldOut
-from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""
@@ -103,10 +103,10 @@ class MultisetTask(PictureTask):
 
     name = "multiset"
     data_settings = MultisetDataConfig
-    model_kind = PictureModel
-    model_does = "says by itself what it sees"
+    model_kind = ImageOnlyModel
+    model_description = "says by itself what it sees"
     losses = LOSSES
-    materials = ("default", OBJECTS)
+    data_choices = ("default", OBJECTS)
 
     def __init__(
         self,
@@ -131,17 +131,17 @@ class MultisetTask(PictureTask):
         super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what can be on a picture."""
         return (), self.classes
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         if self.table is None:
             return ""
-        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
+        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
         words = {"vocabulary": word_entries(label=self.classes)}
         if self.table is None:
@@ -149,7 +149,7 @@ class MultisetTask(PictureTask):
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
             "rows": row_entries((row.image, "", (row.split, row.labels, row.boxes, row.crop)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "pictures": picture_entries((row.image for row in rows), self.on_progress),
             **words,
         }
 
@@ -162,8 +162,6 @@ class MultisetTask(PictureTask):
             seed = config.seed + (self.seed if fresh else 0)
             config = replace(config, name=other or config.name, seed=seed)
         return MultisetData(config, cast(Split, split), self.device, self.table)
-
-    # ------------------------------------------------------------ training
 
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetData:
         """For ``objects`` what teaches objects, perhaps other scenes; else the pictures themselves."""
@@ -264,7 +262,7 @@ class MultisetTask(PictureTask):
         """Whether the order of the labels is part of the answer."""
         return self.table is not None and self.table.kind == "list"
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
         places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
         glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
@@ -299,13 +297,11 @@ class MultisetTask(PictureTask):
         told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
         return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        settings = settings_wanted(facts, wanted, MULTISET_READERS)
-        return {"data": settings, "classes": facts.answers, "allow_pack": wanted.allow_pack}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        settings = requested_settings(facts, request, MULTISET_READERS)
+        return {"data": settings, "classes": facts.answers, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(
@@ -329,7 +325,7 @@ class MultisetTask(PictureTask):
                 f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
             )
         config = from_dict(MultisetDataConfig, data, where="data")
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError("the task 'multiset' scores models that say by themselves what they see")
         device, sizes = next(model.parameters()).device, model.config
         chosen = MultisetData(

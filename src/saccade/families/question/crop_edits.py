@@ -30,7 +30,7 @@ from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.maps.windows import beside, grown, over, round_about
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures
+from saccade.tasks.forward_passes import EncodedPictures
 from saccade.trace import AttentionTrace
 
 _ROUND, _LEAST = 1.5, 10.0  # a window round a digit: so much larger than it, and so many pixels at least
@@ -42,11 +42,13 @@ def can_aim(model: QueryModel, trace: AttentionTrace) -> bool:
     return len(looks) == 1 and looks[0].kind == "crop" and looks[0].name in model.look_names
 
 
-def crop_edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, removed: SeenPictures) -> EditScores:
+def crop_edit_scores(
+    model: QueryModel, twins: SceneTwins, trace: AttentionTrace, removed: EncodedPictures
+) -> EditScores:
     """What becomes of the answers of ``model``; arguments as in :func:`.scene_edits.edit_scores`."""
     batch, look = twins.batch, trace.looks_of_total[0]
     size = (twins.masks.shape[-2], twins.masks.shape[-1])
-    seen = SeenPictures(model, twins.images)
+    seen = EncodedPictures(model, twins.images)
     own = crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
     target, other = (mask_boxes(twins.masks[twins.scene, slot]) for slot in (twins.target, twins.other))  # (B,4)
     sides = grown(target, _ROUND, _LEAST)  # (B,2)

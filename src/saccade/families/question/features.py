@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.families.question.table_data import TableData
 from saccade.models.base import QueryModel
-from saccade.tasks.kept_features import KeptFeatures
+from saccade.tasks.cached_features import CachedFeatures
 
 
 class EncodedQuestions(NamedTuple):
@@ -32,25 +32,25 @@ class QuestionFeatures:
     Args:
         data: the questions.
         model: its backbone as it is now; what later becomes of it is not noticed.
-        tell: as in :class:`KeptFeatures`.
+        on_progress: as in :class:`CachedFeatures`.
     """
 
     def __init__(
         self,
         data: TableData,
         model: QueryModel,
-        tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         self._data, self.size, self.split, self.device = data, data.size, data.split, data.device
         _, _, picture = data.questions(torch.arange(data.size))  # (N,)
         asked_about, self._which = torch.unique(picture, return_inverse=True)  # (P,), (N,)
         paths = [data.pictures.paths[number] for number in asked_about.tolist()]
-        self._features = KeptFeatures(
+        self._features = CachedFeatures(
             paths,
             lambda numbers: data.pictures.take(asked_about[numbers.to(asked_about.device)]),
             model,
             limit_mb=data.config.features_mb,
-            tell=tell,
+            on_progress=on_progress,
         )
 
     def take(self, indices: Tensor) -> EncodedQuestions:

@@ -41,9 +41,6 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
     return TrainedScenes(spec.count, ((spec.extents[0] >> FRACTION_BITS, spec.largest),), _BEHIND[name])
 
 
-# ---------------------------------------------------------------- models inside the page
-
-
 def page_model(predictor: Predictor) -> dict[str, Any]:
     """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
 

@@ -27,7 +27,7 @@ from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.coco import read_coco
 from saccade.data.tables.doubts import repeated_keys
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions
-from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.leaks import SplitMember, check_splits
 from saccade.data.tables.metadata import metadata_rows
 from saccade.data.tables.parquet import parquet_rows
 from saccade.data.tables.rows import (
@@ -132,7 +132,7 @@ def _table(
         if first_line.setdefault(question, line) != line:
             skipped.append(f"duplicate: {unit} {line} repeats {unit} {first_line[question]}")
     name = f"{reader}:{path}"
-    check_splits(name, folder, (Placed(row.image, row.group, row.split) for row in first_line))
+    check_splits(name, folder, (SplitMember(row.image, row.group, row.split) for row in first_line))
     found = [(f"{unit} {line}", question) for question, line in first_line.items()]
     doubts = [repeated_keys(repeated), "" if has_query else f"no column query: all are asked '{ONE_QUESTION}'"]
     return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict, doubts=doubts)

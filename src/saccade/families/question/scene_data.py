@@ -49,7 +49,7 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
-from saccade.data.tables.numbered import checked_numbers, sent
+from saccade.data.tables.numbered import checked_numbers, to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError, nearest
 
@@ -286,7 +286,7 @@ class SceneData:
         if together > 1 and not torch.equal(scene, scene[::together].repeat_interleave(together)):
             raise DataError(f"together: not every {together} of these triples are about one scene")
         scenes, images = self.stream.scenes(scene[::together])
-        obj = sent(obj, self.device)
+        obj = to_device(obj, self.device)
         asked = obj.view(-1, together)
         query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
         if self.config.planted != "none":

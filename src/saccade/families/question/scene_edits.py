@@ -34,11 +34,11 @@ from saccade.data.scenes.render import render
 from saccade.families.question.scene_twins import SceneTwins
 from saccade.looks import Look
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, evened, permuted
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, permuted, uniform_like
 from saccade.metrics.maps.farthest import farthest
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures
+from saccade.tasks.forward_passes import EncodedPictures
 from saccade.trace import AttentionTrace
 
 ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
@@ -66,7 +66,7 @@ def can_edit(model: QueryModel, trace: AttentionTrace) -> bool:
     )
 
 
-def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, removed: SeenPictures) -> EditScores:
+def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, removed: EncodedPictures) -> EditScores:
     """What becomes of the answers of ``model`` to the questions of ``twins``, of which ``trace`` is the unedited pass.
 
     Args:
@@ -76,7 +76,7 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
         removed: what the model saw of the pictures with one digit removed.
     """
     batch, looks = twins.batch, trace.looks_of_total
-    seen = SeenPictures(model, twins.images)
+    seen = EncodedPictures(model, twins.images)
     cells = {look.name: _cells(trace, look, twins) for look in looks}
     possible = torch.stack([each.is_possible for each in cells.values()]).all(0)  # (B,)
     other = baselines.derangement(batch.scene).to(batch.scene.device) if can_exchange(batch.scene) else None  # (B,)
@@ -89,7 +89,7 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
         "keep_target": lambda look: _weights(look.edit(~cells[look.name].target)),
         "keep_random": lambda look: _weights(look.edit(~cells[look.name].random)),
         "move": lambda look: _weights(look.edit(cells[look.name].target, onto=cells[look.name].other)),
-        "even": lambda look: evened(_weights(look)),
+        "even": lambda look: uniform_like(_weights(look)),
         "permuted": lambda look: permuted(_weights(look)),
     }
     if other is not None:
@@ -133,7 +133,7 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
     return scores
 
 
-def pixel_answers(model: QueryModel, twins: SceneTwins, removed: SeenPictures) -> dict[str, Tensor]:
+def pixel_answers(model: QueryModel, twins: SceneTwins, removed: EncodedPictures) -> dict[str, Tensor]:
     """Answers (B,) to pictures that are changed in place of attention: what an edit can reach at most."""
     batch = twins.batch
     alone = replace(
@@ -141,7 +141,7 @@ def pixel_answers(model: QueryModel, twins: SceneTwins, removed: SeenPictures) -
     )
     return {
         REMOVED: removed.ask(batch.query, twins.number(twins.target))["logits"].argmax(-1),
-        ALONE: SeenPictures(model, as_float(render(alone))).ask(batch.query)["logits"].argmax(-1),
+        ALONE: EncodedPictures(model, as_float(render(alone))).ask(batch.query)["logits"].argmax(-1),
     }
 
 

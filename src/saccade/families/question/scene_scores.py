@@ -28,20 +28,20 @@ from saccade.families.question.scene_twin_scores import twin_scores, twins_at_on
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.maps.scorer import MapScorer, MapScores
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.summary import summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import (
     BATCH,
-    SeenPictures,
+    EncodedPictures,
     answers_of,
     distinct,
     in_parts,
     numbers_in_batches,
 )
-from saccade.tasks.side_by_side import side_by_side, thread_count
+from saccade.tasks.thread_map import thread_count, thread_map
 from saccade.trace import Output
 
 SWEPT = 25
@@ -60,7 +60,7 @@ class SceneScores:
     maps: MapScorer = field(default_factory=MapScorer)
     causal: Values = field(default_factory=Values)
     """Of the answers and of the causal tests."""
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label`` and ``scale`` of the digit asked for, of every question."""
     twins: TwinScores = field(default_factory=TwinScores)
     """Of the maps of scenes that were rendered again, of fewer questions."""
@@ -150,7 +150,7 @@ def score_scenes(
             for number, numbers in enumerate(data.by_scene(rendered, twins_at_once(data.device)))
         ),
     )  # one queue, so that no thread waits for the others between two kinds
-    for part in side_by_side(measured, jobs, thread_count(data.device)):
+    for part in thread_map(measured, jobs, thread_count(data.device)):
         scores.join(part)
         if "label" in part.columns:
             done += len(part.columns["label"])
@@ -175,7 +175,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool
     """All scores of a batch but deletion and insertion; of a planted cause no answer follows the target."""
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
-    seen = SeenPictures(model, batch.images[first])
+    seen = EncodedPictures(model, batch.images[first])
     output, swapped = _asked(seen, batch.query, batch.other_query(), scene, (size, size))
     masks = batch.layout[first].masks()  # (S,N,H,W)
     _add_answers(scores, output, batch)
@@ -184,7 +184,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool
     return scores
 
 
-def _asked(seen: SeenPictures, query: Tensor, other: Tensor, scene: Tensor, size: Size) -> tuple[Output, Tensor]:
+def _asked(seen: EncodedPictures, query: Tensor, other: Tensor, scene: Tensor, size: Size) -> tuple[Output, Tensor]:
     """What is answered to the queries (B,) about the scenes (B,), and the answers (B,) to ``other`` queries about them.
 
     Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
@@ -207,12 +207,12 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
     if "argmax_logits" in output.aux:
         right = output.aux["argmax_logits"].argmax(-1) == batch.label  # (B,)
         scores.causal.add_values({"accuracy_argmax_location": right})
-    scores.columns.keep(answer=answers_of(output.trace), label=batch.label, scale=batch.scale)
+    scores.columns.append(answer=answers_of(output.trace), label=batch.label, scale=batch.scale)
 
 
 def _add_causal(
     scores: SceneScores,
-    seen: SeenPictures,
+    seen: EncodedPictures,
     scene: Tensor,
     batch: SceneBatch,
     answers: Tensor,
@@ -244,7 +244,7 @@ def _swept(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): the random order is the same for all questions of one
-    trace = model.wrap(SeenPictures(model, batch.images[first]).ask(batch.query, scene), (size, size)).trace
+    trace = model.wrap(EncodedPictures(model, batch.images[first]).ask(batch.query, scene), (size, size)).trace
     asked, total = (batch.query, answers_of(trace)), trace.image_map("total")  # (B,H,W)
     alone = torch.arange(len(batch), device=scene.device)  # (B,)
     scores.maps.total.add_values(sweep_areas(model, batch.images, total, *asked, alone, fill=0.0))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.pictures.augment import augment
-from saccade.data.scenes.fused import made_by
+from saccade.data.scenes.fused import renderer_description
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
@@ -25,8 +25,8 @@ from saccade.families.question.scene_scores import TWINS, accuracy_absent, score
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
-from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
+from saccade.tasks.eval_request import EvalRequest
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
@@ -69,33 +69,33 @@ class SceneTask(QuestionTask):
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """The photographs behind the digits, the drawing if it is not saccade's own, and what makes scenes on a GPU.
 
         The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
         """
-        told = [f"{name}: {value}" for name, value in self.noted().items()]
+        told = [f"{name}: {value}" for name, value in self.training_notes().items()]
         if self.data_config.drawing != "blend":
             told.append(f"drawing: {self.data_config.drawing}")
         if self.device.type == "cuda":
             self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
-            told.append(f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}")
+            told.append(f"scenes are made on {self.device} by {renderer_description(self.device, self.size[0])}")
         return "; ".join(told)
 
-    def noted(self) -> dict[str, str]:
+    def training_notes(self) -> dict[str, str]:
         """The photographs behind the training scenes, by name."""
-        taught = super().noted()
+        taught = super().training_notes()
         if self.data_config.name != "mbg":
             return taught
         name = str(self.split("train").backgrounds)
         return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name, **taught}
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The glyphs of the scenes, and the photographs behind them."""
         config = self.data_config
         found = {"glyphs": glyph_entries(config.glyphs)}
         if config.name == "mbg":
-            found["backgrounds"] = photograph_entries(config.backgrounds, self.tell)
+            found["backgrounds"] = photograph_entries(config.backgrounds, self.on_progress)
         return found
 
     def data_parts(self) -> dict[str, Entries]:
@@ -144,12 +144,12 @@ class SceneTask(QuestionTask):
         return data.one_per_scene(count)
 
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        changes = {"name": wanted.data, "protocol": wanted.protocol, "seed": wanted.seed}
-        changes |= {"glyphs": wanted.glyphs, "drawing": wanted.drawing}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        changes = {"name": request.data, "protocol": request.protocol, "seed": request.seed}
+        changes |= {"glyphs": request.glyphs, "drawing": request.drawing}
         settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
-        return {"data": settings, "allow_pack": wanted.allow_pack}
+        return {"data": settings, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(

@@ -103,9 +103,6 @@ def _in_words(look: Look) -> str:
     return f"{acts.get(look.kind, 'attention over')} {'×'.join(map(str, look.weights.shape[-2:]))} cells"
 
 
-# ---------------------------------------------------------------- pictures
-
-
 def _look(predictor: Predictor, batch: SceneBatch, row: int, query: int | None = None) -> Sighting:
     asked = int(batch.query[row]) if query is None else query
     return predictor.look(batch.images[row].cpu(), ask=predictor.facts.queries[asked])
@@ -175,9 +172,6 @@ def _telling_row(predictor: Predictor, batch: SceneBatch, recoloured: SceneBatch
     after = predictor.model(recoloured.images, recoloured.query).trace.answer
     good = ((before == batch.label) & (after == recoloured.label)).nonzero()
     return int(good[0]) if len(good) else 0
-
-
-# ---------------------------------------------------------------- numbers
 
 
 def _note(found: Mapping[str, Any], metric: str, where: str) -> str:

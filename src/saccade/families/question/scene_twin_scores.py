@@ -13,12 +13,12 @@ from torch import Tensor
 from saccade.families.question.crop_edits import can_aim, crop_edit_scores
 from saccade.families.question.scene_data import SceneBatch
 from saccade.families.question.scene_edits import can_edit, edit_scores
-from saccade.families.question.scene_twins import LEAST, Asked, SceneTwins
+from saccade.families.question.scene_twins import LEAST, SceneTwins, TwinQueries
 from saccade.metrics.maps.effects import object_effects
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures, distinct
+from saccade.tasks.forward_passes import EncodedPictures, distinct
 
 _ASKS = {"cpu": 500}  # answers without maps that are asked for at once
 _ASKS_ELSEWHERE = 10_000
@@ -41,7 +41,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     """
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.scene)  # (S,), (B,)
-    seen = SeenPictures(model, batch.images[first])
+    seen = EncodedPictures(model, batch.images[first])
     raw = seen.ask(batch.query, scene)
     trace = model.wrap(raw, size).trace
     grids = grids_of(trace, size)
@@ -50,7 +50,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     recoloured = seen.changed(twins.recoloured, twins.scene_of_digit.repeat_interleave(twins.ways))
     by_kind = {"images": seen, "moved": moved, "removed": removed, "recoloured": recoloured}
 
-    def own(asked: Asked) -> Tensor:
+    def own(asked: TwinQueries) -> Tensor:
         made = model.wrap(by_kind[asked.pictures].ask(asked.query, asked.which), size)
         return made.trace.image_map("total")  # (B,H,W)
 
@@ -76,7 +76,7 @@ def coarsest_cell(grids: Grids | None) -> int:
     return max(1, int(torch.stack(steps).max().ceil()))
 
 
-def effects_on(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, before: Tensor) -> Tensor:
+def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures, before: Tensor) -> Tensor:
     """The effect (B,N) of each of :meth:`SceneTwins.objects` on the answers, which were ``before`` (B,A)."""
     present = twins.layout.present[twins.scene]  # (B,N)
     question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
@@ -94,6 +94,6 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, b
         return effects
     pictures = (twins.scene[:, None] * twins.ways + ways).flatten()  # (B·K,)
     asked = twins.batch.query.repeat_interleave(twins.ways)  # (B·K,)
-    patched = SeenPictures(model, twins.patch_recoloured).ask(asked, pictures)["logits"]
+    patched = EncodedPictures(model, twins.patch_recoloured).ask(asked, pictures)["logits"]
     changed = model.probabilities(patched).view(-1, 1, twins.ways, before.shape[-1])  # (B,1,K,A)
     return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)

@@ -32,7 +32,7 @@ LEAST = 10
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
 
 
-class Asked(NamedTuple):
+class TwinQueries(NamedTuple):
     """Questions about some of the pictures of :class:`SceneTwins`."""
 
     pictures: str
@@ -120,21 +120,21 @@ class SceneTwins:
         masks = self.masks if self.patch is None else torch.cat([self.masks, self.patch[:, None]], 1)
         return masks[self.scene]
 
-    def asked(self) -> dict[str, Asked]:
+    def asked(self) -> dict[str, TwinQueries]:
         """The pictures and questions that the maps of :class:`~saccade.metrics.maps.twins.TwinMaps` are about."""
         query, target, other = self.batch.query, self.number(self.target), self.number(self.other)  # (B,) each
         other_query = self.batch.layout.classes.gather(1, self.other[:, None]).squeeze(1)  # (B,)
         return {
-            "first": Asked("images", self.scene, query),
-            "other_question": Asked("images", self.scene, other_query),
-            "target_moved": Asked("moved", target, query),
-            "target_removed": Asked("removed", target, query),
-            "other_moved": Asked("moved", other, query),
-            "other_removed": Asked("removed", other, query),
-            "other_recoloured": Asked("recoloured", self.some_colour(self.other), query),
+            "first": TwinQueries("images", self.scene, query),
+            "other_question": TwinQueries("images", self.scene, other_query),
+            "target_moved": TwinQueries("moved", target, query),
+            "target_removed": TwinQueries("removed", target, query),
+            "other_moved": TwinQueries("moved", other, query),
+            "other_removed": TwinQueries("removed", other, query),
+            "other_recoloured": TwinQueries("recoloured", self.some_colour(self.other), query),
         }
 
-    def pictures(self, asked: Asked) -> Tensor:
+    def pictures(self, asked: TwinQueries) -> Tensor:
         """(B,3,H,W): the picture of each question of :meth:`asked`."""
         held: Tensor = getattr(self, asked.pictures)
         return held[asked.which]

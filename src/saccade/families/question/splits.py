@@ -20,7 +20,7 @@ from saccade.families.question.causal_table import CAUSAL
 from saccade.families.question.readers import read_questions
 from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
 from saccade.families.question.table_data import TableData, TableDataConfig
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.io.facts import ModelFacts
 
 
@@ -31,12 +31,12 @@ def open_split(
     facts: ModelFacts | None = None,
     count: int | None = None,
     progress: Progress | None = None,
-) -> Opened:
+) -> OpenedSplit:
     """Generated scenes, or the questions of a table; for a model's own look, scenes do without MNIST."""
     if settings["name"] in SPECS:
         settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
         scenes = SceneData(config_of(SceneDataConfig, settings), split, allow_pack=True)
-        return Opened(lambda many: scene_examples(scenes, many), remark)
+        return OpenedSplit(lambda many: scene_examples(scenes, many), remark)
     if settings["name"] == CAUSAL:
         raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
     config = config_of(TableDataConfig, settings)
@@ -44,8 +44,8 @@ def open_split(
     words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
     shown = table if count is None else table.some(split, count)
     data = TableData(config, split, table=shown, progress=progress, **words)
-    summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
-    return Opened(lambda many: table_examples(data, many), summary)
+    summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
+    return OpenedSplit(lambda many: table_examples(data, many), summary)
 
 
 def write_split(

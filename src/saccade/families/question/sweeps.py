@@ -7,7 +7,7 @@ from torch import Tensor
 
 from saccade.metrics import deletion_and_insertion
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures, at_once
+from saccade.tasks.forward_passes import EncodedPictures, at_once
 
 
 def sweep_areas(
@@ -39,7 +39,7 @@ def sweep_areas(
         question = asked[pictures]  # (N,A)
         copy, column = (question >= 0).nonzero().unbind(1)  # (M,) each
         which = question[copy, column]  # (M,)
-        seen = SeenPictures(model, altered)
+        seen = EncodedPictures(model, altered)
         found = model.probabilities(seen.ask(query[which], copy if question.shape[1] > 1 else None)["logits"])  # (M,K)
         table = found.new_zeros(question.shape)  # (N,A); where a picture has fewer questions nothing is read
         table[copy, column] = found.gather(1, answers[which][:, None]).squeeze(1)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from saccade.data.tables.doubts import contradictions, in_lines, spellings
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, counted
+from saccade.data.tables.wording import check_usable, pluralise
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class QuestionTable:
         """Questions in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
-        words = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self.answers), 'answer')}"
-        pictures = counted(len({row.image for row in self.rows}), "picture")
-        rows = f"{counted(len(self.rows), 'question')} ({split_sizes(self.count)})"
+        words = f"{pluralise(len(self.queries), 'query', 'queries')}, {pluralise(len(self.answers), 'answer')}"
+        pictures = pluralise(len({row.image for row in self.rows}), "picture")
+        rows = f"{pluralise(len(self.rows), 'question')} ({split_sizes(self.count)})"
         doubts = (
             contradictions(((row.image, row.query, row.labels) for row in self.as_found or self.rows), "question"),
             spellings(self.queries, "queries"),

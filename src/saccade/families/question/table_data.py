@@ -24,7 +24,7 @@ from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import checked_split, split_sizes
-from saccade.data.tables.wording import counted, summarised
+from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.batch import TableBatch
 from saccade.families.question.readers import READERS, read_questions
@@ -110,7 +110,7 @@ class TableData:
         if skipped:
             left_out = summarised(skipped)
             warnings.warn(
-                f"{config.name} {split}: {counted(len(usable), 'question')}, left out {left_out}", stacklevel=2
+                f"{config.name} {split}: {pluralise(len(usable), 'question')}, left out {left_out}", stacklevel=2
             )
         self._index(rows, usable)
 
@@ -178,8 +178,6 @@ class TableData:
         for number, picture in enumerate(self._picture.tolist()):
             first.setdefault(picture, number)
         return torch.tensor(list(first.values())[:count])
-
-    # ------------------------------------------------------------ opening
 
     def _open(self, rows: list[Question], progress: Callable[[int, int], None] | None) -> None:
         """Decode the pictures and masks of ``rows``."""

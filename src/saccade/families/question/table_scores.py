@@ -34,15 +34,15 @@ from saccade.families.question.task import right_answers
 from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
-from saccade.metrics.columns import Columns, Values
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import only_defined, summarise
 from saccade.metrics.verdict import verdict
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
+from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
@@ -60,10 +60,10 @@ class TableScores:
     """What can be answered."""
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``query`` and ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``; of one answer
     ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
-    rests_on: RestsOn = field(default_factory=RestsOn)
+    rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], dict[str, Any]] | None = None
     """Number of a question → its picture and what is asked."""
@@ -203,19 +203,19 @@ def score_table(
         batch = data.take(numbers)
         size = (batch.images.shape[-2], batch.images.shape[-1])
         first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
-        seen = SeenPictures(model, batch.images[first])
+        seen = EncodedPictures(model, batch.images[first])
         output = model.wrap(seen.ask(batch.query, picture), size)
         other, has_other = _other_query(batch)  # (B,), (B,)
         swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
         _add_answers(scores, model, output, swapped, batch)
-        scores.columns.keep(question=numbers)
+        scores.columns.append(question=numbers)
         _add_maps(scores, output.trace, batch, prior)
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
-            scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
+            scores.columns.append(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
         if sweeps:
             swept = is_swept[numbers].nonzero().squeeze(1).to(batch.query.device)  # (S,) places in the batch
-            _add_sweeps(scores, model, output.trace, batch, swept, partial(_tell, progress, done, total))
+            _add_sweeps(scores, model, output.trace, batch, swept, partial(_report_progress, progress, done, total))
         done += len(batch)
         progress(done, total)
     _add_swaps(scores, model, data, prior, chosen[sampled(total)], batch_size)
@@ -259,7 +259,7 @@ def _add_swaps(
         )
 
 
-def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+def _report_progress(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
     """Report ``row`` questions of a batch that has ``before`` questions before it."""
     progress(before + row, total)
 
@@ -276,15 +276,15 @@ def _add_answers(scores: TableScores, model: QueryModel, output: Output, swapped
 
     ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
     """
-    scores.columns.keep(query=batch.query, label=batch.label)
+    scores.columns.append(query=batch.query, label=batch.label)
     kind = "top1" if scores.multi_label else "accuracy"
     found = {kind: right_answers(output.logits, batch.label).double()}
     if scores.multi_label:
-        scores.columns.keep(logits=output.logits, swapped=swapped)
+        scores.columns.append(logits=output.logits, swapped=swapped)
     else:
         shares, answer = model.probabilities(output.logits.float()), answers_of(output.trace)  # (B,K), (B,)
         sure, of_true = (shares.gather(1, each[:, None])[:, 0] for each in (answer, batch.label))  # (B,) each
-        scores.columns.keep(answer=answer, confidence=sure, of_true=of_true)
+        scores.columns.append(answer=answer, confidence=sure, of_true=of_true)
         told = ~swapped.isnan().any(1)  # (B,)
         found["swapped_query"] = torch.where(told, right_answers(swapped, batch.label).double(), torch.nan)
     if "argmax_logits" in output.aux:
@@ -334,12 +334,12 @@ def _add_sweeps(
     trace: AttentionTrace,
     batch: TableBatch,
     swept: Tensor,
-    tell: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> None:
     """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map).
 
-    ``swept`` (S,) are the questions of the batch that are swept; the others have no such score. ``tell`` is called
-    with the number of questions of the batch up to the last one that was swept.
+    ``swept`` (S,) are the questions of the batch that are swept; the others have no such score.
+    ``on_progress`` is called with the number of questions of the batch up to the last one that was swept.
     """
     nothing = torch.full((len(batch),), torch.nan, dtype=torch.float64)
     found = {who: {name: nothing.clone() for name in ("deletion", "insertion")} for who in ("model", "uniform")}
@@ -359,6 +359,6 @@ def _add_sweeps(
         for who, each in areas.items():
             for name, area in each.items():
                 found[who][name][part.cpu()] = area.double().cpu()
-        tell(int(part[-1]) + 1)
+        on_progress(int(part[-1]) + 1)
     scores.maps.total.add_values(found["model"])
     scores.maps.baselines["uniform"].add_values(found["uniform"])

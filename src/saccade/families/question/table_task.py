@@ -4,7 +4,7 @@ The table says what can be asked and answered, so the sizes of the model's query
 training side; the scoring side is :mod:`saccade.families.question.table_scores`.
 
 A phase that leaves the backbone as it is learns from its features, which are computed once and kept on disk
-(:mod:`saccade.tasks.kept_features`). With ``features: auto`` this needs pictures that are not varied (``data.augment:
+(:mod:`saccade.tasks.cached_features`). With ``features: auto`` this needs pictures that are not varied (``data.augment:
 null``) and a model that sees the whole backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves
 pictures unvaried, whatever ``data.augment`` says; ``fresh`` keeps nothing. Validation in such a phase reads them too.
 """
@@ -32,12 +32,12 @@ from saccade.families.question.table_scores import SWEEPS, score_table
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
+from saccade.tasks.cached_features import is_frozen
+from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
+from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.forward_passes import distinct
-from saccade.tasks.held_out import spread_out
-from saccade.tasks.kept_features import rests
-from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
+from saccade.tasks.held_out import evenly_spaced
 from saccade.tasks.task import Batch, in_batches
-from saccade.tasks.wanted import Wanted
 
 KEPT = "/kept"
 """Behind the name of a split: the features of its pictures."""
@@ -74,26 +74,24 @@ class TableTask(QuestionTask):
         size = self.data_config.size
         super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
-        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
+        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, their pictures, and the words."""
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
             "rows": row_entries((row.image, row.query, (row.split, row.labels)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "pictures": picture_entries((row.image for row in rows), self.on_progress),
             "vocabulary": word_entries(query=self.table.queries, answer=self.table.answers),
         }
 
     def make_split(self, name: str) -> TableData | QuestionFeatures:
         """One split of the table, its pictures on the device where they fit; or SPLIT/kept: what is kept of them."""
         if name.endswith(KEPT):
-            return QuestionFeatures(self.split(name.removesuffix(KEPT)), cast(QueryModel, self.model), self.tell)
+            return QuestionFeatures(self.split(name.removesuffix(KEPT)), cast(QueryModel, self.model), self.on_progress)
         return TableData(self.data_config, name, self.device, table=self.table)
-
-    # ------------------------------------------------------------ training
 
     def training_split(self, data: str = "default", features: str = "auto") -> TableData | QuestionFeatures:
         """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
@@ -107,7 +105,7 @@ class TableTask(QuestionTask):
         config, encoder = self.data_config, self.model.encoder
         if features == "fresh" or not config.features_mb:
             return False
-        is_still = encoder is not None and rests(encoder)
+        is_still = encoder is not None and is_frozen(encoder)
         if features == "kept" and not is_still:
             raise ConfigError(
                 "features 'kept': the weights or statistics of the encoder change in this phase, or it has replicas; "
@@ -136,7 +134,7 @@ class TableTask(QuestionTask):
         order = torch.randperm(data.size, generator=torch.Generator().manual_seed(0))  # or all would ask the same
         _, _, picture = data.questions(order)  # (Q,)
         first, _ = distinct(picture.cpu())
-        return order[first][spread_out(len(first), count)]
+        return order[first][evenly_spaced(len(first), count)]
 
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
@@ -146,23 +144,21 @@ class TableTask(QuestionTask):
         for batch in in_batches(self.split(f"val{KEPT}"), KEPT_AT_ONCE):
             yield model.ask(batch.encoding, batch.query)["logits"], batch.label
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         reader = facts.data.get("name")
-        if wanted.data is None:
+        if request.data is None:
             raise ConfigError(f"a model does not remember where its pictures were; give --data {reader}:PATH")
         for name in ("protocol", "glyphs", "drawing"):
-            if getattr(wanted, name) is not None:
+            if getattr(request, name) is not None:
                 raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")
-        named = split_reference(wanted.data, READERS)[0]
+        named = split_reference(request.data, READERS)[0]
         if reader not in READERS:  # it learned from scenes, whose settings a table does not have
             size = None if facts.preprocessing is None else facts.preprocessing.size
-            settings: dict[str, Any] = {"name": wanted.data} | ({} if size is None else {"size": size})
+            settings: dict[str, Any] = {"name": request.data} | ({} if size is None else {"size": size})
         else:
-            settings = {**facts.data, "name": wanted.data}
+            settings = {**facts.data, "name": request.data}
             if named != reader:
                 settings.pop("options", None)  # another reader has other options
         return {"data": settings, "queries": facts.queries, "answers": facts.answers}

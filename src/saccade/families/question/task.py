@@ -48,9 +48,9 @@ class QuestionTask(PictureTask):
 
     name = "question"
     model_kind = QueryModel
-    model_does = "answers queries"
+    model_description = "answers queries"
     losses = LOSSES
-    keeps_features = True
+    caches_features = True
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -67,12 +67,10 @@ class QuestionTask(PictureTask):
         return TableTask if is_table else SceneTask
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is asked and what is answered."""
         data = self.split("val")
         return data.queries, data.answers
-
-    # ------------------------------------------------------------ training
 
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,) with their pictures and answers."""
@@ -104,7 +102,7 @@ class QuestionTask(PictureTask):
                 "loss: overlap_weight compares questions about one picture, and training has one for each; take "
                 "generated scenes with data.asks of 2 or more and --protocol unlimited, or leave it out"
             )
-        self.teach_places(loss.evidence_weight, self.has_evidence)
+        self.require_evidence(loss.evidence_weight, self.has_evidence)
         return loss
 
     @property
@@ -150,7 +148,7 @@ class QuestionTask(PictureTask):
             found["loss"] = found["loss"] + loss.overlap_weight * found["overlap"]
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("weighted_map", "top1", "loss") if self.model.multi_label else ("accuracy", "loss")
 

@@ -126,9 +126,6 @@ def _frequent(path: Path, min_count: int) -> tuple[set[str], set[str]]:
     return frequent[0], frequent[1]
 
 
-# ---------------------------------------------------------------- files
-
-
 def _pictures(path: Path) -> dict[int, Path]:
     """Image number → its picture, of those that are there."""
     if not path.is_dir():

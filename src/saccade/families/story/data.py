@@ -12,9 +12,9 @@ from saccade.data.tables.wording import summarised
 from saccade.errors import DataError
 from saccade.families.story.readers.babi import Size, babi_files, read_babi
 from saccade.families.story.readers.table import read_story_jsonl
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.vocabulary import story_words
-from saccade.families.story.world import TASKS, tell
+from saccade.families.story.world import TASKS, generate_story
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
@@ -76,11 +76,11 @@ class StorySource:
 
     def __init__(self, config: StoryDataConfig) -> None:
         self.config = config
-        self._read: dict[str, list[Asked]] = {}
+        self._read: dict[str, list[StoryExample]] = {}
         self.summary = ""
         """What a table of one's own holds, and which of its lines were left out; known once it was read."""
 
-    def questions(self, split: SplitName) -> list[Asked]:
+    def questions(self, split: SplitName) -> list[StoryExample]:
         """All questions of a split."""
         if split not in self._read:
             self._read |= self._load(split)
@@ -99,7 +99,7 @@ class StorySource:
         learned = [*self.questions("train"), *self.questions("val")]
         return story_words(learned, "split" if by_word else "joined")
 
-    def _load(self, split: SplitName) -> dict[str, list[Asked]]:
+    def _load(self, split: SplitName) -> dict[str, list[StoryExample]]:
         if self.config.is_generated:
             return {split: generated(self.config, split)}
         reader, path = split_reference(self.config.name, READERS)
@@ -110,15 +110,15 @@ class StorySource:
             return {"train": train, "val": val}
         table = read_story_jsonl(path)
         left_out = [f"left out: {summarised(table.skipped)}"] if table.skipped else []
-        self.summary = "\n".join([table.described(), *left_out])
+        self.summary = "\n".join([table.summary(), *left_out])
         return {name: table.asked(name) for name in ("train", "val", "test")}
 
 
-def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Asked]:
+def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[StoryExample]:
     """Questions of all wanted tasks of bAbI."""
     files = babi_files(root, config.size)
     wanted = [f"qa{task}" for task in config.tasks] or list(files)
-    found: list[Asked] = []
+    found: list[StoryExample] = []
     for task in wanted:
         if split in files.get(task, {}):
             found += read_babi(files[task][split], task)
@@ -133,10 +133,10 @@ def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Aske
     return found
 
 
-def held_out(asked: Sequence[Asked], share: float) -> tuple[list[Asked], list[Asked]]:
+def held_out(asked: Sequence[StoryExample], share: float) -> tuple[list[StoryExample], list[StoryExample]]:
     """Training and validation questions: of each task the last ``share`` of its stories is held out, whole stories."""
-    train: list[Asked] = []
-    val: list[Asked] = []
+    train: list[StoryExample] = []
+    val: list[StoryExample] = []
     for task in dict.fromkeys(each.task for each in asked):
         own = [each for each in asked if each.task == task]
         cut = round(len(own) * (1 - share))
@@ -147,11 +147,11 @@ def held_out(asked: Sequence[Asked], share: float) -> tuple[list[Asked], list[As
     return train, val
 
 
-def _same_story(before: Asked, after: Asked) -> bool:
+def _same_story(before: StoryExample, after: StoryExample) -> bool:
     return after.sentences[: len(before.sentences)] == before.sentences
 
 
-def generated(config: StoryDataConfig, split: SplitName) -> list[Asked]:
+def generated(config: StoryDataConfig, split: SplitName) -> list[StoryExample]:
     """Questions about generated stories."""
     many = {"train": config.questions, "val": max(1, config.questions // 10), "test": min(1000, config.questions)}
     first = {"train": 0, "val": 1, "test": 2}[split]  # train, val and test take stories in turn
@@ -159,11 +159,11 @@ def generated(config: StoryDataConfig, split: SplitName) -> list[Asked]:
     return [each for task in tasks for each in _told(task, config, many[split], range(first, 1 << 30, 3))]
 
 
-def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int]) -> list[Asked]:
+def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int]) -> list[StoryExample]:
     """The first ``many`` questions about stories ``indices`` of a task."""
-    found: list[Asked] = []
+    found: list[StoryExample] = []
     for index in indices:
-        found += tell(task, config.seed, index, words=config.words)
+        found += generate_story(task, config.seed, index, words=config.words)
         if len(found) >= many:
             break
     return found[:many]

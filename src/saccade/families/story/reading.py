@@ -22,14 +22,14 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
-from saccade.families.reading import Prepared, Reads
+from saccade.families.reading import InputReader, Prepared
 from saccade.families.story.readers.sent import sent_sentences
 from saccade.families.story.readers.text import read_story
 from saccade.families.story.stories import words_of
 from saccade.families.story.vocabulary import kept_places
 from saccade.models.io.facts import ModelFacts
 
-MOST_WORDS = 200
+MAX_WORDS = 200
 """Words of a sentence or question: a text without line ends is no sentence."""
 NO_SENTENCES = "{name}: no sentences; give at least one, such as: Mary took the apple."
 _TABLES = frozenset({".jsonl", ".json", ".csv"})
@@ -70,7 +70,7 @@ class Memory:
     """What did not get into it."""
 
 
-class Stories(Reads):
+class Stories(InputReader):
     """A text file with one sentence a line, or a list of sentences."""
 
     thing = "story"
@@ -98,9 +98,9 @@ class Stories(Reads):
         for number, sentence in enumerate(told, 1):
             if not isinstance(sentence, str):
                 raise DataError(f"{name}: sentence {number} is no text, found {type(sentence).__name__}")
-            if len(words_of(sentence)) > MOST_WORDS:
+            if len(words_of(sentence)) > MAX_WORDS:
                 raise DataError(
-                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and {MOST_WORDS} is the most; "
+                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and {MAX_WORDS} is the most; "
                     "write one sentence a line"
                 )
         sentences = tuple(sentence.strip() for sentence in told if words_of(sentence))
@@ -152,7 +152,7 @@ class Stories(Reads):
         """A sentence may have any number of words."""
         return {"story": {2: "words"}}
 
-    def described(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
         """How sentences and questions become word ids."""
         return {
             "memory": int(facts.model["memory"]),

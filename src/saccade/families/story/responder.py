@@ -11,7 +11,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.responder import Asks, Question, Responder, Response
-from saccade.families.story.reading import MOST_WORDS, known_and_unknown, numbers_of, unknown_note
+from saccade.families.story.reading import MAX_WORDS, known_and_unknown, numbers_of, unknown_note
 from saccade.models.base import Encoding, Given
 from saccade.models.io.facts import ModelFacts
 
@@ -29,7 +29,7 @@ class StoryResponder(Responder):
     """Answers any question that has a word which the model knows."""
 
     @staticmethod
-    def asks(facts: ModelFacts) -> Asks:
+    def query_kind(facts: ModelFacts) -> Asks:
         """Any text."""
         return "text"
 
@@ -39,15 +39,15 @@ class StoryResponder(Responder):
             found = "none was given" if ask is None else f"found {ask!r}"
             raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; {found}")
         known, unknown = known_and_unknown(ask, numbers_of(self.facts))
-        if len(known) + len(unknown) > MOST_WORDS:
-            raise DataError(f"the question has {len(known) + len(unknown):,} words, and {MOST_WORDS} is the most")
+        if len(known) + len(unknown) > MAX_WORDS:
+            raise DataError(f"the question has {len(known) + len(unknown):,} words, and {MAX_WORDS} is the most")
         if not known:
             raise DataError(
                 f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"
             )
         return StoryQuestion(ask.strip(), known, unknown)
 
-    def asked(self, query: Any) -> str | None:
+    def query_text(self, query: Any) -> str | None:
         """The question as it was put."""
         return str(query.text)
 

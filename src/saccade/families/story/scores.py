@@ -19,10 +19,10 @@ from saccade.families.story.scoring.sampling import sample_questions, story_numb
 from saccade.families.story.scoring.sentence_weights import sentence_weights
 from saccade.families.story.scoring.support_scores import SupportScores
 from saccade.families.story.scoring.weight_edits import weight_edits
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.tensors import StoryTensors
 from saccade.families.story.vocabulary import AnswerForm, answer_tokens
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import Interval, mean_interval
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.summary import only_defined, summarise, without_nan
@@ -71,12 +71,12 @@ def score_stories(
     scores.add(model, questions, words, progress)
     told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
     note = note_on(model, supervised=supervised, left_out=left_out)
-    unknown = unknown_words(questions.asked, words, by_word=model.says_words)
+    unknown = unknown_words(questions.asked, words, by_word=model.answers_word_by_word)
     notes = [each for each in (unknown, note) if each]
     return told | ({"note": "; ".join(notes)} if notes else {})
 
 
-def unknown_words(asked: Sequence[Asked], words: Sequence[str], *, by_word: bool = False) -> str:
+def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_word: bool = False) -> str:
     """Which words of the questions, stories and answers the model does not know; nothing where it knows all.
 
     Args:
@@ -117,7 +117,7 @@ def has_left_out(facts: ModelFacts) -> bool:
 
 def note_on(model: StoryModel, *, supervised: bool, left_out: bool = False) -> str:
     """What has to be said with the scores of a model."""
-    return "; ".join([SUPERVISED] * supervised + [LEFT_OUT] * left_out + [RECURRENT] * model.facts_carry_the_past)
+    return "; ".join([SUPERVISED] * supervised + [LEFT_OUT] * left_out + [RECURRENT] * model.slots_include_past)
 
 
 def has_failed(error: float) -> bool:
@@ -135,10 +135,10 @@ class StoryScores:
 
     def __init__(self, *, causal: int = CAUSAL, seed: int = 0) -> None:
         self.causal, self.seed = causal, seed
-        self.values, self.columns = Values(), Columns()
+        self.values, self.columns = Values(), ColumnBuffer()
         self.support: SupportScores | None = None
         self._tests: list[dict[str, Tensor]] = []
-        self.tested = Columns()
+        self.tested = ColumnBuffer()
         self.edits = EditScores()
         self.test_rivals: dict[str, Values] = {}
         self.tasks: list[str] = []
@@ -161,7 +161,7 @@ class StoryScores:
             batch = batch_for(model, tensors, indices)
             raw = respond(model, batch)
             self.values.add_values({"accuracy": is_right(said(raw), batch["answer"])})
-            self.columns.keep(task=place[batch["task"].cpu()], story=stories[indices])
+            self.columns.append(task=place[batch["task"].cpu()], story=stories[indices])
             if (seen := sentence_weights(model, raw, batch["story"])) is not None:
                 self.support = self.support or SupportScores()
                 self.support.add(seen, batch)
@@ -180,10 +180,10 @@ class StoryScores:
             self._tests.append(tests.scores())
             for name, found in tests.rivals().items():
                 self.test_rivals.setdefault(name, Values()).add_values(found)
-            self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
+            self.tested.append(story=stories[indices], task=place[tensors.task[indices].cpu()])
             self._edit(model, asked, words, stories[indices])
 
-    def _edit(self, model: StoryModel, asked: Sequence[Asked], words: Sequence[str], stories: Tensor) -> None:
+    def _edit(self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> None:
         """Weights on sentences are edited; models of several tasks may differ in their looks, and the first counts."""
         found = weight_edits(model, asked, words, stories)
         if not len(self.edits) or found.looks == self.edits.looks:
@@ -198,8 +198,6 @@ class StoryScores:
             nothing = torch.full_like(next(iter(part.values())), torch.nan)
             found.add_values({name: part.get(name, nothing) for name in names})
         return found
-
-    # ------------------------------------------------------------ plain numbers
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, with intervals from resampling stories."""

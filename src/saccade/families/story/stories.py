@@ -9,7 +9,7 @@ _AROUND_WORDS = ".?!\"'“”‘’„«»`"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StoryExample:
     """One question, with the sentences that were told before it."""
 
     sentences: tuple[str, ...]

@@ -23,13 +23,13 @@ from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.columns import Values
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
-from saccade.tasks.learned_data import LEARNED, Entries, word_entries
+from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.task import Batch, Task
 
 VALIDATION_BATCH = 2000
-MOST_TRAINING = 20_000
+MAX_TRAINING = 20_000
 """Training questions of which the training error is taken."""
-MOST_PASSES = 10
+MAX_PASSES = 10
 AHEAD = {"cuda": 64, "cpu": 16}
 """Batches that are made in one go: what makes a batch of stories is a handful of small operations, which cost the same
 for one batch as for several."""
@@ -49,7 +49,7 @@ class StoryTask(Task):
     name = "story"
     data_settings = StoryDataConfig
     model_kind = StoryModel
-    model_does = "answers questions about stories"
+    model_description = "answers questions about stories"
     losses: ClassVar[Mapping[str, type]] = LOSSES
     model: StoryModel
 
@@ -67,7 +67,7 @@ class StoryTask(Task):
         self.data_config = from_dict(StoryDataConfig, data, where="data")
         self.source = StorySource(self.data_config)
         kind = model_spec(model).resolve()
-        self.by_word = bool(getattr(kind, "says_words", False))
+        self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         self.vocabulary = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
         self.sizes = sizes_of(learned, self.data_config.memory)
@@ -81,7 +81,7 @@ class StoryTask(Task):
         }
         if model_config.get("stops"):  # one pass for each supporting fact, and one to end
             facts = max(len(each.supporting) for each in learned)
-            known["passes"] = min(MOST_PASSES, facts + 1)
+            known["passes"] = min(MAX_PASSES, facts + 1)
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
         for field, value in own.items():
             if model_config.get(field, value) != value:
@@ -91,11 +91,11 @@ class StoryTask(Task):
         super().__init__(model=model, model_config={**model_config, **own}, protocol=protocol, seed=seed)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Any question may be asked; the vocabulary, of which the answers are."""
         return (), self.vocabulary
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """How many questions and words there are."""
         train, val = self.source.questions("train"), self.source.questions("val")
         if self.source.summary:
@@ -104,7 +104,7 @@ class StoryTask(Task):
         about = f" of {tasks} tasks" if tasks > 1 else ""
         return f"{len(train):,} training and {len(val):,} validation questions{about}, {len(self.vocabulary):,} words"
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
         words = {"vocabulary": word_entries(word=self.vocabulary)}
         if self.data_config.is_generated:
@@ -116,14 +116,12 @@ class StoryTask(Task):
         asked = self.source.questions(name)  # type: ignore[arg-type]
         return StoryTensors(asked, self.vocabulary, self.sizes, split=name, device=self.device, by_word=self.by_word)
 
-    # ------------------------------------------------------------ training
-
     def checked_loss(self, loss: Any, data: str) -> Any:
         """``loss``, if the model can be taught by it."""
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
-            if not self.model.gates_can_be_taught:
+            if not self.model.supports_gate_loss:
                 raise ConfigError(
                     f"loss 'gated': the gates of '{self.architecture}' cannot be taught; set gate: softmax"
                 )
@@ -137,11 +135,11 @@ class StoryTask(Task):
         return {"linear": True} if isinstance(loss, LinearStart) else {}
 
     @property
-    def batches_at_once(self) -> int:
+    def batches_per_call(self) -> int:
         """See :data:`AHEAD`."""
         return AHEAD.get(self.device.type, 1)
 
-    def several(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
+    def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, made as one and cut apart."""
         size = len(members[0])
         whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
@@ -160,7 +158,7 @@ class StoryTask(Task):
 
         On a GPU every batch has the same shapes, so that the step can be captured as a graph.
         """
-        if self.device.type != "cpu" or not self.model.facts_carry_the_past:
+        if self.device.type != "cpu" or not self.model.slots_include_past:
             return batch
         slots = max(1, int(batch["count"].max()))
         return {**batch, "story": batch["story"][:, :slots], "rows": batch["rows"][:, :slots]}
@@ -169,7 +167,7 @@ class StoryTask(Task):
         """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
         share = self.data_config.leave_out
         batch: Batch = data.take_some(indices, share, seed=self.seed, rows=rows) if share else data.take(indices)
-        taught = self.model.taught_by
+        taught = self.model.training_inputs
         batch |= {"said": batch["answer"]} if "said" in taught else {}
         batch |= {"length": data.length} if "length" in taught and self.device.type != "cpu" else {}
         batch |= {"passes": (batch["supporting"] >= 0).sum(1)} if "passes" in taught and self.model.config.stops else {}
@@ -184,7 +182,7 @@ class StoryTask(Task):
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
-        taught = {name: batch[name] for name in self.model.taught_by if name in batch}
+        taught = {name: batch[name] for name in self.model.training_inputs if name in batch}
         return {"story": batch["story"], "query": batch["query"], **taught}
 
     def loss(self, raw: Raw, batch: Batch, loss: Any) -> dict[str, Tensor]:
@@ -199,9 +197,7 @@ class StoryTask(Task):
         gates = gate_loss(self.model.gate_scores(raw), batch["supporting"], batch["count"])
         return {"loss": surprise + loss.gates * gates, "accuracy": right, "gates": gates}
 
-    # ------------------------------------------------------------ validation
-
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("accuracy", "loss", "train_accuracy")
 
@@ -209,7 +205,7 @@ class StoryTask(Task):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy and loss on the validation split, and accuracy on the training split."""
         found = self._measured(model, self.split("val"), None)
-        train = self._measured(model, self.split("train"), MOST_TRAINING)
+        train = self._measured(model, self.split("train"), MAX_TRAINING)
         return {**found, "train_accuracy": train["accuracy"]}
 
     def _measured(self, model: nn.Module, data: StoryTensors, most: int | None) -> dict[str, float]:
@@ -224,8 +220,6 @@ class StoryTask(Task):
             values.add_values({"accuracy": (logits.argmax(-1) == batch["answer"]).all(1), "loss": surprise})
         return values.means()
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
     @torch.no_grad()
     def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> dict[str, Any]:
@@ -235,12 +229,12 @@ class StoryTask(Task):
         return score_stories(cast(StoryModel, model), *arguments, **options)
 
     @classmethod
-    def scored_on(cls, facts: Any, wanted: Any) -> dict[str, Any]:
+    def eval_kwargs(cls, facts: Any, request: Any) -> dict[str, Any]:
         """The data, the vocabulary of the model, and what it learnt from supporting facts."""
         from saccade.families.story.scores import has_left_out, is_supervised
 
         taught = {"supervised": is_supervised(facts), "left_out": has_left_out(facts)}
-        return {**super().scored_on(facts, wanted), "words": facts.answers, **taught}
+        return {**super().eval_kwargs(facts, request), "words": facts.answers, **taught}
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:

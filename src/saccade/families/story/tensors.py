@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.vocabulary import answer_tokens, kept_places
 
 _NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
@@ -33,7 +33,7 @@ class Sizes:
     """A, words of an answer."""
 
 
-def sizes_of(asked: Sequence[Asked], memory: int) -> Sizes:
+def sizes_of(asked: Sequence[StoryExample], memory: int) -> Sizes:
     """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
     texts = {text for each in asked for text in (*each.sentences, each.question)}
     return Sizes(
@@ -58,7 +58,7 @@ class StoryTensors:
 
     def __init__(
         self,
-        asked: Sequence[Asked],
+        asked: Sequence[StoryExample],
         words: Sequence[str],
         sizes: Sizes,
         *,

@@ -12,12 +12,12 @@ from typing import Any
 from saccade.families.story.data import GENERATED, StoryDataConfig, generated
 from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.splits import example_of, in_turn
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.task import StoryTask
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, KeyFigures, Section, SlotHeat
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 from saccade.verbs.tour import HEADLINE, Progress, Stop
 from saccade.verbs.tour_scores import StopScores, as_score, headline
 
@@ -57,7 +57,7 @@ def stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
         progress(name, 1, 1)
         text = f"{lead} No generated story is made of its words, so none is shown here."
         return Stop(Section(title, text, [*stories, command]), headline(name, facts, METRIC, None), [])
-    given = StoryTask.scored_on(facts, Wanted(data=GENERATED))
+    given = StoryTask.eval_kwargs(facts, EvalRequest(data=GENERATED))
     given["data"] = {**given["data"], "questions": config.questions, "words": config.words}
     told = StoryTask.evaluate(
         predictor.model, split="test", progress=lambda done, total: progress(name, done, total), **given
@@ -86,7 +86,7 @@ def generated_config(facts: ModelFacts, questions: int) -> StoryDataConfig:
     return StoryDataConfig(name=GENERATED, questions=questions, **own)
 
 
-def knows(facts: ModelFacts, asked: Asked) -> bool:
+def knows(facts: ModelFacts, asked: StoryExample) -> bool:
     """Whether a model knows every word of a question, of its story and of its answer."""
     known = set(facts.answers)
     texts = (*asked.sentences, asked.question)
@@ -94,7 +94,7 @@ def knows(facts: ModelFacts, asked: Asked) -> bool:
     return answer and all(word in known for text in texts for word in words_of(text))
 
 
-def first_of_tasks(asked: Sequence[Asked], many: int) -> list[Asked]:
+def first_of_tasks(asked: Sequence[StoryExample], many: int) -> list[StoryExample]:
     """One question of each of ``many`` tasks, spread over them; the one with the longest story of its first few."""
     tasks = list(dict.fromkeys(each.task for each in asked))
     chosen = tasks[:: max(1, len(tasks) // many)][:many]
@@ -110,7 +110,7 @@ def _founding(predictor: Predictor, number: int) -> SlotHeat | None:
     return _table(predictor, story.asked, incomplete=not story.is_complete)
 
 
-def _table(predictor: Predictor, asked: Asked, *, incomplete: bool = False) -> SlotHeat:
+def _table(predictor: Predictor, asked: StoryExample, *, incomplete: bool = False) -> SlotHeat:
     """A question, its answer and the looks behind it."""
     example = example_of(asked)
     seen = predictor.look(example.source, ask=asked.question)

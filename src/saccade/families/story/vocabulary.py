@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from saccade.errors import DataError
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 
 AnswerForm = Literal["joined", "split"]
 
 
-def story_words(asked: Iterable[Asked], form: AnswerForm = "joined") -> tuple[str, ...]:
+def story_words(asked: Iterable[StoryExample], form: AnswerForm = "joined") -> tuple[str, ...]:
     """The words of all sentences, questions and answers by the alphabet, after the empty one.
 
     Raises:

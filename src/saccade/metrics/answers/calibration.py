@@ -15,7 +15,7 @@ from saccade.metrics.answers.accuracy import check_ids
 BINS = 15
 
 
-def among_first(logits: Tensor, truth: Tensor, count: int) -> Tensor:
+def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     """1.0 where the true id is among the ``count`` likeliest: (B,) from logits (B,K) and truth (B,).
 
     Of equal logits the ones before the true class come first, so that a constant answer gains nothing. Logits that are

@@ -29,9 +29,9 @@ from saccade import geometry
 from saccade.geometry import Size
 from saccade.metrics.maps.values import check_mask
 
-MOST_PROFILES = 4096
+MAX_PROFILES = 4096
 """On one axis; grids that overlap in more ways have no bound here."""
-MOST_OVERLAP = 256
+MAX_OVERLAP = 256
 """Cells of a further grid that are tried with each profile, at most, before those that do not overlap are dropped."""
 _CELLS_AT_ONCE = 16_000_000  # strengths held in memory together
 
@@ -48,7 +48,7 @@ def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]
 
     Returns:
         None where a frame turns or shears, so that its cells are no products of rows and columns, or where there are
-        more than :data:`MOST_PROFILES` profiles on an axis.
+        more than :data:`MAX_PROFILES` profiles on an axis.
     """
     check_mask(evidence, "evidence")
     if all(frame.dim() == 2 for frame in frames):
@@ -67,7 +67,7 @@ def _on_shared_frames(evidence: Tensor, frames: Sequence[Tensor], cells: Sequenc
     """:func:`best_cells` of frames (2,3)."""
     size = (evidence.shape[1], evidence.shape[2])
     places = tuple(tuple(frame.double().flatten().tolist()) for frame in frames)
-    found = _profiles(places, tuple(cells), size, (MOST_PROFILES, MOST_OVERLAP), evidence.device)
+    found = _profiles(places, tuple(cells), size, (MAX_PROFILES, MAX_OVERLAP), evidence.device)
     if found is None:
         return None
     rows, columns = found

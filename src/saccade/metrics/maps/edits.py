@@ -31,7 +31,7 @@ from torch import Tensor
 
 from saccade.errors import ShapeError
 from saccade.geometry import Size
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import Interval, jackknife_interval
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.student import t_quantile
@@ -72,7 +72,7 @@ def chosen_cells(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
     return (place < count[:, None]).view_as(allowed) & allowed
 
 
-def evened(weights: Tensor) -> Tensor:
+def uniform_like(weights: Tensor) -> Tensor:
     """Weights (B,h,w) with their mean everywhere."""
     return weights.mean(dim=(-2, -1), keepdim=True).expand_as(weights).contiguous()
 
@@ -122,7 +122,7 @@ class EditScores:
         self._changed: dict[str, Values] = {}
         self._right: dict[str, Values] = {}
         self._farthest = Values()
-        self._kept = Columns()
+        self._kept = ColumnBuffer()
 
     def __len__(self) -> int:
         return len(self._kept["group"]) if "group" in self._kept else 0
@@ -147,7 +147,7 @@ class EditScores:
             truths: ids (B,) of what is right after an edit, by its name, where that is another answer.
             farthest: (B,), see :mod:`saccade.metrics.maps.farthest`; None where no look has weights that sum to 1.
         """
-        self._kept.keep(group=groups)
+        self._kept.append(group=groups)
         if farthest is not None:
             self._farthest.add_values({"edit_farthest": farthest})
         for looks, edits in answers.items():
@@ -163,7 +163,7 @@ class EditScores:
 
         Values are 1, 0, or NaN where the edit is not possible. Nothing is told of right answers.
         """
-        self._kept.keep(group=groups)
+        self._kept.append(group=groups)
         self.add_further(changed)
 
     def add_further(self, changed: Mapping[str, Mapping[str, Tensor]]) -> None:

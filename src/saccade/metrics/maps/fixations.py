@@ -131,7 +131,7 @@ class PointScorer:
         maps = _checked(maps)
         count, size = len(maps), (maps.shape[-2], maps.shape[-1])
         places = _Places(*(each.to(maps.device) for each in (points, pool, own)))
-        self._groups.keep(group=groups.cpu())
+        self._groups.append(group=groups.cpu())
         mine = _Ranked(maps, places.pool)
         everyone = torch.arange(count, device=maps.device)  # (B,)
         self.total.add_values(mine.scores(everyone, places))

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.grids import Grids, grids_of
@@ -91,7 +91,7 @@ class MapScores(Values):
         self.add_values({name: each for name, each in values if not len(each)})
         self._count(drawn._counts)
 
-    def join(self, later: Columns) -> None:
+    def join(self, later: ColumnBuffer) -> None:
         """Add what another has scored, after what this one has."""
         super().join(later)
         if isinstance(later, MapScores):
@@ -167,7 +167,7 @@ class MapScorer:
         """Of single looks, where any were given; None where none ever were, not even an empty list."""
         self.baselines: dict[str, MapScores] = {}
         """By name; only those that could be made."""
-        self._kept = Columns()
+        self._kept = ColumnBuffer()
         self._numbered: bool | None = None
         self._pictures = 0
 
@@ -210,7 +210,7 @@ class MapScorer:
         batch = _Batch(maps, evidence, objects, steps)
         count, device = len(batch.maps), batch.maps.device
         picture = self._numbers(groups, len(maps), batch.rows)  # (N,)
-        self._kept.keep(group=picture)
+        self._kept.append(group=picture)
         own = MeasuredMaps(batch.maps)
         self._score(self.total, own, batch, also)
         if looks is not None:
@@ -251,7 +251,7 @@ class MapScorer:
         if later._numbered is not None:
             if self._numbered not in (None, later._numbered):
                 raise DataError("groups: one scorer had them and the other had not; give them to both or to none")
-            self._kept.keep(group=later.groups + self._pictures if later._numbered else later.groups)
+            self._kept.append(group=later.groups + self._pictures if later._numbered else later.groups)
             self._numbered, self._pictures = later._numbered, self._pictures + later._pictures
         self.total.join(later.total)
         for name, held in later.baselines.items():
@@ -263,8 +263,8 @@ class MapScorer:
 
     def renumber(self, numbers: Tensor) -> None:
         """Call the picture number i ``numbers[i]``, so that it can join one that numbered other pictures."""
-        groups, self._kept = self.groups, Columns()
-        self._kept.keep(group=numbers[groups])
+        groups, self._kept = self.groups, ColumnBuffer()
+        self._kept.append(group=numbers[groups])
 
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
         """The picture (N,) of each map that counts."""

@@ -42,7 +42,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.effects import cause_pairs, cause_top, misplaced, off_objects
@@ -157,7 +157,7 @@ class TwinScores:
         """By group and by the name of the rival."""
         self.edits = EditScores()
         """Of answers to edited attention, where the model can be given any; of fewer questions."""
-        self._kept = Columns()
+        self._kept = ColumnBuffer()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -189,7 +189,7 @@ class TwinScores:
             bright: :func:`foreground` of the pictures of all ``maps``.
             grids: those of the maps; None: pixels, and there is no oracle.
         """
-        self._kept.keep(group=groups)
+        self._kept.append(group=groups)
         self.own["scene"].add_values(about_scene(maps, truth))
         self.own["model"].add_values(about_model(maps.first, objects, effects))
         for name, others in rivals(maps, truth, groups, bright=bright, grids=grids).items():

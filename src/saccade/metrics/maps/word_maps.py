@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import Interval, Mean, mean_defined, mean_interval
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.metrics.maps.values import check_maps
@@ -68,7 +68,7 @@ class WordScores:
     """
 
     def __init__(self) -> None:
-        self._values, self._kinds, self._pictures = Values(), Columns(), Columns()
+        self._values, self._kinds, self._pictures = Values(), ColumnBuffer(), ColumnBuffer()
 
     def add(self, values: Mapping[str, Tensor], kinds: Mapping[str, Tensor], pictures: Tensor) -> None:
         """Keep the scores of a batch of captions.
@@ -89,8 +89,8 @@ class WordScores:
                 had = _listed(kept.names)
                 raise DataError(f"word scores: this batch has {_listed(given)}, the ones before had {had}")
         self._values.add_values({name: each.flatten() for name, each in values.items()})  # (B·T,)
-        self._kinds.keep(**{kind: each.flatten() for kind, each in kinds.items()})  # (B·T,)
-        self._pictures.keep(picture=pictures.cpu().repeat_interleave(shape[1]))  # (B·T,)
+        self._kinds.append(**{kind: each.flatten() for kind, each in kinds.items()})  # (B·T,)
+        self._pictures.append(picture=pictures.cpu().repeat_interleave(shape[1]))  # (B·T,)
 
     def means(self, name: str) -> dict[str, Mean]:
         """The mean of one score over ``all`` words, and over the words of each kind."""

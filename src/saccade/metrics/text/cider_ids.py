@@ -23,7 +23,7 @@ from torch import Tensor
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.text.cider import ORDERS, SIGMA
 
-MOST_WORDS = math.isqrt(math.isqrt(2**63 - 1)) - 1
+MAX_WORDS = math.isqrt(math.isqrt(2**63 - 1)) - 1
 """Words of a vocabulary whose runs of four still have numbers of their own: 55,107."""
 
 
@@ -39,8 +39,8 @@ class NGramRarity:
     def __init__(self, words: Tensor, picture: Tensor, vocabulary: int) -> None:
         if words.dim() != 2 or picture.shape != words.shape[:1]:
             raise ShapeError("picture", f"({words.shape[0]},), one for each of the references (N,T)", picture.shape)
-        if vocabulary > MOST_WORDS:
-            raise DataError(f"CIDEr-D of numbers: at most {MOST_WORDS:,} words, found {vocabulary:,}; take fewer")
+        if vocabulary > MAX_WORDS:
+            raise DataError(f"CIDEr-D of numbers: at most {MAX_WORDS:,} words, found {vocabulary:,}; take fewer")
         self.vocabulary = vocabulary
         pictures = torch.unique(picture)
         self.unseen = math.log(len(pictures)) if len(pictures) else 0.0

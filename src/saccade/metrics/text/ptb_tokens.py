@@ -43,8 +43,6 @@ def ptb_tokens(text: str) -> list[str]:
     return words
 
 
-# ---------------------------------------------------------------- characters
-
 _ENTITIES = {
     "&amp;": "&", "&lt;": " < ", "&gt;": " > ", "&quot;": '"', "&apos;": "'", "&mdash;": "--", "&ndash;": "--",
     "&nbsp;": " ",
@@ -88,8 +86,6 @@ def _with_plain_marks(text: str) -> str:
         text = _ENTITY.sub(lambda found: _ENTITIES[found[0].lower()], text)
     return text if text.isascii() and text.isprintable() else text.translate(_PLAIN_MARKS)
 
-
-# ---------------------------------------------------------------- rules
 
 _L = r"[^\s\d!-/:-@\[-`{-~]"  # a letter, or a symbol that stands alone
 _A = r"[^\s!-/:-@\[-`{-~]"  # a letter or digit

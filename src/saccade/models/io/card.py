@@ -93,7 +93,7 @@ def _lead(facts: ModelFacts) -> str:
 def _takes_text(facts: ModelFacts) -> bool:
     """Whether it is asked in any words, as its family says; one that is not installed says nothing."""
     known = families().get(facts.family)
-    return known is not None and bool(load_target(known.responder).asks(facts) == "text")
+    return known is not None and bool(load_target(known.responder).query_kind(facts) == "text")
 
 
 def _premise(facts: ModelFacts) -> list[str]:

@@ -37,7 +37,7 @@ INPUTS_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
-LARGEST_INPUT = 4096
+MAX_INPUT = 4096
 """Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
 
 
@@ -51,8 +51,8 @@ class Preprocessing:
     """What the border is filled with, 0..1."""
 
     def __post_init__(self) -> None:
-        if min(self.size) < 1 or max(self.size) > LARGEST_INPUT:
-            raise ValueError(f"size must lie between 1 and {LARGEST_INPUT} pixels each way, found {self.size}")
+        if min(self.size) < 1 or max(self.size) > MAX_INPUT:
+            raise ValueError(f"size must lie between 1 and {MAX_INPUT} pixels each way, found {self.size}")
         if not 0 <= self.fill <= 1:
             raise ValueError(f"fill lies between 0 and 1, found {self.fill}")
 
@@ -86,7 +86,7 @@ class InputsNote:
     """What is known of the inputs that a model learned from; the statistics lie in :data:`INPUTS`."""
 
     features: str
-    """Which of the model's features they are of, see :mod:`saccade.models.describing`."""
+    """Which of the model's features they are of, see :mod:`saccade.models.input_features`."""
     of: str
     """What the inputs show, in a few words that go on after "trained on"."""
     data: str

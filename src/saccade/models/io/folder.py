@@ -48,9 +48,9 @@ from saccade.models.io.sketch import Sketching, with_memory
 from saccade.models.io.stored import check_header, from_stored, to_stored
 from saccade.tensor_file import parse_tensors, read_with_digest
 
-LARGEST_INPUTS = 2**20
+MAX_INPUTS = 2**20
 """Bytes of the file that says what inputs look like."""
-MOST_NUMBERS = 2**26
+MAX_NUMBERS = 2**26
 """In the map of one stage of one picture; 256 megabytes as float32, and four times as many before it is pooled."""
 
 
@@ -135,7 +135,7 @@ def load_likeness(folder: Path | str, facts: ModelFacts) -> Likeness | None:
         return None
     path = Path(folder) / INPUTS
     try:
-        data, found = read_with_digest(path, most=LARGEST_INPUTS)
+        data, found = read_with_digest(path, most=MAX_INPUTS)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror or error}); get the folder again") from error
     if found != facts.inputs.sha256:
@@ -194,9 +194,9 @@ def _check_work(model: nn.Module, size: Size) -> None:
         if isinstance(part, Stages):
             for name, (height, width) in part.grid(size).items():
                 numbers = part.channels[name] * height * width
-                if numbers > MOST_NUMBERS:
+                if numbers > MAX_NUMBERS:
                     raise DataError(
-                        f"stage '{name}' makes {numbers:,} numbers of one picture; {MOST_NUMBERS:,} are the most; "
+                        f"stage '{name}' makes {numbers:,} numbers of one picture; {MAX_NUMBERS:,} are the most; "
                         "make the input smaller"
                     )
 

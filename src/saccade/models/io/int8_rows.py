@@ -21,7 +21,7 @@ from torch import Tensor
 LARGEST = 127
 SHORTEST_ROW = 3
 """Numbers in a row; a shorter one would not be smaller than as float16."""
-FEWEST_CHANNELS = 4
+MIN_CHANNELS = 4
 """That a kernel runs over: fewer have those that see pixels, and those of one channel each, which are small."""
 
 
@@ -38,7 +38,7 @@ def has_rows(shape: torch.Size) -> bool:
     """Whether a parameter of this shape is rounded by rows; others, as biases and the weights of norms, are few."""
     if len(shape) < 2 or shape[1:].numel() < SHORTEST_ROW:
         return False
-    return len(shape) == 2 or shape[1] >= FEWEST_CHANNELS
+    return len(shape) == 2 or shape[1] >= MIN_CHANNELS
 
 
 def to_rows(parameter: Tensor) -> Int8Rows:

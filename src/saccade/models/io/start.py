@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from saccade.errors import ConfigError
 
 
-def take_over(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
+def load_matching(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
     """Give ``model`` those of ``weights`` that fit it.
 
     Args:

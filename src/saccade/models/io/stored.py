@@ -99,9 +99,6 @@ def from_stored(
     return whole
 
 
-# ---------------------------------------------------------------- one parameter, narrow and wide
-
-
 def _stored_type(parameter: Tensor, dtype: StoredType) -> torch.dtype:
     """The type in which a file of ``dtype`` holds ``parameter``."""
     if dtype == "int8" and not has_rows(parameter.shape):
@@ -143,9 +140,6 @@ def _checked_scales(scales: Tensor | None, name: str, numbers: Tensor, where: st
     if not bool(scales.isfinite().all()) or bool((scales < 0).any()):
         raise CheckpointError(f"{where}: '{name}{SCALE}' holds NaN, infinity or a number below 0; the file is bad")
     return scales
-
-
-# ---------------------------------------------------------------- what is known already
 
 
 def _base_of(model: nn.Module) -> tuple[Base | None, Tensors]:
@@ -192,9 +186,6 @@ def _fitting(beside: Mapping[str, Tensor], model: nn.Module, where: str) -> Tens
 
 def _is_same(tensor: Tensor, known: Tensor | None) -> bool:
     return known is not None and known.dtype == tensor.dtype and torch.equal(known, tensor)
-
-
-# ---------------------------------------------------------------- checks
 
 
 def _parameter_names(model: nn.Module) -> set[str]:

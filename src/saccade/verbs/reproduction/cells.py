@@ -67,9 +67,6 @@ class TableCell:
         }
 
 
-# ---------------------------------------------------------------- words
-
-
 def measured_text(measured: Measured | None, *, beside: float | None = None, where: str = "", drawn: str = "") -> str:
     """``84.29±0.21 (82.94)`` over ``3 × 10,000``; a cell without a run says so.
 

@@ -20,7 +20,7 @@ State = Literal["same", "pinned", "superseded", "differs"]
 
 
 @dataclass(frozen=True)
-class Checked:
+class RecordCheck:
     """What became of one record."""
 
     name: str
@@ -37,7 +37,7 @@ class Checked:
         return {"name": self.name, "state": self.state, "note": self.note, "pins": self.pins}
 
 
-def check_records(folder: Path | None = None) -> list[Checked]:
+def check_records(folder: Path | None = None) -> list[RecordCheck]:
     """Every record in ``folder`` (by default those that come with saccade), superseded ones last."""
     counted = [*recorded_runs(folder), *recorded_runs(folder, variants=True)]
     old = superseded_runs(folder)
@@ -45,28 +45,28 @@ def check_records(folder: Path | None = None) -> list[Checked]:
     return [*(_checked(run, made) for run in counted), *(_superseded(run) for run in old)]
 
 
-def _superseded(run: RecordedRun) -> Checked:
+def _superseded(run: RecordedRun) -> RecordCheck:
     if not run.superseded:
-        return Checked(run.name, "differs", "lies among the superseded runs and does not say why")
-    return Checked(run.name, "superseded", run.superseded)
+        return RecordCheck(run.name, "differs", "lies among the superseded runs and does not say why")
+    return RecordCheck(run.name, "superseded", run.superseded)
 
 
-def _checked(run: RecordedRun, made: set[str]) -> Checked:
+def _checked(run: RecordedRun, made: set[str]) -> RecordCheck:
     if run.superseded:
-        return Checked(run.name, "superseded", run.superseded)
+        return RecordCheck(run.name, "superseded", run.superseded)
     try:
         found = changes(run)
     except SaccadeError as error:
-        return Checked(run.name, "differs", f"the command does not resolve: {error}")
+        return RecordCheck(run.name, "differs", f"the command does not resolve: {error}")
     if found:
-        return Checked(run.name, "differs", "; ".join(map(str, found)), pins_for(found))
+        return RecordCheck(run.name, "differs", "; ".join(map(str, found)), pins_for(found))
     missing = runs_needed(run.command) - made
     if missing:
-        return Checked(run.name, "differs", f"begins with {', '.join(sorted(missing))}, which no record makes")
-    return Checked(run.name, "pinned", run.pins) if run.pins else Checked(run.name, "same")
+        return RecordCheck(run.name, "differs", f"begins with {', '.join(sorted(missing))}, which no record makes")
+    return RecordCheck(run.name, "pinned", run.pins) if run.pins else RecordCheck(run.name, "same")
 
 
-def check_tables(found: Sequence[Checked]) -> list[PlainTable]:
+def check_tables(found: Sequence[RecordCheck]) -> list[PlainTable]:
     """How many records are in which state; then those that are not simply the same."""
     meaning = {
         "same": "the command gives the recorded settings",

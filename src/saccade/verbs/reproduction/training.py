@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.engine.health import TrainingStopped
-from saccade.recorded import RecordedRun, keep, recorded_runs
+from saccade.recorded import RecordedRun, recorded_runs, save_run_record
 from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduction.cells import Setting
 from saccade.verbs.train import train
@@ -100,7 +100,7 @@ def train_missing(
     def one(job: Job) -> None:
         run = out / RUNS / job.name
         found = scored(job, run, device, overrides, limit)
-        keep(found, run, name=job.name, command=job.command(overrides, run), folder=out / RESULTS)
+        save_run_record(found, run, name=job.name, command=job.command(overrides, run), folder=out / RESULTS)
         progress(f"recorded {job.name}", next(done) + 1, len(jobs))
 
     progress("training", len(jobs) - len(waiting), len(jobs))

@@ -33,9 +33,6 @@ def salient(*cells: tuple[int, int, float]) -> torch.Tensor:
     return saliency
 
 
-# ---------------------------------------------------------------- where saliency falls short
-
-
 def test_the_square_around_a_peak_is_twice_as_wide_as_its_cell() -> None:
     found = around_peaks(salient((1, 2, 1.0), (0, 0, 0.5)), FRAME)
     assert found.tolist() == [[15.0, 5.0, 35.0, 25.0]]
@@ -65,9 +62,6 @@ def test_an_object_hides_where_something_else_stands_out_more() -> None:
     found = hiding(saliency, FRAME, boxes)[0]
     assert found[:2].tolist() == pytest.approx([0.5 - 0.3, 0.5 - 1.0])
     assert found[2:].isnan().all()  # one between the centres of cells, one that is not there
-
-
-# ---------------------------------------------------------------- drawings
 
 
 @pytest.fixture(scope="module")

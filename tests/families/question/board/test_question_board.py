@@ -162,9 +162,6 @@ def test_maps_of_every_method_on_every_kind_of_model() -> None:
         maker("own2", models[0])
 
 
-# ---------------------------------------------------------------- rows
-
-
 def filled(name: str, values: Tensor, right: Tensor | None = None, start: int = 0) -> Row:
     row = Row(name, "own", "map")
     numbers = torch.arange(start, start + len(values))
@@ -209,9 +206,6 @@ def test_swept_values_of_fewer_questions_are_no_others() -> None:
     row.values.add_values({"deletion": torch.tensor([0.5, 0.75])})
     assert row.of("deletion")[:2].tolist() == [0.5, 0.75]
     assert all(math.isnan(value) for value in row.of("deletion")[2:].tolist())
-
-
-# ---------------------------------------------------------------- records and tables
 
 
 def test_a_record_is_read_as_it_was_written(corner: BoardRecord, tmp_path: Path) -> None:

@@ -140,9 +140,6 @@ def test_missing_jobs_are_the_seeds_that_a_cell_lacks():
     assert not [name for name in jobs if name.startswith(("uniform", "grid_oracle"))], "bounds are not trained"
 
 
-# ---------------------------------------------------------------- drawings
-
-
 @pytest.mark.parametrize("drawing", ["blend", ""])
 def test_a_cell_of_runs_that_are_drawn_otherwise_says_so(drawing):
     """Records from before there were several drawings do not name theirs: it is ``blend``."""
@@ -167,11 +164,11 @@ def test_runs_of_different_drawings_are_never_averaged():
 
 
 def test_a_run_that_was_scored_on_another_drawing_names_both():
-    run = fake_run("soft", protocol="unlimited", glyphs="disjoint", drawing="both", scored_on="authors")
+    run = fake_run("soft", protocol="unlimited", glyphs="disjoint", drawing="both", eval_kwargs="authors")
     assert run.drawing == "both, scored on authors"
     cell = row(Table1([run]).accuracy("mref"), "SOFT")["unlimited"]
     assert cell == "80.00\n1 × 10,000, both, scored on authors"
-    assert fake_run("soft", drawing="", scored_on="blend").drawing == "blend"
+    assert fake_run("soft", drawing="", eval_kwargs="blend").drawing == "blend"
 
 
 def test_every_record_of_the_authors_sizes_keeps_its_drawing() -> None:

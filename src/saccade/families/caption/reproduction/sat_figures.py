@@ -123,9 +123,6 @@ def reproduce(request: Request) -> Reproduction:
     return request.result(tables, cells, LEGEND, drawings=drawings, page=page)
 
 
-# ---------------------------------------------------------------- looking
-
-
 def _checked(reference: str) -> str:
     """``reference``, if it names a reader of captions and a path."""
     try:
@@ -172,9 +169,6 @@ def _words(scenes: Sequence[Said], batch: CaptionBatch) -> Iterator[Word]:
                 if mask.any():
                     laid = seen.trace.image_map(look.step(step), tuple(mask.shape))  # type: ignore[arg-type]
                     yield Word(word, system, seen, laid.reshape(mask.shape), mask)
-
-
-# ---------------------------------------------------------------- tables and figures
 
 
 def _pairs(scenes: Sequence[Said]) -> list[Said]:

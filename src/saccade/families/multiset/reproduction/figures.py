@@ -19,7 +19,7 @@ from saccade import geometry
 from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
 from saccade.metrics import cells_in_boxes, most_salient
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.predict import Predictor, load
 from saccade.show.colours import PAPER
 from saccade.show.contact_sheet import contact_sheet
@@ -61,7 +61,7 @@ class _Read:
         self.batch: MultisetBatch = split.take(torch.arange(min(LOOKED_AT, len(split))))
         size = (self.batch.images.shape[-2], self.batch.images.shape[-1])
         model, wanted = predictor.model, predictor.facts.preprocessing
-        if not isinstance(model, PictureModel) or wanted is None:
+        if not isinstance(model, ImageOnlyModel) or wanted is None:
             raise TypeError(f"{type(model).__name__} does not read multisets")
         with torch.no_grad():
             raw, trace = read_all(model, self.batch.images, wanted.size)
@@ -76,9 +76,6 @@ class _Read:
         """What is on a scene."""
         words = self.predictor.facts.answers
         return sorted(words[label] for label in self.batch.labels[row].tolist() if label >= 0)
-
-
-# ---------------------------------------------------------------- where saliency falls short
 
 
 def around_peaks(saliency: Tensor, frame: Tensor) -> Tensor:
@@ -107,9 +104,6 @@ def hiding(saliency: Tensor, frame: Tensor, boxes: Tensor) -> Tensor:
     own = (saliency.unsqueeze(1) * inside).flatten(2).amax(2)  # (B,M)
     off = (saliency * ~inside.any(1)).flatten(1).amax(1, keepdim=True)  # (B,1)
     return torch.where(inside.flatten(2).any(2), off - own, torch.nan)
-
-
-# ---------------------------------------------------------------- drawings
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.maps.twins import TwinMaps, TwinTruth, about_model, about_scene, even_where_empty, foreground
 from saccade.metrics.maps.values import where_defined
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures, in_parts
+from saccade.tasks.forward_passes import EncodedPictures, in_parts
 
 SLOW = ("ig", "occlusion")
 """Methods of dozens of passes for each map: of every third batch."""
@@ -126,7 +126,7 @@ class Board:
         logits = in_parts(model, batch.images, batch.query)["logits"]  # (B,A)
         right = logits.argmax(-1) == batch.label  # (B,)
         self.right[entrant.label].append(right.cpu())
-        seen = SeenPictures(model, scene.twins.recoloured)
+        seen = EncodedPictures(model, scene.twins.recoloured)
         effects = effects_on(model, scene.twins, seen, model.probabilities(logits))  # (B,N)
         own: TwinMaps | None = None
         other_query = scene.pictures["other_question"][1]  # (B,)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.ranks import Paired, holm, kendall_tau, paired
 from saccade.metrics.summary import without_nan
@@ -37,7 +37,7 @@ class Row:
     kind: str
     """``map``: it competes; ``rival``: it knows nothing of the model; ``truth``: it was told the answer."""
     values: Values = field(default_factory=Values)
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``question``, ``scene``, ``right`` and ``empty`` of every question."""
 
     @property
@@ -47,7 +47,7 @@ class Row:
 
     def add(self, scores: dict[str, Tensor], **columns: Tensor) -> None:
         """Take the scores (B,) of a batch, and its ``question``, ``scene``, ``right`` and ``empty`` (B,)."""
-        self.columns.keep(**columns)
+        self.columns.append(**columns)
         self.values.add_values(scores)
 
     def of(self, score: str) -> Tensor:

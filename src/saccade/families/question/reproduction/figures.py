@@ -38,9 +38,6 @@ CURVE_POINTS = 400
 SCENES, EXAMPLES = 64, 4
 
 
-# ---------------------------------------------------------------- curves
-
-
 def scale_figure(table: Table1, setting: Setting) -> Drawing | None:
     """Figure 5a: accuracy by the scale of the digit, a panel a data set; None without any run."""
     panels = {_title(data): _scale_lines(table, data, setting) for data in table.data}
@@ -139,9 +136,6 @@ def penalty_figure(points: Sequence[PenaltyPoint]) -> Drawing | None:
         f"{runs} recorded runs, n = 10,000 each",
         draw,
     )
-
-
-# ---------------------------------------------------------------- scenes
 
 
 @torch.no_grad()

@@ -135,8 +135,6 @@ class Table1:
         others = {run.system for run in self.runs if run.on in DATA} - LABELS.keys()
         return ROWS + tuple(Row(system, system, "ours") for system in sorted(others))
 
-    # ------------------------------------------------------------ cells
-
     def of(self, system: str, data: str, setting: Setting) -> list[RecordedRun]:
         """The runs of one cell, all of one drawing: that of the setting, or another if there are none of it."""
         wanted = (system, data, setting.protocol, setting.glyphs)
@@ -201,8 +199,6 @@ class Table1:
                     there = {run.seed for run in runs if run.drawing == setting.drawing}
                     jobs += [Job(recipe, row.system, data, setting, seed) for seed in range(seeds) if seed not in there]
         return jobs
-
-    # ------------------------------------------------------------ tables
 
     def accuracy(self, data: str) -> PlainTable:
         """Table 1a for one data set."""
@@ -286,9 +282,6 @@ class Table1:
             f"{DRAWINGS}. MBG: {OTHER_PHOTOGRAPHS}. {self.photographs()}"
         ).strip()
         return PlainTable("accuracy, measured (published)", columns, rows, note)
-
-
-# ---------------------------------------------------------------- words
 
 
 def printed(cell: TableCell) -> str:

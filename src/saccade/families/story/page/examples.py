@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
-from saccade.families.story.world import TASKS, tell
+from saccade.families.story.world import TASKS, generate_story
 
 _LONGEST = 12
 """Sentences of a generated example, where its task has one that is so short."""
@@ -76,7 +76,7 @@ def examples(known: Collection[str]) -> list[Example]:
 
 def generated(task: int) -> Example:
     """A generated story: the longest of its questions that is no longer than an example."""
-    asked = tell(task, 0, 2)  # among those that models are tested on
+    asked = generate_story(task, 0, 2)  # among those that models are tested on
     chosen = [each for each in asked if len(each.sentences) <= _LONGEST][-1:] or asked[:1]
     return Example(f"{task}: {TASKS[task]}", chosen[0].sentences, chosen[0].question)
 

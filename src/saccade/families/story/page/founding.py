@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 
 
 class FoundingStory(NamedTuple):
     """One example."""
 
-    asked: Asked
+    asked: StoryExample
     """With the document's own answer."""
     is_complete: bool
     """Whether the answer follows from the sentences."""
@@ -22,7 +22,7 @@ class FoundingStory(NamedTuple):
 def _story(number: int, sentences: str, question: str, answer: str, supporting: tuple[int, ...] = ()) -> FoundingStory:
     told = tuple(f"{sentence.strip()}." for sentence in sentences.split(".") if sentence.strip())
     where = f"founding document, story {number}"
-    return FoundingStory(Asked(told, question, answer, supporting, where=where), bool(supporting))
+    return FoundingStory(StoryExample(told, question, answer, supporting, where=where), bool(supporting))
 
 
 FOUNDING_STORIES = (

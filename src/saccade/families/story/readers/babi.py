@@ -19,7 +19,7 @@ from typing import Literal
 
 from saccade.errors import DataError
 from saccade.families.story.readers.text_file import read_utf8
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 
 Size = Literal["1k", "10k"]
 
@@ -27,9 +27,6 @@ _FOLDERS: dict[Size, tuple[str, ...]] = {"1k": ("en",), "10k": ("en-10k", "en")}
 """Where the training questions of a size are; the second folder gives test files only."""
 _FILE = re.compile(r"(qa([1-9][0-9]?))(?:_.+)?_(train|test)\.txt")  # en-valid has qa1_train.txt
 _ARCHIVE = "tasks_1-20_v1-2"
-
-
-# ---------------------------------------------------------------- files
 
 
 def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
@@ -75,10 +72,7 @@ def _folders(root: Path, size: Size) -> list[Path]:
     return [root / name for name in _FOLDERS[size]]
 
 
-# ---------------------------------------------------------------- lines
-
-
-def read_babi(path: Path, task: str) -> list[Asked]:
+def read_babi(path: Path, task: str) -> list[StoryExample]:
     """All questions of one file, in its order.
 
     Args:
@@ -88,7 +82,7 @@ def read_babi(path: Path, task: str) -> list[Asked]:
     Raises:
         DataError: the file cannot be read, holds no question, or has a line of another form, which is named.
     """
-    asked: list[Asked] = []
+    asked: list[StoryExample] = []
     told: list[str] = []
     place: dict[int, int] = {}  # line number of the story → index of its sentence
     shared: dict[str, str] = {}  # equal sentences are one string
@@ -108,7 +102,7 @@ def read_babi(path: Path, task: str) -> list[Asked]:
         if "\t" in text:
             question, answer, supporting = _question(path, at, text, place)
             question, answer = shared.setdefault(question, question), shared.setdefault(answer, answer)
-            asked.append(Asked(tuple(told), question, answer, supporting, task, f"{path.name}, line {at}"))
+            asked.append(StoryExample(tuple(told), question, answer, supporting, task, f"{path.name}, line {at}"))
         else:
             sentence = text.strip()
             if not sentence:

@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, is_blank, jsonl_rows, text_in
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, counted, first_few
+from saccade.data.tables.wording import check_usable, first_few, pluralise
 from saccade.errors import DataError
 from saccade.families.story.readers.text import cut_sentences
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 
 _NAMED = 3  # lines that a message names
 
@@ -36,7 +36,7 @@ _NAMED = 3  # lines that a message names
 class StoryRow(NamedTuple):
     """One line of the table."""
 
-    asked: Asked
+    asked: StoryExample
     split: str
     """train, val or test."""
 
@@ -55,14 +55,14 @@ class StoryTable:
         """Questions in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def asked(self, split: str) -> list[Asked]:
+    def asked(self, split: str) -> list[StoryExample]:
         """The questions of ``split``, in the order of the file."""
         return [row.asked for row in self.rows if row.split == split]
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line."""
-        stories = counted(len({row.asked.sentences for row in self.rows}), "story", "stories")
-        return f"{self.name}: {counted(len(self.rows), 'question')} about {stories} ({split_sizes(self.count)})"
+        stories = pluralise(len({row.asked.sentences for row in self.rows}), "story", "stories")
+        return f"{self.name}: {pluralise(len(self.rows), 'question')} about {stories} ({split_sizes(self.count)})"
 
 
 def read_story_jsonl(path: Path) -> StoryTable:
@@ -95,7 +95,9 @@ def _row(cells: Cells, has_split: bool, where: str) -> StoryRow:
         raise UnusableRowError("question without a word", f"'{question[:40]}'")
     _, split = group_and_split(cells, "\n".join(sentences), has_split)
     task = "" if is_blank(cells.get("task")) else text_in(cells, "task")
-    return StoryRow(Asked(sentences, question, _answer(cells), _supporting(cells, len(sentences)), task, where), split)
+    return StoryRow(
+        StoryExample(sentences, question, _answer(cells), _supporting(cells, len(sentences)), task, where), split
+    )
 
 
 def _sentences(cells: Cells) -> tuple[str, ...]:
@@ -143,6 +145,6 @@ def _refuse_torn(name: str, rows: Iterable[StoryRow]) -> None:
             torn.append(f"{before.asked.where} ({before.split}) and {row.asked.where} ({row.split})")
     if torn:
         raise DataError(
-            f"{name}: {counted(len(torn), 'question')} in more than one split, so a score would be of stories that "
+            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be of stories that "
             f"were learnt: {first_few(torn, _NAMED)}; give each story one split, or leave out the key 'split'"
         )

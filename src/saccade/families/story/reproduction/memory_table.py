@@ -144,8 +144,6 @@ class MemoryTable:
             if row.recipe and self.wanted(row, setting) and (row.system, setting) not in self.cells
         ]
 
-    # ------------------------------------------------------------ tables
-
     def overview(self, setting: str) -> PlainTable:
         """Mean errors of one setting, beside the published ones."""
         rows, marked = [], False
@@ -370,9 +368,6 @@ class MemoryTable:
         row = PUBLISHED.get((system, f"{DATA}-{setting}"))
         held = {} if row is None else row.metrics
         return {name.removeprefix("accuracy_"): 1 - each for name, each in held.items() if name.startswith("accuracy_")}
-
-
-# ---------------------------------------------------------------- words
 
 
 def _said(setting: str) -> str:

@@ -61,7 +61,7 @@ from saccade.families.story.scoring.responding import BATCH, as_tensors, batch_f
 from saccade.families.story.scoring.rival_maps import rival_maps
 from saccade.families.story.scoring.sampling import story_numbers
 from saccade.families.story.scoring.sentence_weights import SentenceWeights, heaviest_sentence, sentence_weights
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.metrics.slots.changes import moved_to, weights_hold
 from saccade.models.base import Given, Raw
 from saccade.models.story import StoryModel
@@ -92,7 +92,9 @@ class CausalTests:
         seed: of what is drawn: sentences, wordings, names.
     """
 
-    def __init__(self, model: StoryModel, asked: Sequence[Asked], words: Sequence[str], *, seed: int = 0) -> None:
+    def __init__(
+        self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], *, seed: int = 0
+    ) -> None:
         self.model, self.asked, self.words = model, asked, words
         self.numbers = {word: number for number, word in enumerate(words)}
         self.draw = random.Random(seed)
@@ -126,8 +128,6 @@ class CausalTests:
         names = ("causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", *hold)
         edits = [f"edit_agrees_{look}{which}" for look in looks for which in ("", "_random")]
         return (*names, "swap_follow", "swap_hold", "swap_weights_hold", *edits)
-
-    # ------------------------------------------------------------ changes
 
     def _without_fact(self) -> dict[str, Tensor]:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
@@ -181,7 +181,7 @@ class CausalTests:
             for task, own, _ in pool
         }  # sentences of other stories of the task
         numbers = {id(each): story for each, story in zip(self.asked, stories)}
-        makes: dict[str, Callable[[Asked, int], Edit | None]] = {
+        makes: dict[str, Callable[[StoryExample, int], Edit | None]] = {
             "removed": removed,
             "reworded": lambda asked, place: reworded(asked, place, vocabulary, self.draw),
             "replaced": lambda asked, place: replaced(
@@ -274,8 +274,6 @@ class CausalTests:
         attention: Given = {name: self.raw[f"{name}.weights"].scatter(1, at, 0.0) for name in looks}
         return said(respond(self.model, self.batch, attention)).cpu()
 
-    # ------------------------------------------------------------ what they share
-
     @property
     def _memory(self) -> int:
         return int(self.model.config.memory)
@@ -284,13 +282,13 @@ class CausalTests:
         """The number of the sentence in a slot."""
         return slot + max(0, len(self.asked[row].sentences) - self._memory)
 
-    def _ask(self, asked: Sequence[Asked]) -> Asking:
+    def _ask(self, asked: Sequence[StoryExample]) -> Asking:
         """What the model says and sees."""
         if not asked:
             return Asking(torch.zeros(0, self._said_words, dtype=torch.long), None, {})
         return self._read(*self._respond(asked))
 
-    def _respond(self, asked: Sequence[Asked]) -> tuple[dict[str, Tensor], Raw]:
+    def _respond(self, asked: Sequence[StoryExample]) -> tuple[dict[str, Tensor], Raw]:
         """The questions as a batch, and what the model computes for it."""
         tensors = as_tensors(self.model, asked, self.words)
         batch = batch_for(self.model, tensors, torch.arange(tensors.size))
@@ -325,7 +323,7 @@ class CausalTests:
             self._scored[name][score] = self._spread(own, rows)
         return {score: self._spread(held, rows)}
 
-    def _harmless(self, row: int, asked: Asked, make: Callable[[Asked, int], Edit | None]) -> Edit | None:
+    def _harmless(self, row: int, asked: StoryExample, make: Callable[[StoryExample, int], Edit | None]) -> Edit | None:
         """A change of a sentence that is no supporting fact, after which the answer is the same by the rules.
 
         None where neither supporting facts nor rules say which sentences do not matter.
@@ -350,11 +348,11 @@ class CausalTests:
 
     def _ids(self, answer: str | None) -> list[int] | None:
         """Ids of the words of an answer, as the model says them; None for one that it cannot say."""
-        parts = (answer or "").split(",") if self.model.says_words else [answer or ""]
+        parts = (answer or "").split(",") if self.model.answers_word_by_word else [answer or ""]
         ids = [self.numbers.get(part, 0) for part in parts]
         return ids if all(ids) and len(ids) <= self._said_words else None
 
-    def _slot(self, asked: Asked, place: int) -> int:
+    def _slot(self, asked: StoryExample, place: int) -> int:
         """The slot of a sentence; below 0 for one that the memory dropped."""
         return place - max(0, len(asked.sentences) - self._memory)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.lexicon import DROP, GIVE, GO, LINKS, TAKE, TIMES
 from saccade.families.story.world.reader import derive
 
@@ -31,7 +31,7 @@ TRIES = 8
 class Edit:
     """A changed story."""
 
-    asked: Asked
+    asked: StoryExample
     kept: tuple[int, ...]
     """For each sentence, its index in the story as it was; −1 for a new one."""
     truth: str | None = None
@@ -42,22 +42,19 @@ class Edit:
     """Two names that were exchanged."""
 
 
-def rules_know(asked: Asked) -> bool:
+def rules_know(asked: StoryExample) -> bool:
     """Whether the rules find the answer of ``asked``."""
     known = derive(asked.sentences, asked.question)
     return known is not None and known.answer == asked.answer.lower()
 
 
-# ---------------------------------------------------------------- one sentence
-
-
-def removed(asked: Asked, place: int) -> Edit:
+def removed(asked: StoryExample, place: int) -> Edit:
     """The story without sentence ``place``."""
     kept = tuple(number for number in range(len(asked.sentences)) if number != place)
     return _edit(asked, tuple(asked.sentences[number] for number in kept), kept)
 
 
-def reworded(asked: Asked, place: int, words: Collection[str], draw: random.Random) -> Edit | None:
+def reworded(asked: StoryExample, place: int, words: Collection[str], draw: random.Random) -> Edit | None:
     """The story with sentence ``place`` said in another way; None where there is no other way in these ``words``."""
     sentence = asked.sentences[place]
     for phrases in SAME_MEANING:
@@ -70,7 +67,7 @@ def reworded(asked: Asked, place: int, words: Collection[str], draw: random.Rand
     return None
 
 
-def replaced(asked: Asked, place: int, others: Sequence[str], draw: random.Random) -> Edit | None:
+def replaced(asked: StoryExample, place: int, others: Sequence[str], draw: random.Random) -> Edit | None:
     """The story with another sentence in ``place``, one of ``others`` that is about nothing the answer involves.
 
     It shares no name, thing or place with the question, the answer and the supporting facts: no word but verbs and
@@ -86,10 +83,7 @@ def replaced(asked: Asked, place: int, others: Sequence[str], draw: random.Rando
     return None
 
 
-# ---------------------------------------------------------------- names
-
-
-def names_in(asked: Collection[Asked], words: Collection[str]) -> frozenset[str]:
+def names_in(asked: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
     """Names among ``words``: what opens a sentence with a capital letter and is never written small in one."""
     first, small = set(), set()
     for sentence in {text for each in asked for text in each.sentences}:
@@ -99,7 +93,7 @@ def names_in(asked: Collection[Asked], words: Collection[str]) -> frozenset[str]
     return frozenset((first - small - OPENERS) & set(words))
 
 
-def exchanged(asked: Asked, one: str, two: str) -> Edit:
+def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
     """The story, question and answer with two names exchanged."""
     pair = {one: two, two: one}
     either = re.compile(rf"\b({re.escape(one)}|{re.escape(two)})\b", re.IGNORECASE)
@@ -117,7 +111,7 @@ def exchanged(asked: Asked, one: str, two: str) -> Edit:
     return replace(edit, names=(one, two))
 
 
-def pairs_of_names(asked: Asked, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
+def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
     """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
 
     The other one is in the story if any is. Pairs with the name that is the answer come first.
@@ -132,20 +126,17 @@ def pairs_of_names(asked: Asked, names: Collection[str], draw: random.Random) ->
     return pairs[:TRIES]
 
 
-# ---------------------------------------------------------------- what they share
-
-
 def words_in(text: str, words: Collection[str]) -> bool:
     """Whether all words of ``text`` are among ``words``."""
     return all(word in words for word in words_of(text))
 
 
-def _with_sentence(asked: Asked, place: int, sentence: str, *, kept: bool) -> Edit:
+def _with_sentence(asked: StoryExample, place: int, sentence: str, *, kept: bool) -> Edit:
     sentences = (*asked.sentences[:place], sentence, *asked.sentences[place + 1 :])
     return _edit(asked, sentences, tuple(n if kept or n != place else -1 for n in range(len(sentences))))
 
 
-def _edit(asked: Asked, sentences: tuple[str, ...], kept: tuple[int, ...]) -> Edit:
+def _edit(asked: StoryExample, sentences: tuple[str, ...], kept: tuple[int, ...]) -> Edit:
     known = derive(sentences, asked.question)
     supporting = tuple(kept.index(number) for number in asked.supporting if number in kept)
     new = replace(asked, sentences=sentences, supporting=supporting)

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, sizes_of
-from saccade.models.base import Given, Raw, given_argument
+from saccade.models.base import Given, Raw, attention_kwargs
 from saccade.models.story import StoryModel
 
 BATCH = 500
@@ -19,11 +19,13 @@ PART = 50
 BAGS = ("bags", "query_bags")
 
 
-def as_tensors(model: StoryModel, asked: Sequence[Asked], words: Sequence[str], split: str = "test") -> StoryTensors:
+def as_tensors(
+    model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], split: str = "test"
+) -> StoryTensors:
     """Questions on the device of the model, in its words."""
     device = next(model.parameters()).device
     sizes = sizes_of(asked, int(model.config.memory))
-    return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.says_words)
+    return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.answers_word_by_word)
 
 
 def batches(tensors: StoryTensors) -> Sequence[Tensor]:
@@ -39,7 +41,7 @@ def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict
     batch = tensors.take(indices)
     empty = int(model.config.memory) - batch["story"].shape[1]
     batch["story"] = torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
-    if BAGS[0] in model.taught_by:
+    if BAGS[0] in model.training_inputs:
         bags, of_query = (tensors.bags(batch[which], model.bags) for which in ("rows", "query_row"))
         batch |= {BAGS[0]: torch.nn.functional.pad(bags, (0, 0, 0, empty)), BAGS[1]: of_query}  # (B,S,W), (B,W)
     return batch
@@ -47,10 +49,10 @@ def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict
 
 def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> Raw:
     """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
-    if model.facts_carry_the_past and len(batch["story"]) > PART:
+    if model.slots_include_past and len(batch["story"]) > PART:
         return _by_length(model, batch, attention)
     options: dict[str, Any] = {name: batch[name] for name in BAGS if name in batch}
-    return model.forward_raw(batch["story"], batch["query"], **options, **given_argument(attention))
+    return model.forward_raw(batch["story"], batch["query"], **options, **attention_kwargs(attention))
 
 
 def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> Raw:
@@ -68,9 +70,9 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
         most = max(1, int(length[chosen[-1]]))
         given = None if attention is None else {name: each[chosen, : most + 1] for name, each in attention.items()}
         options: dict[str, Any] = {}
-        if "rows" in model.taught_by:
+        if "rows" in model.training_inputs:
             options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
-        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **given_argument(given))
+        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(given))
         parts.append({name: _with_empty(name, each, slots - most) for name, each in raw.items()})
     back = order.argsort()
     return {name: torch.cat([part[name] for part in parts])[back] for name in parts[0]}

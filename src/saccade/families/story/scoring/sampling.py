@@ -13,10 +13,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 
 
-def story_numbers(asked: Sequence[Asked]) -> Tensor:
+def story_numbers(asked: Sequence[StoryExample]) -> Tensor:
     """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
     numbers = [0] if asked else []
     for before, each in pairwise(asked):
@@ -25,7 +25,7 @@ def story_numbers(asked: Sequence[Asked]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.long)
 
 
-def sample_questions(asked: Sequence[Asked], limit: int, seed: int = 0) -> list[Asked]:
+def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -> list[StoryExample]:
     """At most ``limit`` questions, in their order.
 
     Every task gets its share of them. Within a task, stories are taken in the order of a hash of seed, task and the

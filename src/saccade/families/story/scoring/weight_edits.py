@@ -32,7 +32,7 @@ from torch import Tensor
 
 from saccade.families.story.scoring.responding import as_tensors, batch_for, respond, said
 from saccade.families.story.scoring.support_scores import supporting_slots
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.looks import Look
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, chosen_cells
 from saccade.models.base import Given
@@ -43,7 +43,7 @@ ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
 
 
 @torch.no_grad()
-def weight_edits(model: StoryModel, asked: Sequence[Asked], words: Sequence[str], stories: Tensor) -> EditScores:
+def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> EditScores:
     """What becomes of the answers to ``asked``; none where the model has no looks, or no fact is known.
 
     Args:
@@ -134,13 +134,13 @@ def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
     return torch.cat([own.scatter(1, place, own.gather(1, order)), rest], 1)
 
 
-def _reduced(asked: Asked, *, keeps: bool) -> Asked:
+def _reduced(asked: StoryExample, *, keeps: bool) -> StoryExample:
     """The story without its supporting facts, or with ``keeps`` of nothing but these."""
     kept = [text for place, text in enumerate(asked.sentences) if (place in asked.supporting) == keeps]
     return replace(asked, sentences=tuple(kept), supporting=())
 
 
-def _said_of(model: StoryModel, asked: Sequence[Asked], words: Sequence[str]) -> Tensor:
+def _said_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> Tensor:
     """Ids (N,A) of what is answered."""
     tensors = as_tensors(model, asked, words)
     return said(respond(model, batch_for(model, tensors, torch.arange(tensors.size))))

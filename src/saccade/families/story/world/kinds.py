@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.state import Known
 
@@ -19,9 +19,6 @@ _COLOURS = ("gray", "green", "white", "yellow")
 _KIND = re.compile(r"(\S+) is an? (\S+)")
 _FEAR = re.compile(r"(\S+) are afraid of (\S+)")
 _COLOUR = re.compile(r"(\S+) is (\S+)")
-
-
-# ---------------------------------------------------------------- reading
 
 
 def fear_of(sentences: Sequence[str], name: str) -> Known | None:
@@ -57,10 +54,7 @@ def _told(sentences: Sequence[str], form: re.Pattern[str]) -> list[tuple[int, st
     return [(at, match[1], match[2]) for at, match in found if match]
 
 
-# ---------------------------------------------------------------- telling
-
-
-def tell_fears(draws: Draws) -> list[Asked]:
+def generate_fears(draws: Draws) -> list[StoryExample]:
     """Task 15: four kinds, each afraid of another; four names, each of some kind; four questions."""
     kinds = tuple(_PLURALS)
     facts = [f"{_PLURALS[kind].capitalize()} are afraid of {_PLURALS[draws.pick_but(kinds, kind)]}." for kind in kinds]
@@ -70,11 +64,11 @@ def tell_fears(draws: Draws) -> list[Asked]:
     for _ in range(4):
         name = draws.pick(_FEARFUL)
         if known := fear_of(sentences, name):
-            asked.append(Asked(sentences, f"What is {name} afraid of?", known.answer, known.supporting))
+            asked.append(StoryExample(sentences, f"What is {name} afraid of?", known.answer, known.supporting))
     return asked
 
 
-def tell_colours(draws: Draws) -> list[Asked]:
+def generate_colours(draws: Draws) -> list[StoryExample]:
     """Task 16: five names with kinds, the colours of four of them, and a question about the fifth.
 
     As in the official files, one other animal is of the same kind in nine of ten stories. In the tenth there are
@@ -99,4 +93,4 @@ def tell_colours(draws: Draws) -> list[Asked]:
         sentences.append(facts[name].pop(0))
     like = max((name for name in coloured if kinds[name] == kind), key=kind_at.__getitem__)
     supporting = kind_at[asked], kind_at[like], colour_at[like]
-    return [Asked(tuple(sentences), f"What color is {asked.capitalize()}?", colours[like], supporting)]
+    return [StoryExample(tuple(sentences), f"What color is {asked.capitalize()}?", colours[like], supporting)]

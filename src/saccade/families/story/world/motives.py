@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.lexicon import GO, TAKE
 from saccade.families.story.world.state import Known
@@ -29,9 +29,6 @@ _PEOPLE = ("antoine", "jason", "sumit", "yann")
 _FEELS = re.compile(rf"(\S+) is ({'|'.join(_MOTIVES)})")
 
 
-# ---------------------------------------------------------------- reading
-
-
 def motive_of(sentences: Sequence[str], person: str) -> Known | None:
     """Why did PERSON go to the ROOM, or get the THING? What they felt last."""
     for at in range(len(sentences) - 1, -1, -1):
@@ -47,13 +44,10 @@ def room_for(sentences: Sequence[str], person: str) -> Known | None:
     return motive and Known(_MOTIVES[motive.answer].room, motive.supporting)
 
 
-# ---------------------------------------------------------------- telling
-
-
-def tell_motives(draws: Draws) -> list[Asked]:
+def generate_motives(draws: Draws) -> list[StoryExample]:
     """Everyone feels something, goes to a room and gets a thing there, if it is left; each sentence has a question."""
     sentences: list[str] = []
-    asked: list[Asked] = []
+    asked: list[StoryExample] = []
     taken: set[str] = set()
     acts = {person: _acts(draws, person, taken) for person in _PEOPLE}
     while acts:
@@ -65,7 +59,7 @@ def tell_motives(draws: Draws) -> list[Asked]:
         sentence, question, answer = step
         sentences.append(sentence)
         since = next(at for at, told in enumerate(sentences) if told.startswith(f"{person.capitalize()} is "))
-        asked.append(Asked(tuple(sentences), question, answer, (since,)))
+        asked.append(StoryExample(tuple(sentences), question, answer, (since,)))
     return asked
 
 

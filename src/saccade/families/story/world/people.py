@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.events import Event
 from saccade.families.story.world.lexicon import (
@@ -102,9 +102,6 @@ class Scene:
                     return Event("give", (person,), thing, other)
 
 
-# ---------------------------------------------------------------- what happens in a block
-
-
 def _walks(scene: Scene) -> Iterator[Event]:
     for _ in range(2):
         yield scene.go(scene.draws.pick(scene.people))
@@ -177,9 +174,6 @@ def _times(scene: Scene) -> Iterator[Event]:
             block.append(scene.go(person)._replace(time=scene.clock[person]))
             scene.clock[person] += 1
     yield from scene.draws.some(block, len(block))
-
-
-# ---------------------------------------------------------------- what is asked
 
 
 def _where_person(scene: Scene) -> Question | None:
@@ -279,9 +273,6 @@ def _asked(question: str, known: Known | None) -> Question | None:
     return (question, known) if known else None
 
 
-# ---------------------------------------------------------------- plots
-
-
 @dataclass(frozen=True)
 class Plot:
     """What makes a task."""
@@ -313,22 +304,22 @@ PLOTS = {
 """By the number of the task."""
 
 
-def tell_people(number: int, draws: Draws, words: Words) -> list[Asked]:
+def generate_people(number: int, draws: Draws, words: Words) -> list[StoryExample]:
     """One story of task ``number`` with its questions."""
     plot = PLOTS[number]
     scene, phrases = Scene(plot.cast, plot.recent, draws, words), Phrases(draws, words, plot.there)
     sentences: list[str] = []
-    asked: list[Asked] = []
+    asked: list[StoryExample] = []
     while len(asked) < QUESTIONS:
         for event in plot.block(scene):
             if event.kind in _HANDLING:
                 scene.handled[event.who[0]] = scene.told
                 if event.kind == "take":
                     scene.taken[event.what] = scene.told
-            scene.state.tell(scene.told, event)
+            scene.state.update(scene.told, event)
             sentences.append(phrases.say(event))
             scene.told += 1
         if found := plot.ask(scene):
             question, known = found
-            asked.append(Asked(tuple(sentences), question, known.answer, known.supporting))
+            asked.append(StoryExample(tuple(sentences), question, known.answer, known.supporting))
     return asked

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.lexicon import HOME
 from saccade.families.story.world.state import Known
@@ -37,9 +37,6 @@ def sides_told(sentences: Iterable[str]) -> list[Side]:
             first, side, second = match.groups()
             found += [Side(at, first, side, second), Side(at, second, _OPPOSITE[side], first)]
     return found
-
-
-# ---------------------------------------------------------------- reading
 
 
 def what_is_beside(sentences: Sequence[str], side: str, room: str) -> Known | None:
@@ -72,10 +69,7 @@ def way_between(sentences: Sequence[str], start: str, end: str) -> Known | None:
     return ways[end] if start != end and end in ways else None
 
 
-# ---------------------------------------------------------------- telling
-
-
-def tell_beside(draws: Draws) -> list[Asked]:
+def generate_beside(draws: Draws) -> list[StoryExample]:
     """Task 4: three rooms in a row, two sentences, one question."""
     rooms, side = draws.some(HOME.rooms, 3), draws.pick(_SIDES)
     pairs = draws.some(((rooms[0], rooms[1]), (rooms[1], rooms[2])), 2)
@@ -85,11 +79,11 @@ def tell_beside(draws: Draws) -> list[Asked]:
     if draws.chance() < 0.5:
         first, second, side = second, first, _OPPOSITE[side]
     if draws.chance() < 0.5:
-        return [Asked(sentences, f"What is {side} of the {second}?", first, (at,))]
-    return [Asked(sentences, f"What is the {first} {side} of?", second, (at,))]
+        return [StoryExample(sentences, f"What is {side} of the {second}?", first, (at,))]
+    return [StoryExample(sentences, f"What is the {first} {side} of?", second, (at,))]
 
 
-def tell_way(draws: Draws) -> list[Asked]:
+def generate_way(draws: Draws) -> list[StoryExample]:
     """Task 19: six rooms on a grid, each beside one told before; a way of two steps is asked for.
 
     Rooms that are not told to be neighbours do not touch, so the way is the only one.
@@ -114,7 +108,7 @@ def tell_way(draws: Draws) -> list[Asked]:
             if known and len(known.supporting) == 2:
                 ways.append((start, end, known))
     start, end, known = draws.pick(ways)
-    return [Asked(sentences, f"How do you go from the {start} to the {end}?", known.answer, known.supporting)]
+    return [StoryExample(sentences, f"How do you go from the {start} to the {end}?", known.answer, known.supporting)]
 
 
 def _said(draws: Draws, first: str, side: str, second: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.events import event_of
 from saccade.families.story.world.kinds import colour_of, fear_of
 from saccade.families.story.world.motives import motive_of, room_for
@@ -22,7 +22,7 @@ _Rule = Callable[[Sequence[str], "re.Match[str]"], Known | None]
 """Sentences, the question → what is known."""
 
 
-def answer_of(asked: Asked) -> str | None:
+def answer_of(asked: StoryExample) -> str | None:
     """The answer that the sentences of ``asked`` give, in lower case; None if they give none."""
     known = derive(asked.sentences, asked.question)
     return known.answer if known else None
@@ -46,7 +46,7 @@ def read(sentences: Sequence[str]) -> State:
     state = State()
     for at, sentence in enumerate(sentences):
         if event := event_of(sentence):
-            state.tell(at, event)
+            state.update(at, event)
     return state
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.state import Known
 
@@ -16,9 +16,6 @@ _RELATION = re.compile(rf"the (.+) is ({SIDES}) the (.+)")
 
 
 _SHAPES = ("blue square", "pink rectangle", "red sphere", "red square", "triangle", "yellow square")
-
-
-# ---------------------------------------------------------------- reading
 
 
 def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> Known | None:
@@ -47,10 +44,7 @@ def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> K
     return Known("yes" if across * x + up * y > 0 else "no", supporting)
 
 
-# ---------------------------------------------------------------- telling
-
-
-def tell_shapes(draws: Draws) -> list[Asked]:
+def generate_shapes(draws: Draws) -> list[StoryExample]:
     """Task 17: two shapes beside a third, and eight questions about the two; half of the answers are yes."""
     middle, *ends = draws.some(_SHAPES, 3)
     sentences = tuple(
@@ -59,12 +53,12 @@ def tell_shapes(draws: Draws) -> list[Asked]:
         else f"The {end} is {_opposite(side)} the {middle}."
         for end, side in zip(ends, draws.some(tuple(_SIDES), 2), strict=True)
     )
-    questions: dict[str, list[Asked]] = {"yes": [], "no": []}
+    questions: dict[str, list[StoryExample]] = {"yes": [], "no": []}
     for first, second in (ends, ends[::-1]):
         for side in _SIDES:
             if known := is_beside(sentences, first, side, second):
                 question = f"Is the {first} {side} the {second}?"
-                questions[known.answer].append(Asked(sentences, question, known.answer, known.supporting))
+                questions[known.answer].append(StoryExample(sentences, question, known.answer, known.supporting))
     return [draws.pick(questions["yes" if draws.chance() < 0.5 else "no"]) for _ in range(8)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.state import Known
 
@@ -22,9 +22,6 @@ _MOST = 15
 
 _Told = list[tuple[int, str, str]]
 """Sentence, the smaller thing, the bigger thing."""
-
-
-# ---------------------------------------------------------------- reading
 
 
 def is_smaller(sentences: Sequence[str], small: str, big: str) -> Known | None:
@@ -77,10 +74,7 @@ def _chain(told: _Told, small: str, big: str) -> tuple[int, ...]:
     return ways.get(big, ())
 
 
-# ---------------------------------------------------------------- telling
-
-
-def tell_sizes(draws: Draws) -> list[Asked]:
+def generate_sizes(draws: Draws) -> list[StoryExample]:
     """Task 18: sizes of some pairs, then five questions about pairs that only a third thing compares."""
     by_size = [*_SWEETS, *draws.some(_BOXES, len(_BOXES))]
     sentences: list[str] = []
@@ -107,7 +101,7 @@ def tell_sizes(draws: Draws) -> list[Asked]:
         else:
             question = f"Does the {small} fit in the {big}?", f"Does the {big} fit in the {small}?"
         if draws.chance() < 0.5:
-            asked.append(Asked(tuple(sentences), question[0], "yes", known.supporting))
+            asked.append(StoryExample(tuple(sentences), question[0], "yes", known.supporting))
         else:
-            asked.append(Asked(tuple(sentences), question[1], "no", known.supporting[::-1]))
+            asked.append(StoryExample(tuple(sentences), question[1], "no", known.supporting[::-1]))
     return asked

@@ -53,9 +53,7 @@ class State:
         self.gifts: list[tuple[int, Event]] = []
         self._named: dict[str, tuple[tuple[str, ...], int]] = {}
 
-    # ------------------------------------------------------------ telling
-
-    def tell(self, at: int, event: Event) -> None:
+    def update(self, at: int, event: Event) -> None:
         """Take in ``event``, told by sentence ``at``."""
         who, named = self._people(at, event.who)
         supporting = (at,) if named == at else (named, at)
@@ -115,8 +113,6 @@ class State:
     def _stay(self, person: str) -> Stay | None:
         stays = self.stays.get(person)
         return stays[-1] if stays else None
-
-    # ------------------------------------------------------------ asking
 
     def place_of_person(self, person: str) -> Known | None:
         """Where is PERSON?"""

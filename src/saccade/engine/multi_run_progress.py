@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from saccade.engine.event_lines import Event, play
+from saccade.engine.event_lines import Event, replay
 from saccade.engine.progress import PlainReporter, ProgressMode, brief
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _EVERY = 15.0  # seconds between two plain lines of one run
 
 
-class SeveralProgress:
+class MultiRunProgress:
     """Says nothing; the two talkative ones build on it. Also a context manager."""
 
     def event(self, run: str | None, event: Event) -> None:
         """A run told something; None: it concerns all of them."""
 
-    def __enter__(self) -> SeveralProgress:
+    def __enter__(self) -> MultiRunProgress:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -41,7 +41,7 @@ class _Prefixed:
         self._stream.flush()
 
 
-class PlainLines(SeveralProgress):
+class PlainLines(MultiRunProgress):
     """A line of each run now and then, with its name before it."""
 
     def __init__(self, runs: Sequence[str], stream: IO[str] | None = None, every: float = _EVERY) -> None:
@@ -53,13 +53,13 @@ class PlainLines(SeveralProgress):
     def event(self, run: str | None, event: Event) -> None:
         """Write it, if the last line of the run is old enough."""
         if run is not None:
-            play(event, self._reporters[run])
+            replay(event, self._reporters[run])
         elif event["event"] == "note":
             self._stream.write(event["text"] + "\n")
             self._stream.flush()
 
 
-class RichLines(SeveralProgress):
+class RichLines(MultiRunProgress):
     """One live line for each run: phase, bar, rate, time left, loss and the last validation."""
 
     def __init__(self, runs: Sequence[str]) -> None:
@@ -119,10 +119,10 @@ class RichLines(SeveralProgress):
             self._bar.update(task, **fields)
 
 
-def several_progress(mode: ProgressMode, runs: Sequence[str]) -> SeveralProgress:
+def multi_run_progress(mode: ProgressMode, runs: Sequence[str]) -> MultiRunProgress:
     """What shows ``runs``; ``auto`` looks whether standard error is a terminal."""
     if mode == "quiet":
-        return SeveralProgress()
+        return MultiRunProgress()
     if mode == "rich" or (mode == "auto" and sys.stderr.isatty()):
         return RichLines(runs)
     return PlainLines(runs)

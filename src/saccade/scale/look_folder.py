@@ -19,7 +19,7 @@ from saccade.record import Record
 from saccade.scale.entries import entries_of
 from saccade.scale.job import Member, Part
 from saccade.scale.output import DONE, JOB
-from saccade.scale.schema import FORMAT, TOTAL, decode_map, pyarrow, told_of
+from saccade.scale.schema import FORMAT, TOTAL, decode_map, parse_metadata, pyarrow
 from saccade.scale.sources import kind_of
 from saccade.scale.stores import Folder
 from saccade.scoring.maps import Chunk
@@ -28,7 +28,7 @@ from saccade.trace import AttentionTrace, Look
 _ROWS = 64  # read at once
 
 
-def is_looked(where: str | Path) -> bool:
+def is_look_folder(where: str | Path) -> bool:
     """Whether ``where`` is the folder of a job, finished or not."""
     folder = Path(where)
     return folder.is_dir() and (folder / JOB).is_file()
@@ -41,10 +41,10 @@ def read(out: str | Path, columns: Sequence[str] | None = None) -> Iterator[dict
         out: the folder of the job.
         columns: those that are wanted; None: all.
     """
-    return LookedFolder(out).rows(columns)
+    return LookFolder(out).rows(columns)
 
 
-class LookedFolder:
+class LookFolder:
     """The folder of a finished job; a DataError where it is not, or lacks parts."""
 
     def __init__(self, out: str | Path) -> None:
@@ -54,8 +54,8 @@ class LookedFolder:
         if DONE not in names:
             raise DataError(f"{out}: unfinished ({len(self.files)} parts so far); go on with 'saccade look … --resume'")
         try:
-            self.told = json.loads(self._folder.read(DONE))
-            parts = int(self.told["parts"]) if self.told["format"] == FORMAT else -1
+            self.done = json.loads(self._folder.read(DONE))
+            parts = int(self.done["parts"]) if self.done["format"] == FORMAT else -1
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{out}/{DONE}: damaged; look again") from error
         if parts != len(self.files):
@@ -74,17 +74,14 @@ class LookedFolder:
         try:
             with self._folder.open(file) as opened:
                 table = parquet.ParquetFile(opened)
-                told_of(table.schema_arrow.metadata, where)
+                parse_metadata(table.schema_arrow.metadata, where)
                 for batch in table.iter_batches(batch_size=_ROWS, columns=None if columns is None else list(columns)):
                     yield from batch.to_pylist()
         except (arrow.ArrowException, OSError, ValueError) as error:
             raise DataError(f"{where}: damaged ({' '.join(str(error).split())[:120]}); look again") from error
 
 
-# ---------------------------------------------------------------- for score
-
-
-class LookedMaps:
+class LookMaps:
     """The total maps of a job as :class:`saccade.scoring.maps.Maps`; a row with an error is a map that cannot be read.
 
     Rows are called by the column ``name``, with the question behind it: ``cats/1__colour``.
@@ -93,7 +90,7 @@ class LookedMaps:
     is_stacked, is_fixed, ignored = False, False, 0
 
     def __init__(self, out: str | Path, files: Sequence[str] | None = None) -> None:
-        self._looked = LookedFolder(out)
+        self._looked = LookFolder(out)
         self.where = self._looked.where
         self.files = list(self._looked.files if files is None else files)
         self._short = False
@@ -142,13 +139,10 @@ def _called(row: Mapping[str, Any]) -> str:
     return row["name"] if row["question"] is None else f"{row['name']}{SEPARATOR}{row['question']}"
 
 
-# ---------------------------------------------------------------- for report
-
-
-def looked_records(out: str | Path, count: int) -> list[Record]:
+def read_look_records(out: str | Path, count: int) -> list[Record]:
     """Records of the first ``count`` rows that have an answer; pictures are read again where they are still there."""
     records: list[Record] = []
-    for row in LookedFolder(out).rows():
+    for row in LookFolder(out).rows():
         if len(records) == count:
             break
         if not row["error"]:

@@ -15,7 +15,7 @@ from saccade.attention.hard import log_prob_of
 from saccade.attention.sampling import gumbel_noise
 from saccade.losses import self_critical_loss
 from saccade.models.caption_decoder import CaptionDecoder
-from saccade.models.caption_drawing import Drawn, draw_captions
+from saccade.models.caption_sampling import SampledCaptions, sample_captions
 from saccade.models.sat import SatModel
 
 VOCABULARY, CHANNELS, GRID, STEPS = 4, 3, (1, 2), 2
@@ -35,18 +35,18 @@ def decoder(kind: str = "soft", seed: int = 0) -> CaptionDecoder:
     return made.double()
 
 
-def told(made: CaptionDecoder, words: tuple[int, ...], cells: tuple[int, ...] | None = None) -> Drawn:
+def told(made: CaptionDecoder, words: tuple[int, ...], cells: tuple[int, ...] | None = None) -> SampledCaptions:
     """A draw that comes out as ``words`` and ``cells``: their noise drowns all else."""
     features = torch.linspace(-1, 1, 2 * CHANNELS, dtype=torch.float64).view(1, 2, CHANNELS)  # (1,L,D)
-    scene, memory = made.begin(features, GRID)
+    scene, memory = made.init_state(features, GRID)
     noise = torch.zeros(1, STEPS, VOCABULARY, dtype=torch.float64)
     for step, word in enumerate(words):
         noise[0, step, word] = 1e6
     if cells is None:
-        return draw_captions(made, scene, memory, noise)
+        return sample_captions(made, scene, memory, noise)
     cell_noise = 1e6 * torch.nn.functional.one_hot(torch.tensor([cells]), 2).double()
     expected = torch.tensor([False])
-    return draw_captions(made, scene, memory, noise, pick="drawn", cell_noise=cell_noise, expected=expected)
+    return sample_captions(made, scene, memory, noise, pick="drawn", cell_noise=cell_noise, expected=expected)
 
 
 def gradient_of(value: Tensor, made: CaptionDecoder) -> Tensor:
@@ -56,13 +56,10 @@ def gradient_of(value: Tensor, made: CaptionDecoder) -> Tensor:
     )
 
 
-def cell_log_prob(drawn: Drawn) -> Tensor:
+def cell_log_prob(drawn: SampledCaptions) -> Tensor:
     weights, choice = drawn.looked.weights, drawn.looked.choice
     assert choice is not None
     return log_prob_of(weights.flatten(0, 1), choice.flatten().unsqueeze(1)).reshape(choice.shape)  # (1,T)
-
-
-# ---------------------------------------------------------------- the estimator
 
 
 def test_a_draw_is_what_its_noise_makes_of_it() -> None:
@@ -95,16 +92,13 @@ def test_on_average_the_gradient_is_that_of_the_expected_reward(kind: str) -> No
     torch.testing.assert_close(estimate, exact)
 
 
-# ---------------------------------------------------------------- draws
-
-
 def test_draws_come_as_often_as_they_are_likely() -> None:
     made, many = decoder(seed=1), 20_000
     features = torch.linspace(-1, 1, 2 * CHANNELS, dtype=torch.float64).view(1, 2, CHANNELS).expand(many, -1, -1)
-    scene, memory = made.begin(features, GRID)
+    scene, memory = made.init_state(features, GRID)
     noise = gumbel_noise((many, STEPS, VOCABULARY), like=features, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        drawn = draw_captions(made, scene, memory, noise)
+        drawn = sample_captions(made, scene, memory, noise)
         found = Counter(map(tuple, drawn.words.tolist()))
         for caption in CAPTIONS:
             chance = float(told(made, caption).log_prob.sum().exp())

@@ -5,9 +5,9 @@ import threading
 import pytest
 import torch
 
-from saccade.data.scenes.ahead import MadeAhead
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.prefetch import Prefetcher
 from saccade.data.scenes.stream import SceneStream
 from saccade.errors import DataError
 
@@ -21,7 +21,7 @@ def test_what_was_begun_is_handed_over_and_made_once():
         made.append((number, threading.current_thread().name))
         return number * 10
 
-    ahead = MadeAhead(make, CPU)
+    ahead = Prefetcher(make, CPU)
     ahead.start(3)
     ahead.start(3)
     assert ahead.take(3) == 30
@@ -36,7 +36,7 @@ def test_what_was_not_begun_is_made_here():
         made.append((number, threading.current_thread() is threading.main_thread()))
         return number
 
-    ahead = MadeAhead(make, CPU)
+    ahead = Prefetcher(make, CPU)
     assert ahead.take(1) == 1
     ahead.start(2)
     assert ahead.take(7) == 7  # a jump: what was begun is of no use
@@ -47,7 +47,7 @@ def test_what_was_not_begun_is_made_here():
 
 def test_it_does_not_wait_to_begin():
     go = threading.Event()
-    ahead = MadeAhead(lambda number: go.wait(5) and number, CPU)
+    ahead = Prefetcher(lambda number: go.wait(5) and number, CPU)
     ahead.start(0)  # returns while the work is held up
     go.set()
     assert ahead.take(0) == 0
@@ -57,7 +57,7 @@ def test_an_error_in_the_background_is_raised_where_the_thing_is_needed():
     def make(number):
         raise DataError("no room")
 
-    ahead = MadeAhead(make, CPU)
+    ahead = Prefetcher(make, CPU)
     ahead.start(0)
     with pytest.raises(DataError, match="no room"):
         ahead.take(0)
@@ -67,7 +67,7 @@ def test_an_error_in_the_background_is_raised_where_the_thing_is_needed():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_on_cuda_it_works_beside_the_main_stream():
     device = torch.device("cuda")
-    ahead = MadeAhead(lambda number: torch.full((1 << 20,), float(number), device=device), device)
+    ahead = Prefetcher(lambda number: torch.full((1 << 20,), float(number), device=device), device)
     for number in range(20):
         ahead.start(number)
         busy = torch.rand(2000, 2000, device=device) @ torch.rand(2000, 2000, device=device)
@@ -94,7 +94,7 @@ def test_a_stream_makes_nothing_ahead_until_training_has_settled(monkeypatch):
     """Where its chunks are made ahead at all; the first steps of a run may compile."""
     monkeypatch.setattr("saccade.data.scenes.stream._SETTLED", 2)
     stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), seed=0, chunk=16)
-    stream._ahead = MadeAhead(stream._make, CPU)
+    stream._ahead = Prefetcher(stream._make, CPU)
     begun = []
     monkeypatch.setattr(stream._ahead, "start", begun.append)
     for _ in range(2):

@@ -34,7 +34,7 @@ def threads_each(runs: int, at_once: int | None, available: int) -> int:
     return max(1, available // max(1, min(runs, at_once or available)))
 
 
-class AtOnce:
+class Concurrency:
     """The number of runs that may train at the same time, and why.
 
     Args:

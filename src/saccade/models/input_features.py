@@ -20,7 +20,7 @@ from saccade.models.base import AttentionModel, Encoding, ImageModel
 ENCODING, FIRST = "encoding", "first"
 
 
-def descriptions(model: AttentionModel, encoding: Encoding) -> tuple[str, ...]:
+def input_feature_names(model: AttentionModel, encoding: Encoding) -> tuple[str, ...]:
     """The names of those that ``model`` has; none where its input is no picture."""
     if not isinstance(model, ImageModel):
         return ()
@@ -28,13 +28,15 @@ def descriptions(model: AttentionModel, encoding: Encoding) -> tuple[str, ...]:
     return (*found, FIRST) if _first_stages(model) is not None else tuple(found)
 
 
-def described(model: AttentionModel, name: str, images: Tensor, encoding: Encoding = None) -> Tensor:
+def input_features(model: AttentionModel, name: str, images: Tensor, encoding: Encoding = None) -> Tensor:
     """The features (B,D) called ``name`` of pictures (B,3,H,W) and what ``encode`` made of them; None: do it now."""
     if name == ENCODING:
         return pooled(model.encode(images) if encoding is None else encoding)
     stages = _first_stages(model)
     if name != FIRST or stages is None:
-        raise ConfigError(f"no features '{name}' of {type(model).__name__}: {', '.join(descriptions(model, encoding))}")
+        raise ConfigError(
+            f"no features '{name}' of {type(model).__name__}: {', '.join(input_feature_names(model, encoding))}"
+        )
     return pooled(stages.between(images, to=stages.names[0]))
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import fake_children
-from saccade.engine import side_by_side
-from saccade.engine.at_once import CONTEXT, AtOnce, cores, threads_each
-from saccade.engine.side_by_side import Run, SideBySide
+from saccade.engine import parallel_runs
+from saccade.engine.concurrency import CONTEXT, Concurrency, cores, threads_each
+from saccade.engine.parallel_runs import ParallelRuns, Run
 
 GIB = 2**30
 
@@ -37,12 +37,12 @@ class Trained:
         self.facts: dict[str, dict[str, Any]] = {}
         self.on: Callable[[str, str], None] = lambda run, event: None
         self.writes = 0
-        self.children = SideBySide(
+        self.children = ParallelRuns(
             self.runs,
             command=fake_children.COMMAND,
             job=self.job,
             environment={"OMP_NUM_THREADS": "7"},
-            tell=self.tell,
+            on_event=self.on_event,
             changed=self.changed,
         )
 
@@ -51,7 +51,7 @@ class Trained:
         known = {name: self.more[name] for name in ("until", "memory") if name in self.more}
         return {"kind": kind, "out": str(run.folder), "attempts": run.attempts, **known}
 
-    def tell(self, run: Run | None, event: dict[str, Any]) -> None:
+    def on_event(self, run: Run | None, event: dict[str, Any]) -> None:
         name = "" if run is None else run.name
         self.events.append((name, event["event"]))
         if event["event"] == "told":
@@ -64,7 +64,7 @@ class Trained:
         self.writes += 1
 
     def train(self, at_once: int | None = None, *, measured_first: bool = False, **options: Any) -> str | None:
-        count = AtOnce(len(self.runs), chosen=at_once, measured_first=measured_first, available=8)
+        count = Concurrency(len(self.runs), chosen=at_once, measured_first=measured_first, available=8)
         try:
             return self.children.train(count, "cpu", **options)
         finally:
@@ -78,12 +78,9 @@ class Trained:
         return self.events.index((name, event))
 
 
-# ---------------------------------------------------------------- how they end
-
-
 def test_a_run_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
     trained = Trained(tmp_path, "ok", "crash", "refuse", "early", "ok")
-    trained.children.get_ready(2)
+    trained.children.start_children(2)
     assert trained.train() is None
     assert trained.states == ["finished", "failed", "failed", "failed", "finished"]
     assert [run.error for run in trained.runs] == [
@@ -101,7 +98,7 @@ def test_a_run_that_is_refused_while_it_waits_never_begins(tmp_path: Path) -> No
     refused = tmp_path / "refused"
     trained = Trained(tmp_path, "until", "early", until=str(refused))
     trained.on = lambda run, event: refused.touch() if event == "refused" else None
-    trained.children.get_ready(2)
+    trained.children.start_children(2)
     assert trained.train(1) is None
     assert trained.states == ["finished", "failed"]
     assert (trained.runs[1].attempts, trained.runs[1].error) == (0, "no such data")
@@ -111,7 +108,7 @@ def test_a_run_that_is_refused_while_it_waits_never_begins(tmp_path: Path) -> No
 def test_a_run_that_was_refused_does_not_begin_before_its_process_has_ended(tmp_path: Path) -> None:
     """What a child tells last and its end come apart, and another run may end in between."""
     trained = Trained(tmp_path, "late")
-    trained.children.get_ready(1)
+    trained.children.start_children(1)
     trained.on = lambda run, event: (tmp_path / "refused").touch() if event == "refused" else None
     while not (tmp_path / "refused").exists():  # the child waits for an order that it does not take
         trained.children._handle_events()
@@ -132,7 +129,7 @@ def test_a_child_is_told_its_device_its_time_and_its_threads(tmp_path: Path) -> 
 
 def test_nothing_is_written_before_training_may_begin(tmp_path: Path) -> None:
     trained = Trained(tmp_path / "runs", "ok", "crash")
-    trained.children.get_ready(2)
+    trained.children.start_children(2)
     processes = [child.process for child in trained.children._children.values()]
     assert len(processes) == 2
     trained.children.end()
@@ -141,7 +138,7 @@ def test_nothing_is_written_before_training_may_begin(tmp_path: Path) -> None:
 
 
 def test_a_process_that_a_child_leaves_behind_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_by_side, "_LAST_WORDS", 0.2)
+    monkeypatch.setattr(parallel_runs, "_LAST_WORDS", 0.2)
     trained = Trained(tmp_path, "orphan")
     try:
         assert trained.train() is None
@@ -150,9 +147,6 @@ def test_a_process_that_a_child_leaves_behind_holds_nobody_up(tmp_path: Path, mo
     finally:
         os.kill(int((tmp_path / "0" / "left").read_text()), signal.SIGKILL)
     assert trained.states == ["finished"]
-
-
-# ---------------------------------------------------------------- memory
 
 
 @pytest.mark.parametrize("kind", ["memory", "killed"])
@@ -194,7 +188,7 @@ def test_on_a_gpu_the_others_wait_for_the_memory_of_the_first(tmp_path: Path) ->
                 both.touch()
 
     trained.on = on
-    trained.children.get_ready(3)
+    trained.children.start_children(3)
     assert trained.train(measured_first=True) is None
     assert trained.states == ["finished"] * 3
     assert trained.said[0] == "2 at once: 30.0 GiB of the device's memory, 10.0 GiB for a run so far"
@@ -202,9 +196,6 @@ def test_on_a_gpu_the_others_wait_for_the_memory_of_the_first(tmp_path: Path) ->
     ends = [trained.place(run, "result") for run in ("0-until", "1-until")]
     assert trained.place("2-ok", "begin") > min(ends)
     assert trained.runs[0].used == {"device": 10 * GIB - CONTEXT}
-
-
-# ---------------------------------------------------------------- stopping
 
 
 def test_a_signal_stops_all_and_begins_no_more(tmp_path: Path) -> None:
@@ -218,7 +209,7 @@ def test_a_signal_stops_all_and_begins_no_more(tmp_path: Path) -> None:
                 signal.raise_signal(signal.SIGTERM)
 
     trained.on = on
-    trained.children.get_ready(3)
+    trained.children.start_children(3)
     assert trained.train(2) == "signal"
     assert trained.states == ["stopped", "stopped", "waiting"]
     assert not (tmp_path / "2").exists()
@@ -243,9 +234,6 @@ def test_the_clock_holds_for_all_together(tmp_path: Path) -> None:
     assert trained.states == ["stopped", "waiting"]
 
 
-# ---------------------------------------------------------------- how many
-
-
 def memory(used: float, free: float, kind: str = "device") -> dict[str, dict[str, int]]:
     context = CONTEXT if kind == "device" else 0
     return {kind: {"used": int(used * GIB) - context, "free": int(free * GIB)}}
@@ -261,7 +249,7 @@ def memory(used: float, free: float, kind: str = "device") -> dict[str, dict[str
     ],
 )
 def test_the_first_says_how_many_fit(used: float, free: float, expected: int) -> None:
-    count = AtOnce(5, chosen=None, measured_first=True, available=16)
+    count = Concurrency(5, chosen=None, measured_first=True, available=16)
     assert (count.limit, count.may_begin("r", [])) == (1, True)
     assert not count.may_begin("r", ["r"])
     assert count.measured("r", memory(used, free))
@@ -271,7 +259,7 @@ def test_the_first_says_how_many_fit(used: float, free: float, expected: int) ->
 
 
 def test_a_run_that_grows_leaves_room_for_fewer() -> None:
-    count = AtOnce(5, chosen=None, measured_first=True, available=16)
+    count = Concurrency(5, chosen=None, measured_first=True, available=16)
     count.measured("r", memory(10, 90))
     assert count.limit == 5
     assert count.measured("r", memory(40, 0))  # its validation: of the 100 GiB that there were, 90 ÷ 50 is 1
@@ -279,7 +267,7 @@ def test_a_run_that_grows_leaves_room_for_fewer() -> None:
 
 
 def test_cores_and_the_memory_of_the_machine_count_too() -> None:
-    on_cpu = AtOnce(5, chosen=None, measured_first=False, available=2)
+    on_cpu = Concurrency(5, chosen=None, measured_first=False, available=2)
     assert (on_cpu.limit, on_cpu.why) == (2, "5 runs, 2 cores")
     assert not on_cpu.measured("r", memory(1, 100, "machine"))
     assert on_cpu.measured("r", memory(80, 21, "machine"))
@@ -287,7 +275,7 @@ def test_cores_and_the_memory_of_the_machine_count_too() -> None:
 
 
 def test_what_was_asked_for_is_done() -> None:
-    count = AtOnce(5, chosen=3, measured_first=True, available=1)
+    count = Concurrency(5, chosen=3, measured_first=True, available=1)
     assert (count.limit, count.why) == (3, "as asked")
     assert count.may_begin("other", ["r", "r"])  # nothing is waited for
     assert not count.measured("r", memory(100, 1))
@@ -297,7 +285,7 @@ def test_what_was_asked_for_is_done() -> None:
 
 
 def test_recipes_that_nobody_measured_do_not_begin_together() -> None:
-    count = AtOnce(3, chosen=None, measured_first=True, available=8)
+    count = Concurrency(3, chosen=None, measured_first=True, available=8)
     count.measured("a", memory(10, 90))
     assert count.limit == 3
     assert count.may_begin("b", ["a"])

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Thing = TypeVar("Thing")
 
 
-class Shelf(Generic[Thing]):
+class LruStore(Generic[Thing]):
     """Things by name, least recently used first to go; threads may share one.
 
     Args:

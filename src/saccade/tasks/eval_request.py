@@ -11,7 +11,7 @@ from saccade.models.io.facts import ModelFacts
 
 
 @dataclass(frozen=True)
-class Wanted:
+class EvalRequest:
     """What an evaluation is asked to be made on; None: as the model was trained."""
 
     data: str | None = None
@@ -22,20 +22,20 @@ class Wanted:
     allow_pack: bool = True
 
 
-def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str]) -> dict[str, Any]:
-    """Settings of the data that a model is scored on: its own, with what is ``wanted`` in their place.
+def requested_settings(facts: ModelFacts, request: EvalRequest, readers: Collection[str]) -> dict[str, Any]:
+    """Settings of the data that a model is scored on: its own, with what ``request`` asks for in their place.
 
     Raises:
         ConfigError: the model was trained on files, which it does not remember, or a protocol or a drawing is named.
     """
     own = facts.data.get("name", "")
-    if wanted.data is None and own in readers:
+    if request.data is None and own in readers:
         raise ConfigError(f"a model does not remember where its data was; give --data {own}:PATH")
-    if wanted.protocol is not None:
+    if request.protocol is not None:
         raise ConfigError(f"--protocol: a {facts.family} model is scored on val or test, which have no protocols")
-    if wanted.drawing is not None:
+    if request.drawing is not None:
         raise ConfigError(f"--drawing: a {facts.family} model has no choice of drawings; leave it out")
-    changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
+    changes = {"name": request.data, "glyphs": request.glyphs, "seed": request.seed}
     settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
     if settings["name"].partition(":")[0] != own.partition(":")[0]:
         settings.pop("options", None)  # other pictures have other options

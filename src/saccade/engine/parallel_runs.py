@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from saccade.atomic import make_folder, writing
-from saccade.engine.at_once import AtOnce
+from saccade.engine.concurrency import Concurrency
 from saccade.engine.event_lines import Event
 from saccade.engine.stop import Reason, StopRequest
 
@@ -89,7 +89,7 @@ class _Child:
             reader.start()
         threading.Thread(target=self._wait, args=(events,), daemon=True).start()
 
-    def tell(self, value: Any) -> None:
+    def send(self, value: Any) -> None:
         """Send one line; a child that has ended is found out by its exit code."""
         with suppress(OSError, ValueError):
             self._stdin.write(json.dumps(value) + "\n")
@@ -138,7 +138,7 @@ class _Child:
         events.put((self, "end", code))
 
 
-class SideBySide:
+class ParallelRuns:
     """Runs, and the processes that train them.
 
     Args:
@@ -146,7 +146,7 @@ class SideBySide:
         command: starts a child.
         job: the first line that a child is told.
         environment: variables of every child, besides those of this process.
-        tell: called with a run (None: all of them) and an event.
+        on_event: called with a run (None: all of them) and an event.
         changed: called when the state of a run changed.
     """
 
@@ -157,11 +157,11 @@ class SideBySide:
         command: Sequence[str],
         job: Callable[[Run], dict[str, Any]],
         environment: dict[str, str],
-        tell: Callable[[Run | None, Event], None],
+        on_event: Callable[[Run | None, Event], None],
         changed: Callable[[], None],
     ) -> None:
         self.runs = list(runs)
-        self._command, self._job, self._tell, self._changed = list(command), job, tell, changed
+        self._command, self._job, self._on_event, self._changed = list(command), job, on_event, changed
         self._environment = {**os.environ, **environment}
         self._events: queue.Queue[Any] = queue.Queue()
         self._children: dict[str, _Child] = {}
@@ -169,12 +169,12 @@ class SideBySide:
         self._is_out_of_time = False
         self._device = "auto"
 
-    def get_ready(self, most: int) -> None:
+    def start_children(self, most: int) -> None:
         """Start the children of the first ``most`` runs; they import and wait."""
         for run in [run for run in self.runs if run.state == "waiting"][:most]:
             self._child(run)
 
-    def train(self, at_once: AtOnce, device: str, max_minutes: float | None = None) -> Reason | None:
+    def train(self, at_once: Concurrency, device: str, max_minutes: float | None = None) -> Reason | None:
         """Train what waits on ``device``, as many ``at_once`` as that allows; why it ended early, if it did."""
         self.at_once, self._device = at_once, device
         self._deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
@@ -225,13 +225,13 @@ class SideBySide:
         if child.said:
             child.write_log(child.said)
         left = None if self._deadline is None else max((self._deadline - time.monotonic()) / 60, 1e-9)
-        child.tell({"device": self._device, "max_minutes": left})
+        child.send({"device": self._device, "max_minutes": left})
         self._changed()
 
     def _child(self, run: Run) -> _Child:
         child = _Child(run, self._command, self._environment, self._events)
         self._children[run.name] = child
-        child.tell(self._job(run))
+        child.send(self._job(run))
         return child
 
     def _training(self) -> list[_Child]:
@@ -266,7 +266,7 @@ class SideBySide:
             run.used.update({kind: each["used"] for kind, each in found.items()})
             if self.at_once.measured(run.recipe, found):
                 self._say(f"{self.at_once.limit} at once: {self.at_once.why}")
-        self._tell(run, event)
+        self._on_event(run, event)
 
     def _ended(self, child: _Child, code: int) -> None:
         run = child.run
@@ -290,7 +290,7 @@ class SideBySide:
             if not child.is_told:
                 child.write_log(child.said)
             run.error = run.error or next((line for line in reversed(child.said) if line.strip()), f"exit code {code}")
-            self._tell(run, {"event": "note", "text": f"failed: {run.error}"})
+            self._on_event(run, {"event": "note", "text": f"failed: {run.error}"})
         self._changed()
 
     def _is_lack_of_memory(self, child: _Child, code: int) -> bool:
@@ -298,4 +298,4 @@ class SideBySide:
         return code == _SIGKILL or any(sign in text for sign in (*_OUT_OF_MEMORY, *_BESIDE_OTHERS))
 
     def _say(self, text: str) -> None:
-        self._tell(None, {"event": "note", "text": text})
+        self._on_event(None, {"event": "note", "text": text})

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import torch
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 """Each thread holds a batch with all its maps, some 300 MB of 250 questions."""
 
 Item = TypeVar("Item")
@@ -24,10 +24,10 @@ Result = TypeVar("Result")
 
 def thread_count(device: torch.device) -> int:
     """How many batches are scored at once: on a CPU as many as torch has threads, four at most; else one."""
-    return min(MOST_THREADS, torch.get_num_threads()) if device.type == "cpu" else 1
+    return min(MAX_THREADS, torch.get_num_threads()) if device.type == "cpu" else 1
 
 
-def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
     """``work(item)`` of each item, in their order; a few are under way at a time.
 
     Args:

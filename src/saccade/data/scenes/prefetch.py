@@ -16,7 +16,7 @@ import torch
 Made = TypeVar("Made")
 
 
-class MadeAhead(Generic[Made]):
+class Prefetcher(Generic[Made]):
     """Makes one numbered thing in advance; one at a time.
 
     Args:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.recognised import recognised
+from saccade.data.tables.reader_for_path import with_reader
 from saccade.errors import DataError
 
 NAMES = ("mref", "csv")
@@ -51,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:
     (place / "mref" / "cat").mkdir()
-    assert recognised(path, NAMES) == found
+    assert with_reader(path, NAMES) == found
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:
 )
 def test_what_is_no_data_says_what_would_be(place: Path, path: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        recognised(path, NAMES)
+        with_reader(path, NAMES)

@@ -8,7 +8,7 @@ import pytest
 from saccade.errors import DataError
 from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
-from saccade.families.story.world import TASKS, answer_of, derive, tell
+from saccade.families.story.world import TASKS, answer_of, derive, generate_story
 
 STORIES = 60
 QUESTIONS = {4: {1}, 15: {4}, 16: {1}, 17: {8}, 18: {5}, 19: {1}, 20: {9, 10, 11, 12}}
@@ -19,7 +19,7 @@ QUESTIONS = {4: {1}, 15: {4}, 16: {1}, 17: {8}, 18: {5}, 19: {1}, 20: {9, 10, 11
 @pytest.mark.parametrize("task", TASKS)
 def test_the_rule_reader_finds_the_same_answers_and_supporting_sentences(task, words):
     for index in range(STORIES):
-        for asked in tell(task, 3, index, words):
+        for asked in generate_story(task, 3, index, words):
             assert derive(asked.sentences, asked.question) == (asked.answer.lower(), asked.supporting), asked
 
 
@@ -27,7 +27,7 @@ def test_the_rule_reader_finds_the_same_answers_and_supporting_sentences(task, w
 def test_supporting_sentences_are_enough(task):
     """Not in task 3: the official files leave out the sentence in which the thing is taken."""
     for index in range(STORIES):
-        asked = tell(task, 4, index)[-1]
+        asked = generate_story(task, 4, index)[-1]
         alone = [asked.sentences[at] for at in sorted(asked.supporting)]
         assert derive(alone, asked.question).answer == asked.answer.lower(), asked
 
@@ -36,7 +36,7 @@ def test_supporting_sentences_are_enough(task):
 def test_removing_a_supporting_sentence_changes_the_answer_and_removing_another_does_not(task):
     changed: dict[bool, list[bool]] = {True: [], False: []}
     for index in range(STORIES):
-        asked = tell(task, 4, index)[-1]
+        asked = generate_story(task, 4, index)[-1]
         last = asked.supporting[-1]
         for removed in {last, *range(len(asked.sentences))} - set(asked.supporting[:-1]):
             without = [sentence for at, sentence in enumerate(asked.sentences) if at != removed]
@@ -49,10 +49,10 @@ def test_removing_a_supporting_sentence_changes_the_answer_and_removing_another_
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_story_depends_on_seed_task_and_number_alone(task):
-    stories = [tell(task, 0, index) for index in range(8)]
-    assert [tell(task, 0, index) for index in reversed(range(8))] == stories[::-1]
+    stories = [generate_story(task, 0, index) for index in range(8)]
+    assert [generate_story(task, 0, index) for index in reversed(range(8))] == stories[::-1]
     assert len({story[0].sentences for story in stories}) > 4
-    assert tell(task, 1, 0) != stories[0]
+    assert generate_story(task, 1, 0) != stories[0]
     assert {len(story) for story in stories} <= QUESTIONS.get(task, {5})
     for story in stories:
         for earlier, later in itertools.pairwise(story):
@@ -63,16 +63,16 @@ def test_a_story_depends_on_seed_task_and_number_alone(task):
 
 def test_stories_stay_as_they_were():
     """Stories are named by seed and number in records: these words must never change."""
-    first = tell(1, 0, 0)[0]
+    first = generate_story(1, 0, 0)[0]
     assert first.sentences == ("Sandra moved to the hallway.", "Mary journeyed to the kitchen.")
     assert (first.question, first.answer, first.supporting) == ("Where is Sandra?", "hallway", (0,))
 
 
 def test_answers_are_balanced():
     for task in (6, 17, 18):
-        answers = Counter(asked.answer for index in range(200) for asked in tell(task, 0, index))
+        answers = Counter(asked.answer for index in range(200) for asked in generate_story(task, 0, index))
         assert 0.45 < answers["yes"] / answers.total() < 0.55, task
-    rooms = Counter(asked.answer for index in range(200) for asked in tell(1, 0, index))
+    rooms = Counter(asked.answer for index in range(200) for asked in generate_story(1, 0, index))
     assert len(rooms) == 6
     assert max(rooms.values()) < 1.5 * min(rooms.values())
 
@@ -83,7 +83,7 @@ def test_wide_words_are_those_of_the_founding_document():
             text
             for task in TASKS
             for index in range(STORIES)
-            for asked in tell(task, 0, index, choice)
+            for asked in generate_story(task, 0, index, choice)
             for text in (*asked.sentences, asked.question, asked.answer)
         )
         return {word for text in texts for word in words_of(text)}
@@ -116,4 +116,4 @@ def test_founding_stories():
 )
 def test_stories_that_are_not_told(arguments, why):
     with pytest.raises(DataError, match=why):
-        tell(*arguments)
+        generate_story(*arguments)

@@ -10,8 +10,8 @@ import torch
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import score_scenes
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-from saccade.tasks import side_by_side as module
-from saccade.tasks.side_by_side import side_by_side, thread_count
+from saccade.tasks import thread_map as module
+from saccade.tasks.thread_map import thread_count, thread_map
 
 
 def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
@@ -25,7 +25,7 @@ def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
             second.set()
         return number * number
 
-    assert list(side_by_side(work, range(7), 2)) == [number * number for number in range(7)]
+    assert list(thread_map(work, range(7), 2)) == [number * number for number in range(7)]
     assert len(used) == 2
     assert threading.get_ident() not in used
 
@@ -38,7 +38,7 @@ def test_items_are_taken_as_they_are_needed() -> None:
             taken.append(number)
             yield number
 
-    results = side_by_side(lambda number: number, items(), 2)
+    results = thread_map(lambda number: number, items(), 2)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     assert len(taken) <= 6
     results.close()
@@ -53,7 +53,7 @@ def test_an_error_ends_it_and_begins_no_other() -> None:
             raise ValueError("the second")
         return number
 
-    results = side_by_side(work, range(100), 2)
+    results = thread_map(work, range(100), 2)
     assert next(results) == 0
     with pytest.raises(ValueError, match="the second"):
         next(results)
@@ -64,7 +64,7 @@ def test_the_cores_are_shared_and_given_back() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        inside = set(side_by_side(lambda _: torch.get_num_threads(), range(4), 2))
+        inside = set(thread_map(lambda _: torch.get_num_threads(), range(4), 2))
         assert inside == {1}
         assert torch.get_num_threads() == 2
         later: list[int] = []
@@ -93,4 +93,4 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
         assert told == [(25, 100), (50, 100), (75, 100), (100, 100)]
     assert found[0] == found[1]
     assert found[0]["counts"]["deletion"] == 4
-    assert module.MOST_THREADS >= 2
+    assert module.MAX_THREADS >= 2

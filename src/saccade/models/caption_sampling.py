@@ -7,8 +7,8 @@ gradient, whatever mode the decoder is in; what is never said (see :func:`.allow
 :func:`.decode` draws captions too, many of each picture and without a gradient. Here the number of steps is fixed, and
 nothing is asked of the device.
 
-Axes: B pictures, each as often as there are captions of it (:func:`repeated`), T words, L = h·w cells, V words of the
-vocabulary.
+Axes: B pictures, each as often as there are captions of it (:func:`repeat_for_captions`), T words, L = h·w cells,
+V words of the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.attention.sampling import draw
-from saccade.models.caption_decoder import CaptionDecoder, Looked, Memory, Pick, Scene, in_a_row
+from saccade.attention.sampling import gumbel_max
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, stack_steps
 from saccade.models.caption_decoding import END, NOTHING, allowed
 
 
-class Drawn(NamedTuple):
+class SampledCaptions(NamedTuple):
     """One caption of each picture."""
 
     words: Tensor
@@ -32,35 +32,35 @@ class Drawn(NamedTuple):
     """(B,T): log p of each word after those before it; 0 behind the end."""
     logits: Tensor
     """(B,T,V) that the words were drawn by, before what is never said was taken out."""
-    looked: Looked
+    looked: LookStep
     """What was looked at for each word: (B,T,…)."""
 
 
-def repeated(scene: Scene, memory: Memory, times: int) -> tuple[Scene, Memory]:
+def repeat_for_captions(scene: EncodedImage, memory: LstmState, times: int) -> tuple[EncodedImage, LstmState]:
     """What was computed of B pictures, for so many captions of each: (B·times,…), those of a picture together."""
 
     def each(tensor: Tensor) -> Tensor:
         return tensor.repeat_interleave(times, dim=0)
 
     seen = None if scene.seen is None else each(scene.seen)
-    return Scene(each(scene.features), seen), Memory(each(memory.hidden), each(memory.cell))
+    return EncodedImage(each(scene.features), seen), LstmState(each(memory.hidden), each(memory.cell))
 
 
-def draw_captions(
+def sample_captions(
     decoder: CaptionDecoder,
-    scene: Scene,
-    memory: Memory,
+    scene: EncodedImage,
+    memory: LstmState,
     noise: Tensor,
     *,
     pick: Pick = "expected",
     cell_noise: Tensor | None = None,
     expected: Tensor | None = None,
-) -> Drawn:
+) -> SampledCaptions:
     """Draw a caption of each picture.
 
     Args:
         decoder: says the words, in the mode in which it is.
-        scene: of its ``begin``.
+        scene: of its ``init_state``.
         memory: of the same.
         noise: Gumbel noise (B,T,V) of the words; its T is how long a caption can be.
         pick: which cells count.
@@ -72,9 +72,9 @@ def draw_captions(
     by_step = [None] * noise.shape[1] if cell_noise is None else torch.split(cell_noise, 1, dim=1)  # (B,1,L) each
     words, log_probs, logits, looks = [], [], [], []
     for step, (loud, cells) in enumerate(zip(torch.split(noise, 1, dim=1), by_step)):
-        said = decoder.say(scene, memory, before, pick=pick, noise=cells, expected=expected)
+        said = decoder.next_word(scene, memory, before, pick=pick, noise=cells, expected=expected)
         possible = allowed(said.logits.to(noise.dtype), first=step == 0)  # (B,1,V)
-        chosen = draw(possible, loud)  # (B,1)
+        chosen = gumbel_max(possible, loud)  # (B,1)
         log_prob = possible.log_softmax(-1).gather(-1, chosen.unsqueeze(-1)).squeeze(-1)  # (B,1)
         log_probs.append(log_prob.masked_fill(ended, 0))
         before, memory = chosen.masked_fill(ended, NOTHING), said.memory
@@ -82,4 +82,4 @@ def draw_captions(
         words.append(before)
         logits.append(said.logits)
         looks.append(said.looked)
-    return Drawn(torch.cat(words, 1), torch.cat(log_probs, 1), torch.cat(logits, 1), in_a_row(looks))
+    return SampledCaptions(torch.cat(words, 1), torch.cat(log_probs, 1), torch.cat(logits, 1), stack_steps(looks))

@@ -26,7 +26,7 @@ FOLDER = "features"
 """Where in the cache folder they are."""
 
 
-class Encodes(Protocol):
+class FeatureEncoder(Protocol):
     """What of a model is needed: every model of pictures is such."""
 
     config: Any
@@ -39,7 +39,7 @@ class Encodes(Protocol):
         """(B,3,H,W) → (B,…)."""
 
 
-class KeptFeatures:
+class CachedFeatures:
     """What ``model.encode`` makes of the pictures of a split, by the number of the picture.
 
     Args:
@@ -48,7 +48,7 @@ class KeptFeatures:
         model: its encoder as it is now; what later becomes of it is not noticed.
         limit_mb: what kept features may take on disk, those of other trainings among them.
         what: a name for what is kept, where it is not the last map of the encoder alone.
-        tell: called with "features", pictures behind us and pictures in all while they are computed.
+        on_progress: called with "features", pictures behind us and pictures in all while they are computed.
 
     Raises:
         ConfigError: nothing of this model can be kept, or it does not fit.
@@ -58,11 +58,11 @@ class KeptFeatures:
         self,
         files: Sequence[Path],
         images: Callable[[Tensor], Tensor],
-        model: Encodes,
+        model: FeatureEncoder,
         *,
         limit_mb: int,
         what: str | None = None,
-        tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         encoder = model.encoder
         if encoder is None:
@@ -89,7 +89,7 @@ class KeptFeatures:
             self._cache.fill(
                 lambda numbers: self._encode(images(numbers)),
                 batch_size=at_once(first),
-                progress=lambda done, total: tell("features", done, total),
+                progress=lambda done, total: on_progress("features", done, total),
                 begin=_own_place(),
             )
 
@@ -106,7 +106,7 @@ def _own_place() -> float:
     return group.get_rank() / group.get_world_size()
 
 
-def rests(part: nn.Module) -> bool:
+def is_frozen(part: nn.Module) -> bool:
     """Whether training leaves a part of a model as it is: no weight learns, no statistics move, nothing is dropped."""
     learns = any(parameter.requires_grad for parameter in part.parameters())
     return not learns and not any(module.training and _differs_in_training(module) for module in part.modules())
@@ -116,7 +116,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
     return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
 
 
-def _as_it_answers(model: Encodes, encoder: Stages) -> Callable[[Tensor], Tensor]:
+def _as_it_answers(model: FeatureEncoder, encoder: Stages) -> Callable[[Tensor], Tensor]:
     """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
 
     @torch.no_grad()

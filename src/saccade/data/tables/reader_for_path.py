@@ -14,7 +14,7 @@ _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"
 _READABLE = "a folder of class folders, a folder with metadata.csv, or a .csv, .jsonl, .parquet or COCO .json file"
 
 
-def recognised(reference: str, names: Collection[str]) -> str:
+def with_reader(reference: str, names: Collection[str]) -> str:
     """``reference`` as READER:PATH where it is a path alone; anything else as it is.
 
     A word with a slash or a suffix is a path. A bare word is one too, if it is none of the ``names`` of data and a

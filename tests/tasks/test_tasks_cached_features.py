@@ -16,7 +16,7 @@ from saccade.errors import ConfigError
 from saccade.families import model_spec, models
 from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.models.base import ImageModel
-from saccade.tasks.kept_features import KeptFeatures, rests
+from saccade.tasks.cached_features import CachedFeatures, is_frozen
 
 COMPACT = {"backbone": "compact", "through": "layer2", "queries": 2, "answers": 3, "hidden": 4}
 
@@ -41,31 +41,28 @@ def compact(seed: int = 0) -> ImageModel:
     return model
 
 
-def kept(data: TableData, model: ImageModel, limit_mb: int = 100) -> KeptFeatures:
-    return KeptFeatures(data.pictures.paths, data.pictures.take, model, limit_mb=limit_mb)
-
-
-# ---------------------------------------------------------------- what may be kept
+def kept(data: TableData, model: ImageModel, limit_mb: int = 100) -> CachedFeatures:
+    return CachedFeatures(data.pictures.paths, data.pictures.take, model, limit_mb=limit_mb)
 
 
 def test_a_part_rests_when_nothing_of_it_changes() -> None:
     part = nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU())
     part.requires_grad_(False)
-    assert not rests(part)  # its statistics move
+    assert not is_frozen(part)  # its statistics move
     part[1].eval()
-    assert rests(part)
+    assert is_frozen(part)
     assert part[0].training  # what has no statistics may be in any mode
     part[0].bias.requires_grad_()
-    assert not rests(part)
+    assert not is_frozen(part)
 
 
 def test_a_part_that_drops_does_not_rest() -> None:
     part = nn.Sequential(nn.Linear(1, 1), nn.Dropout(0.1)).requires_grad_(False)
-    assert not rests(part)
+    assert not is_frozen(part)
     part[1].p = 0.0  # as transformers of timm have it
-    assert rests(part)
+    assert is_frozen(part)
     part[1].p = 0.1
-    assert rests(part.eval())
+    assert is_frozen(part.eval())
 
 
 ENCODED_WHOLE = {
@@ -99,9 +96,6 @@ def test_what_does_not_fit_is_refused_with_the_setting(pictures: TableData) -> N
         kept(pictures, compact(), limit_mb=0)
 
 
-# ---------------------------------------------------------------- what is kept
-
-
 def test_what_is_kept_is_what_the_encoder_answers(pictures: TableData) -> None:
     """To half precision, without moving its statistics, and with every layer back in its mode."""
     model = compact().train()
@@ -128,7 +122,7 @@ def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: TableData
 
     def first_and_all(model: ImageModel) -> Tensor:
         seen.clear()
-        features = KeptFeatures(pictures.pictures.paths, images, model, limit_mb=100)
+        features = CachedFeatures(pictures.pictures.paths, images, model, limit_mb=100)
         return features.take(torch.arange(9))
 
     one = first_and_all(compact())
@@ -158,6 +152,6 @@ def test_twins_of_equal_names_sizes_and_times_do_not_share_features(tmp_path: Pa
         paths = sorted(folder.iterdir())
         images = torch.stack([torch.from_numpy(np.array(Image.open(path))) for path in paths])  # (3,H,W,3)
         images = images.permute(0, 3, 1, 2).float() / 255  # (3,3,H,W)
-        found = KeptFeatures(paths, lambda wanted, images=images: images[wanted], model, limit_mb=100).take(numbers)
+        found = CachedFeatures(paths, lambda wanted, images=images: images[wanted], model, limit_mb=100).take(numbers)
         with torch.no_grad():
             torch.testing.assert_close(found, model.encode(images), atol=1e-2, rtol=1e-2)

@@ -43,16 +43,18 @@ def row_entries(rows: Iterable[tuple[Path, str, Any]]) -> Entries:
     return [(" ".join(filter(None, (_short(image), which))), _digest(content)) for image, which, content in rows]
 
 
-def picture_entries(images: Iterable[Path], tell: Callable[[str, int, int], None]) -> Entries:
+def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int], None]) -> Entries:
     """The contents of pictures, each once, in order; one that cannot be read is left out of training too.
 
     Args:
         images: the files.
-        tell: called with "contents", files read and files in all.
+        on_progress: called with "contents", files read and files in all.
     """
     paths = list(dict.fromkeys(images))
     nothing = "-" * _DIGITS  # the digest of what cannot be read
-    found = content_digests(paths, unreadable=nothing, progress=lambda done, total: tell("contents", done, total))
+    found = content_digests(
+        paths, unreadable=nothing, progress=lambda done, total: on_progress("contents", done, total)
+    )
     return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, found)]
 
 
@@ -66,9 +68,9 @@ def glyph_entries(policy: GlyphPolicy) -> Entries:
     return [(split, _glyph_digest(glyphs_for(split, policy))) for split in LEARNED]
 
 
-def photograph_entries(folder: str | None, tell: Callable[[str, int, int], None]) -> Entries:
+def photograph_entries(folder: str | None, on_progress: Callable[[str, int, int], None]) -> Entries:
     """The photographs behind the digits of scenes, split by split."""
-    return picture_entries((path for split in LEARNED for path in photograph_files(split, folder)), tell)
+    return picture_entries((path for split in LEARNED for path in photograph_files(split, folder)), on_progress)
 
 
 def backbone_entries(config: Any) -> Entries:

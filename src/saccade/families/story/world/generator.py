@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saccade.errors import DataError, nearest
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.world.draws import Draws
-from saccade.families.story.world.kinds import tell_colours, tell_fears
+from saccade.families.story.world.kinds import generate_colours, generate_fears
 from saccade.families.story.world.lexicon import VERBS, Words
-from saccade.families.story.world.motives import tell_motives
-from saccade.families.story.world.people import PLOTS, tell_people
-from saccade.families.story.world.places import tell_beside, tell_way
-from saccade.families.story.world.shapes import tell_shapes
-from saccade.families.story.world.sizes import tell_sizes
+from saccade.families.story.world.motives import generate_motives
+from saccade.families.story.world.people import PLOTS, generate_people
+from saccade.families.story.world.places import generate_beside, generate_way
+from saccade.families.story.world.shapes import generate_shapes
+from saccade.families.story.world.sizes import generate_sizes
 
 TASKS = {
     1: "single supporting fact",
@@ -39,18 +39,18 @@ TASKS = {
 }
 """Titles of the tasks, by number."""
 
-_SMALL_WORLDS: dict[int, Callable[[Draws], list[Asked]]] = {
-    4: tell_beside,
-    15: tell_fears,
-    16: tell_colours,
-    17: tell_shapes,
-    18: tell_sizes,
-    19: tell_way,
-    20: tell_motives,
+_SMALL_WORLDS: dict[int, Callable[[Draws], list[StoryExample]]] = {
+    4: generate_beside,
+    15: generate_fears,
+    16: generate_colours,
+    17: generate_shapes,
+    18: generate_sizes,
+    19: generate_way,
+    20: generate_motives,
 }
 
 
-def tell(task: int, seed: int, index: int, words: Words = "babi") -> list[Asked]:
+def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> list[StoryExample]:
     """One story with its questions.
 
     Args:
@@ -69,6 +69,6 @@ def tell(task: int, seed: int, index: int, words: Words = "babi") -> list[Asked]
     if seed < 0 or index < 0:
         raise DataError(f"seed and number of a story are 0 or more, found seed {seed}, story {index}")
     draws = Draws(seed, task, index)
-    asked = tell_people(task, draws, words) if task in PLOTS else _SMALL_WORLDS[task](draws)
+    asked = generate_people(task, draws, words) if task in PLOTS else _SMALL_WORLDS[task](draws)
     where = f"generated, seed {seed}, qa{task}, story {index}"
-    return [Asked(one.sentences, one.question, one.answer, one.supporting, f"qa{task}", where) for one in asked]
+    return [StoryExample(one.sentences, one.question, one.answer, one.supporting, f"qa{task}", where) for one in asked]

@@ -21,7 +21,7 @@ _TRAINING_FACTS = (
 )  # fmt: skip
 
 
-def keep(
+def save_run_record(
     evaluation: Mapping[str, Any], run: Path, *, name: str, command: str, folder: Path, revision: str | None = None
 ) -> RecordedRun:
     """Write ``folder/NAME.json`` and give back what stands in it.

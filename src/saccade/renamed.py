@@ -1,0 +1,69 @@
+"""Names of 0.1.0 that have new ones: they work until 0.3.0, with a warning that says the new name.
+
+A module with renamed names ends with::
+
+    if not TYPE_CHECKING:  # type checkers know the new names only
+        __getattr__ = renamed_names(__name__)
+
+A base class whose methods were renamed calls :func:`adopt_renamed_methods` for each subclass, so that a family written
+for 0.1.0 still loads.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+NAMES: dict[str, dict[str, str]] = {
+    "saccade.attention.class_token": {"rolled_out": "attention_rollout"},
+    "saccade.attention.soft": {"Attended": "AttentionOutput", "attend_by": "attend_with_scores"},
+    "saccade.families.reading": {"Reads": "InputReader"},
+    "saccade.models.base": {"PictureModel": "ImageOnlyModel"},
+    "saccade.models.caption_decoder": {"WordMemory": "WordLstm"},
+    "saccade.models.picture_query": {"act": "look_tensors"},
+}
+"""Module → old name → new name."""
+
+METHODS: dict[str, dict[str, str]] = {
+    "saccade.families.reading:InputReader": {"described": "input_spec"},
+    "saccade.models.base:AttentionModel": {"start_pretrained": "load_pretrained", "answer_meaning": "answer_format"},
+    "saccade.tasks.task:Task": {
+        "measures": "metric_names",
+        "described": "summary",
+        "words": "vocabularies",
+        "scored_on": "eval_kwargs",
+    },
+}
+"""Base class → old name of a method → new name."""
+
+
+def renamed_names(module: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module: what an old name of it now stands for."""
+
+    def find(name: str) -> Any:
+        if name not in NAMES[module]:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        _warn(f"{module}.{name}", NAMES[module][name], stacklevel=3)
+        return getattr(sys.modules[module], NAMES[module][name])
+
+    return find
+
+
+def adopt_renamed_methods(cls: type, base: str) -> None:
+    """Give ``cls`` under their new names the methods that it defines under old ones; call it in ``__init_subclass__``.
+
+    Args:
+        cls: the subclass.
+        base: the key of its base class in :data:`METHODS`.
+    """
+    own = vars(cls)
+    for old, new in METHODS[base].items():
+        if old in own and new not in own:
+            _warn(f"{cls.__qualname__}.{old}", new, stacklevel=5)  # the line of the class, behind ABCMeta
+            setattr(cls, new, own[old])
+
+
+def _warn(old: str, new: str, *, stacklevel: int) -> None:
+    warnings.warn(f"{old} is now called {new}; the old name goes with 0.3.0", DeprecationWarning, stacklevel=stacklevel)
