@@ -19,7 +19,13 @@ COVERAGE = (
         f"{_RAN}: below the published error, with a shorter schedule, one seed; the residual network of its size, "
         "which the paper does not have, errs a little less",
     ),
-    PaperItem(_WANG, "Attention-92 on CIFAR-10", "no data", f"{_RAN} --train; {_NO_RUN}"),
+    PaperItem(
+        _WANG,
+        "Attention-92 on CIFAR-10",
+        "differs",
+        f"{_RAN}: .2 points above the published error after 100 epochs, one seed; the residual network of its size, "
+        "which the paper does not have, errs a little more",
+    ),
     PaperItem(_WANG, "other masks, naive learning", "no data", f"{_RAN} --train; {_NO_RUN}"),
     PaperItem(_WANG, "errors on CIFAR-100", "no data", f"CIFAR-100 {_ABSENT}"),
     PaperItem(_WANG, "errors on ImageNet", "no data", f"ImageNet {_ABSENT}"),
