@@ -153,8 +153,9 @@ class Look(ShortRepr):
         """The look with its weights on ``cells`` taken away, or moved: to be given to a model in the place of its own.
 
         ``model(images, query, attention=look.edit(cells).as_given())`` runs the rest of the model on it.
-        Weights that a softmax made keep their sum: the others are scaled up, unless nothing is left. Gates are never
-        scaled.
+        Weights that a softmax made keep their sum: the others are scaled up. If all of an example's weights are taken
+        away, nothing is left to scale: its weights are then all 0, their sum is 0 instead of 1, and the model reads
+        a context of 0. Gates are never scaled.
 
         Args:
             cells: bool, shaped as the weights or without their leading axes: (H,W) or (S,) for all examples alike.
@@ -166,6 +167,9 @@ class Look(ShortRepr):
         >>> first = torch.tensor([[True, False]])
         >>> look.edit(first).weights.tolist(), look.edit(first, onto=~first).weights.tolist()
         ([[[0.0, 0.25]]], [[[0.0, 0.75]]])
+        >>> soft = Look("word", "soft", "multiplier", torch.tensor([[[0.5, 0.5]]]), norm="softmax")
+        >>> soft.edit(first).weights.tolist(), soft.edit(first | True).weights.tolist()
+        ([[[0.0, 1.0]]], [[[0.0, 0.0]]])
         """
         if self.weights is None:
             raise DataError(f"look '{self.name}' is a crop: it has a box and no weights; edit it with aim(boxes)")

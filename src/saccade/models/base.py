@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import check_given
+from saccade.attention.given import check_given, check_not_negative
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, ShapeError, nearest
 from saccade.geometry import Size
@@ -107,10 +107,11 @@ class AttentionModel(nn.Module, ABC):
         """The looks whose weights can be given, in order."""
         return ()
 
-    def given(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:
+    def given(self, attention: Given | None, name: str, shape: Sequence[int], *, signed: bool = False) -> Tensor | None:
         """The weights of ``shape`` given for the look ``name``, or None where the model is to use its own.
 
-        Every name in ``attention`` must be a look of this model.
+        Every name in ``attention`` must be a look of this model. Weights below 0 are refused unless ``signed``, which
+        is for frames of crops and for masks that can be negative.
         """
         if attention is None:
             return None
@@ -120,6 +121,8 @@ class AttentionModel(nn.Module, ABC):
         if name not in attention:
             return None
         check_given(attention[name], shape, f"attention for look '{name}'")
+        if not signed:
+            check_not_negative(attention[name], f"attention for look '{name}'")
         return attention[name]
 
     def given_steps(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:

@@ -70,7 +70,7 @@ class StnModel(CroppingModel):
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.one_hot_query(encoding, query)  # (B,Q)
-        frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         cropped = self.transformer.attend(images, located.flatten(1), asked, frame=frame)
         feature = self.read(cropped.crop)  # (B,C)
         if self.config.query_to_classifier:

@@ -60,7 +60,7 @@ class StnTunedModel(CroppingModel):
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.one_hot_query(encoding, query)  # (B,Q)
-        frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         pointed = self.transformer.attend(images, located, asked, frame=frame)
         raw = {
             "logits": self.classify(self.read(pointed.crop), asked),  # (B,K)
