@@ -365,9 +365,13 @@ class Sighting:
 
     @property
     def stem(self) -> str:
-        """What its files are called: the picture's name and the question, so that neither overwrites another."""
+        """What its files are called: the picture's name and the question, so that neither overwrites another.
+
+        ``-edited`` follows where attention was given to the model.
+        """
         asked = "" if self.question is None else f"-ask-{self.question.strip(' ?!.')}"
-        return re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
+        told = re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
+        return f"{told}-edited" if self.trace.meta.get("given") else told
 
     def save(
         self, folder: Path | str, stem: str | None = None, *, filmstrip: bool | None = None, cells: bool = False

@@ -139,6 +139,12 @@ def _called(row: Mapping[str, Any]) -> str:
     return row["name"] if row["question"] is None else f"{row['name']}{SEPARATOR}{row['question']}"
 
 
+def count_look_rows(out: str | Path) -> tuple[int, int]:
+    """How many rows a finished job has, and how many of them have an error."""
+    told = LookFolder(out).told
+    return int(told["rows"]), int(told["errors"])
+
+
 def read_look_records(out: str | Path, count: int) -> list[Record]:
     """Records of the first ``count`` rows that have an answer; pictures are read again where they are still there."""
     records: list[Record] = []

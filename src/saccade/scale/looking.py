@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from saccade.errors import ConfigError, SaccadeError, nearest
@@ -78,6 +79,10 @@ def look(
         raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
     if engine == "local" and (address is not None or actors is not None):
         raise ConfigError("--address and --actors are for --engine ray; leave them out")
+    if engine == "ray":
+        from saccade.scale.ray_engine import ray_module
+
+        ray_module()  # before the folder is made
     started = time.monotonic()
     asked = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     predictor = load(model, device if engine == "local" else "cpu")
@@ -96,7 +101,9 @@ def look(
         except SaccadeError:
             discard_if_unstarted(folder)
             raise
-        return finish(folder, job, parts, receipts, time.monotonic() - started)
+        looked = finish(folder, job, parts, receipts, time.monotonic() - started)
+        told = predictor.of_unlike(looked.unlike, looked.rows - looked.errors)
+        return replace(looked, remarks=(*filter(None, [told]), *predictor.caveats))
 
 
 def job_of(

@@ -162,6 +162,10 @@ class Scoring:
             self._guarded(chunk.names, lambda: self._take_twin(chunk, pool))
             return
         named = [truth_for(name, self._truths.names, self._policies.separator) for name in chunk.names]
+        if isinstance(chunk.maps, SaccadeError) and named[0] is None:  # nobody can say what it would have been
+            self._left_out["broken"] += chunk.names
+            self._notes |= dict.fromkeys(chunk.names, str(chunk.maps))
+            return
         self._left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
         rows = [at for at, truth in enumerate(named) if truth is not None]
         if not rows:

@@ -56,6 +56,8 @@ class Report:
     """Shown before the first section, such as the headline figures."""
     live: Live | None = None
     """Shown before all of that, and running."""
+    left_out: str = ""
+    """What the page does not show, which its lead says too; for those who made it."""
 
     def html(self) -> str:
         """The whole page."""

@@ -72,8 +72,8 @@ def report_from_run(
     return Report(title, lead, sections, [KeyFigures(figures)])
 
 
-def report_from_records(records: Sequence[Record]) -> Report:
-    """Answers with what was looked at, one section a record.
+def report_from_records(records: Sequence[Record], left_out: str = "") -> Report:
+    """Answers with what was looked at, one section a record; ``left_out`` says what is not shown.
 
     Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences (or slots),
     supporting (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is
@@ -84,9 +84,10 @@ def report_from_records(records: Sequence[Record]) -> Report:
     models = sorted({str(record.info["model"]) for record in records if record.info.get("model")})
     lead = f"{len(records)} answer{'s' if len(records) != 1 else ''}, each with the attention that produced it"
     lead += f", by {', '.join(models)}." if models else "."
+    lead += f"\n\n{left_out}" if left_out else ""
     several = len(models) > 1
     sections = [_record_section(number, record, name_model=several) for number, record in enumerate(records, 1)]
-    return Report("What was asked, and where the model looked", lead, sections)
+    return Report("What was asked, and where the model looked", lead, sections, left_out=left_out)
 
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
