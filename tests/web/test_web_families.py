@@ -278,7 +278,7 @@ def test_the_page_says_that_a_model_reads_no_pictures(
     service = Service([folder, other], "cpu")
     with live_server(service) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
         expect(page.lens().locator(".answer")).to_have_text(
-            "It reads no pictures (but: story); ask it with “saccade look”."
+            "This model does not read pictures; it reads: story. Ask it with “saccade look”."
         )
         assert not [url for url in page.asked if url.endswith("/api/ask")]
         page.lens().locator(".lens-head select").select_option("other")
