@@ -1,4 +1,4 @@
-"""Given attention: weights that a caller puts in the place of a mechanism's own.
+"""Given attention: weights that a caller supplies instead of those that the mechanism would compute.
 
 Every mechanism takes ``weights`` of the shape of its own and computes with them: context = Σ weights · features, for a
 gate weights ⊙ features. They are used and returned as they are, not normalised again. Scores are still computed and

@@ -1,4 +1,4 @@
-"""Progressive attention: one gate on a feature map, which the next layers of the network then see attended.
+"""Progressive attention: one gate on a feature map; the next layers of the network read the gated map.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 4.
 
