@@ -2,14 +2,13 @@
 
 ``hf:NAME`` is a model of the hub, or a folder that transformers wrote. Its stage is "features", the last hidden state
 as a map (B,C,h,w). Tokens in front of the grid (class, distillation, registers) are taken off; the first of them, where
-the model has a class token, is kept beside the map. Of a model of pictures and words the part that sees is used.
+the model has a class token, is kept beside the map. Of a model for pictures and text, the vision part is used.
 
-The configuration is needed before a model can be built, so it is fetched where it is not on this machine; no code of a
-repository is ever run. Pictures of another size than the model was trained with are taken where it can interpolate its
-position embeddings.
+Building a model needs its configuration, so it is downloaded if it is not on this machine. No code from a repository is
+ever run. Pictures of another size than in training are accepted if the model can interpolate its position embeddings.
 
-Frames: a transformer cuts the picture into patches, so its cells tile the picture; the strided layers of another model
-tell, as in :mod:`saccade.backbones.timm_adapter`.
+Frames: a transformer cuts the picture into patches, so its cells tile the picture. For other models the strided layers
+decide, as in :mod:`saccade.backbones.timm_adapter`.
 """
 
 from __future__ import annotations
