@@ -1,4 +1,4 @@
-"""``saccade reproduce``: a published table and its figures, measured beside published."""
+"""``saccade reproduce``: prints a published table with the measured numbers beside the published ones."""
 
 from __future__ import annotations
 
