@@ -6,8 +6,8 @@ in each direction. The triangle filter that shrinks by two, (1, 3, 3, 1)/8, leav
 cos³ 75° = 1.7 % of upright and level stripes, (cos³ 60°)² = 1.6 % of slanting ones. Of an amplitude of 56 grey levels
 that is one level, under noise of σ ≈ 17 levels (5 in the smaller view).
 
-That is little, not nothing. A filter that is told where the mark lies and which four waves there are fits each of them
-to the small view and takes the best fit: it names the right direction in half of the pictures, where chance is a
+That is little, but not nothing. A filter that is told where the mark lies and which four waves there are fits each of
+them to the small view and takes the best fit: it names the right direction in half of the pictures, where chance is a
 quarter. The networks of the recipes do not learn to: at half the size they stay at chance (``docs/results.md``).
 
 The ground is a lattice of 8×8 random colours, bilinear between them, as two products of small whole numbers that are

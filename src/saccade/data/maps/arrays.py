@@ -1,7 +1,7 @@
 """One map or mask from the bytes of a file: npy, npz, PNG, TIFF or HDF5.
 
-Files are untrusted. The size in a header is checked before values are read. Arrays of Python objects are refused, as
-they would have to be unpickled. An HDF5 file may not lead to another file.
+Files are untrusted. The size in a header is checked before values are read. Arrays of Python objects are refused,
+because reading them means unpickling. An HDF5 file may not link to another file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What looks wrong with a table although every row can be used: named in the summary of the data, never changed.
+"""Suspicious things in a usable table: reported in the data summary, never changed.
 
 Each function returns one line with how many there are and the first of them, or nothing.
 """

@@ -6,7 +6,7 @@ column    holds
 image     path of the picture, from the table's folder; each picture in one row
 label     what it shows, one word or several
 split     optional: train, val or test
-group     optional: pictures that belong together (a patient, a video), which a split must not tear apart
+group     optional: pictures that belong together (a patient, a video); all of them go into one split
 box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture: where the label can be seen
 mask      optional: path of a picture of the same size, black where there is no evidence
 ======== =============================================================================================================

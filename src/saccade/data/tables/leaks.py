@@ -1,7 +1,7 @@
-"""Pictures that are in more than one split: what is scored on them was learnt, so the score means nothing.
+"""Finds pictures in more than one split. A score on pictures that the model was trained on means nothing.
 
 A table that puts one picture, or one group of pictures, into two splits contradicts itself and is refused. Copies of a
-picture under different names are nobody's statement, and some collections have many: they are named in a warning.
+picture under different names are not the table's claim, and some collections have many, so they only cause a warning.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which reader a path alone means: ``photos/`` → ``folder:photos/``, ``my.csv`` → ``csv:my.csv``."""
+"""Chooses the reader for a bare path: ``photos/`` → ``folder:photos/``, ``my.csv`` → ``csv:my.csv``."""
 
 from __future__ import annotations
 

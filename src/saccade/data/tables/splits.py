@@ -1,4 +1,4 @@
-"""The three parts of a data set: what they are called, and into which of them a name falls by itself."""
+"""The three splits of a data set: their names, and the split that a hash of a name chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a table: numbers of things, rows that were left out, words that differ in spelling alone.
+"""Sentences about a table: counts, rows that were left out, and words that differ in spelling only.
 
 A reader leaves nothing out silently: each row that cannot be used becomes an entry ``REASON: WHERE``, and a message
 counts the entries by reason. Words that differ in spelling alone, such as ``cup`` and ``Cup``, are not changed but
