@@ -1,4 +1,4 @@
-"""What a run learns from, noted when it begins and compared when it goes on.
+"""Records what a run is trained on when it starts, and compares it when it is resumed.
 
 ``data.json`` in the run folder holds, part by part (rows, pictures, vocabulary, glyphs, …), a name and a value for
 everything that the run learns from, in order, as the task tells it. The value is a digest, which begins with ``#``, or

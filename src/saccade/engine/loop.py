@@ -1,6 +1,6 @@
 """`fit`: a task and a recipe in, a run folder out.
 
-This file sets the stage (device, processes, run folder, resume, stopping); `saccade.engine.trainer` does the work.
+This file prepares a run (device, processes, run folder, resume, stopping); `saccade.engine.trainer` trains.
 """
 
 from __future__ import annotations

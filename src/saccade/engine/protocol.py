@@ -1,4 +1,4 @@
-"""What the engine asks of a task, and nothing more."""
+"""The interface that the engine needs from a task."""
 
 from __future__ import annotations
 

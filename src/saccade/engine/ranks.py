@@ -1,4 +1,4 @@
-"""Several processes that must agree: work done by the first, and its outcome known to all."""
+"""Work that only the first process does, with the result shared with all processes."""
 
 from __future__ import annotations
 
