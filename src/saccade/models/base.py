@@ -1,4 +1,4 @@
-"""What every model is: encode the input once, answer from the encoding, and return the answer with its trace.
+"""The base classes of all models: encode the input once, answer from the encoding, return the answer with its trace.
 
 ==========================  =======================================================================================
 :class:`AttentionModel`     any input: what all models have in common
@@ -17,11 +17,10 @@ computation.
 ``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
 on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
 normalised again, so a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval mode a choice
-is the cell with the largest weight. Scores stay the model's own. Of an act that repeats (words, glimpses), the first
-steps may be given alone, (B,t,…) with t ≤ T: the model computes the later ones from what the given ones changed. A crop
-has no weights: its frame (B,2,3), cells of the crop → pixels of the network input, is given instead.
-``trace.as_given()`` has all looks of a trace in this form, so
-that ``model(images, attention=trace.as_given())`` repeats them.
+is the cell with the largest weight. Scores stay the model's own. For an act that repeats (words, glimpses), it is
+enough to give the first steps, (B,t,…) with t ≤ T; the model computes the later ones. A crop has no weights: its frame
+(B,2,3), cells of the crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a
+trace in this form, so that ``model(images, attention=trace.as_given())`` repeats them.
 """
 
 from __future__ import annotations

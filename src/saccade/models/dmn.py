@@ -1,4 +1,4 @@
-"""Dynamic memory network: a story is read word by word, and its sentences are gone over in passes.
+"""Dynamic memory network: it reads a story word by word, then attends to its sentences in several passes.
 
 Paper: Kumar et al., "Ask Me Anything: Dynamic Memory Networks for NLP", 2016 (arXiv:1506.07285).
 

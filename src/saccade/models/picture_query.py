@@ -1,4 +1,4 @@
-"""What the query models share: a backbone, an answer head, one look on the last stage.
+"""Shared by the query models: a backbone, an answer head, and one look on the last stage.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393): all compared models have the same
 backbone (Eq. 1: f = CNN(I)) and one linear layer for the answer. They differ in what happens between. Section 5.1 has

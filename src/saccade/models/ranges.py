@@ -1,6 +1,6 @@
-"""The ranges of settings that decide how large or how slow a model is: wide for any model, too narrow for an attack.
+"""Allowed ranges of settings that decide size and speed: wide enough for real models, too narrow for attacks.
 
-A model folder may come from a stranger. Its settings are checked before anything is built by them.
+A model folder is untrusted. Its settings are checked before anything is built from them.
 """
 
 from __future__ import annotations

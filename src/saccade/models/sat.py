@@ -1,4 +1,4 @@
-"""Show, Attend and Tell: a caption, and for each of its words where was looked.
+"""Show, Attend and Tell: a caption, and for each word where the model looked.
 
 Paper: Xu et al., "Show, Attend and Tell: Neural Image Caption Generation with Visual Attention", 2015
 (arXiv:1502.03044).

@@ -18,7 +18,7 @@ size of the crop (the picture's), the pooling of the last map (the mean), the pa
 :mod:`saccade.models.picture_query`. Flattening ties a model to pictures of one size.
 
 It ends near the level of a model that is not told the query, here as in the paper: a window that shows everything
-already holds the most frequent colour, and nothing near it is better. :mod:`saccade.models.stn_tuned` gets away.
+already holds the most frequent colour, and nothing near it is better. :mod:`saccade.models.stn_tuned` does better.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small vision transformer that is told the query as its class token: a control, and what others call attention.
+"""A small vision transformer with the query as its class token: a control, and the usual kind of attention.
 
 Papers: Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021 (arXiv:2010.11929), in its hybrid form (Section 3.1):
 patches are the cells of a convolutional stack, here three stages of the one that the models of Seo et al. (2016,
