@@ -1,4 +1,4 @@
-"""What the kept head rests on, and whether its maps beat chance, where boxes or masks say where labels can be seen.
+"""Does the kept head depend on the evidence, and do its maps beat chance? Needs boxes or masks.
 
 Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
 backbone sees them (:mod:`saccade.metrics.evidence_swap`), so a changed picture costs a pass of the backbone.
