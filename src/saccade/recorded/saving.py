@@ -1,4 +1,4 @@
-"""Keep what a run gave: its evaluation joined with how it was trained, as one JSON file."""
+"""Records the result of a run: its evaluation and how it was trained, as one JSON file."""
 
 from __future__ import annotations
 
