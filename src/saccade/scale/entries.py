@@ -1,6 +1,6 @@
 """The pictures of a part, one after the other, as bytes: from files, from a tar shard, from a column of a Parquet file.
 
-Shards come from strangers. Nothing is unpacked onto the disk, no member is larger than a picture may be, and a path in
+Shards are untrusted. Nothing is unpacked onto the disk, no member is larger than a picture may be, and a path in
 a table stays inside the folder of the table. What cannot be read becomes an entry whose ``load`` raises a DataError, so
 that it ends as a row with an error.
 """
