@@ -1,4 +1,4 @@
-"""Sections of a page about answers with one label: what was taken for what, class by class, and what they rest on."""
+"""Sections of a page about answers with one label: confusions, scores by class, and dependence on the evidence."""
 
 from __future__ import annotations
 
