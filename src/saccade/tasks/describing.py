@@ -1,4 +1,4 @@
-"""What a model's inputs look like and how sure it may be, measured on held-out examples once it is trained.
+"""After training, measures on held-out examples what a model's inputs look like and how its confidences must be scaled.
 
 A task says which examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`). Half of them give the statistics
 of features, the others the scores that p-values count. Among the model's features

@@ -1,4 +1,4 @@
-"""What a model is scored on: its own data, with what the evaluation asks for in their place."""
+"""What a model is scored on: its own data, with the changes that the evaluation asks for."""
 
 from __future__ import annotations
 

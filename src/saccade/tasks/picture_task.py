@@ -1,4 +1,4 @@
-"""Training a model on pictures, whatever it answers: what all tasks on pictures share."""
+"""Shared by all tasks on pictures: training a model, whatever it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training and scoring a model, whatever it reads and answers: what the tasks of all families share.
+"""Shared by the tasks of all families: training and scoring a model, whatever it reads and answers.
 
 Batches are a function of their number alone, which is what makes resuming exact: a finite split is visited in an order
 that (seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
