@@ -1,4 +1,4 @@
-"""One model of several runs that began with the same weights: the mean of theirs, which costs no more at use than one.
+"""Averages the weights of several runs that started from the same weights; the result is as fast as one model.
 
 Of runs that were taught by different settings it is a "soup" (Wortsman et al. 2022, arXiv:2203.05482); of runs taught
 by different rewards it lies between them and can earn more of each (Ramé et al. 2023, arXiv:2306.04488). What is

@@ -1,4 +1,4 @@
-"""Many pictures or stories through one model, each kept as it is answered."""
+"""Asks a model about many pictures or stories and saves each answer as it comes."""
 
 from __future__ import annotations
 

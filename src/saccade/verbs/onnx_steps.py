@@ -1,4 +1,4 @@
-"""A captioner as two ONNX graphs: what is computed once of a picture, and one word more. The search is the caller's.
+"""Exports a captioner as two ONNX graphs: the encoding of a picture, and one decoding step. The caller does the search.
 
 ``begin.onnx`` takes pictures and gives the scene (``features``, ``seen``) and the memory (``hidden``, ``cell``).
 ``step.onnx`` takes these and the word before (B,), -1 at the start, and gives the logits of the next word, the look

@@ -1,4 +1,4 @@
-"""Probe a frozen backbone with one's own labelled pictures: a verdict, a page and a model folder."""
+"""Probes a frozen backbone with your own labelled pictures: a verdict, a page and a model folder."""
 
 from __future__ import annotations
 

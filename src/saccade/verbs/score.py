@@ -1,4 +1,4 @@
-"""Score maps that anyone made, against masks, boxes or points; and write what was found."""
+"""Scores maps from any tool against masks, boxes or points."""
 
 from __future__ import annotations
 

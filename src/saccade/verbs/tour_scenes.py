@@ -1,4 +1,4 @@
-"""A stop of the tour at a model that is asked nothing: what its kinds, multisets and captions, have in common.
+"""Shared by the tour's sections on models that take no question: multisets and captions.
 
 Generated scenes are made and scored on the spot, from glyphs that ship; of a model of photographs, whose pictures do
 not, the recorded scores stand alone.

@@ -1,4 +1,4 @@
-"""What a stop of the tour says in numbers: a model beside those who look otherwise, and its row of the summary."""
+"""The numbers in a section of the tour: a model beside its baselines, and its row of the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs are asked for, and what ``runs.json`` remembers of them so that they can go on."""
+"""The list of requested runs, and what ``runs.json`` stores so that they can be resumed."""
 
 from __future__ import annotations
 
