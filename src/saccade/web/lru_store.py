@@ -1,4 +1,4 @@
-"""A bounded memory: the latest things used are kept, the oldest make room."""
+"""A bounded store: the most recently used entries are kept, the oldest are dropped."""
 
 from __future__ import annotations
 
