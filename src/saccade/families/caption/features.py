@@ -1,7 +1,7 @@
-"""Captions of pictures of which a frozen encoder has kept its features.
+"""Captions for pictures whose features a frozen encoder has already computed and stored.
 
-Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder: with what is kept of it a step costs the
-decoder alone.
+Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder: with stored features, a step costs only the
+decoder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scores of a model that says captions: its sentences beside those of people, and where it looked for each word.
+"""Scores of a captioning model: its sentences against human ones, and where it looked for each word.
 
 Of any pictures: BLEU with and without the brevity penalty, ROUGE-L, CIDEr-D, METEOR-lite, and METEOR 1.5 where its
 program is there. Of generated scenes, whose every object is known, also:

@@ -1,4 +1,4 @@
-"""A stop of the tour at a model that says captions: scenes word by word, one of them recoloured, and its scores."""
+"""The tour's section on a captioning model: scenes word by word, one of them recoloured, and its scores."""
 
 from __future__ import annotations
 

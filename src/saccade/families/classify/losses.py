@@ -1,4 +1,4 @@
-"""What a phase of classification may be taught by: one dataclass for each loss, by its name in a recipe.
+"""The losses of classification: one dataclass for each, by the name that a recipe uses.
 
 ``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.zoom`); the others for the rest.
 """

@@ -1,4 +1,4 @@
-"""Scores of a classifier: right answers, how sure it may be, what it mixes up, and how its maps lie on the evidence.
+"""Scores of a classifier: accuracy, calibration, confusions, and how its maps lie on the evidence.
 
 ``accuracy`` is top-1; ``top5`` is told where there are more than five classes. ``calibration_error`` is the expected
 calibration error with 15 bins. The confusion matrix has a row for each true class and a column for each answer. Maps

@@ -1,4 +1,4 @@
-"""Splits of labelled pictures, opened to be looked at, and generated ones written to disk."""
+"""Splits of labelled pictures: opened for display, and generated ones written to disk."""
 
 from __future__ import annotations
 

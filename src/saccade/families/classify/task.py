@@ -1,4 +1,4 @@
-"""Classification: a picture in, one label out. The training side; the scoring side is in ``scores``."""
+"""Training of classification: a picture in, one label out. Scoring is in ``scores``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stop of the tour at a classifier: of generated details looked at and scored just now, of CIFAR-10 as recorded."""
+"""The tour's section on a classifier: generated details are scored on the spot, CIFAR-10 shows recorded scores."""
 
 from __future__ import annotations
 

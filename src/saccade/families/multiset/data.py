@@ -1,4 +1,4 @@
-"""Pictures to read as a set, multiset or list of labels: generated scenes, SVHN, tables of one's own.
+"""Pictures with a set, multiset or list of labels: generated scenes, SVHN, and your own tables.
 
 =============== ====================================================================================================
 mnist-multiset   1 to 4 digits that may repeat, ``multiset_scenes.py``

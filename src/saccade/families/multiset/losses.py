@@ -1,4 +1,4 @@
-"""What a phase of multisets may be taught by: one dataclass for each loss, by its name in a recipe.
+"""The losses of multisets: one dataclass for each, by the name that a recipe uses.
 
 The paper is Welleck et al. 2017, arXiv:1711.05165.
 """

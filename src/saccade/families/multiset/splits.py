@@ -1,4 +1,4 @@
-"""Splits of multisets: generated scenes and tables, opened to be looked at, scenes written to disk."""
+"""Splits of multiset data: opened for display, and generated scenes written to disk."""
 
 from __future__ import annotations
 

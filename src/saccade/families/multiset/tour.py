@@ -1,4 +1,4 @@
-"""A stop of the tour at a model that reads multisets: what it said of some scenes, step by step, and its scores."""
+"""The tour's section on a multiset model: its answers on some scenes, step by step, and its scores."""
 
 from __future__ import annotations
 

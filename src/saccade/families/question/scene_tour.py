@@ -1,4 +1,4 @@
-"""The tour of an attribute model: what it saw, what it does when the scene changes, and its scores."""
+"""The tour's section on an attribute model: its looks, its answers when the scene changes, and its scores."""
 
 from __future__ import annotations
 

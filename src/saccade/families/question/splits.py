@@ -1,4 +1,4 @@
-"""Splits of questions about pictures: generated scenes and tables, opened to be looked at, scenes written to disk."""
+"""Splits of question data: opened for display, and generated scenes written to disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about one's own pictures: a table of pictures, queries and answers in, a model that answers and looks out.
+"""Training on questions about your own pictures: a table of pictures, queries and answers in, a model out.
 
 The table says what can be asked and answered, so the sizes of the model's query and answer are filled in from it. The
 training side; the scoring side is :mod:`saccade.families.question.table_scores`.

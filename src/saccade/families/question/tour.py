@@ -1,6 +1,6 @@
-"""A stop of the tour at a model that answers questions: on generated scenes, or on photographs.
+"""The tour's section on a question model: on generated scenes, or on photographs.
 
-The pictures of a model of photographs do not ship with it, so its stop tells what was recorded.
+Photographs do not ship with the model, so their section shows the recorded scores.
 """
 
 from __future__ import annotations

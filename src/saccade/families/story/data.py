@@ -1,4 +1,4 @@
-"""The settings of stories, and the questions of each split: generated, from bAbI, or from one's own table."""
+"""The settings of stories, and the questions of each split: generated, from bAbI, or from your own table."""
 
 from __future__ import annotations
 

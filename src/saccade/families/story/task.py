@@ -1,4 +1,4 @@
-"""Stories: sentences and a question in, an answer out. The training side; the scoring side is in ``scores``.
+"""Training on stories: sentences and a question in, an answer out. Scoring is in ``scores``.
 
 A recipe of a memory network has two phases, as the paper has (Sukhbaatar et al. 2015, Section 4.2): ``linear_start``
 without the softmaxes over the memory, then ``answer`` with them. Several restarts are trained as one stack

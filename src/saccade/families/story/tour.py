@@ -1,7 +1,7 @@
-"""A stop of the tour at a model of stories: a few stories with where it looked, and its scores on generated ones.
+"""The tour's section on a story model: a few stories with its looks, and its scores on generated stories.
 
-Stories are generated here, of the tasks and words that the model was taught. The stories of the founding document are
-shown where the model knows all of their words.
+Stories are generated here, with the tasks and words of the model's training. The stories of the founding document are
+shown if the model knows all of their words.
 """
 
 from __future__ import annotations

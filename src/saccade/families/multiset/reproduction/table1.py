@@ -1,4 +1,4 @@
-"""Table 1 of Welleck et al. (2017, arXiv:1711.05165) from recorded runs: macro-F1, exact match, and where was looked.
+"""Table 1 of Welleck et al. (2017, arXiv:1711.05165) from recorded runs: macro-F1, exact match, and glimpses.
 
 Published numbers stand beside runs with the paper's 60,000 / 10,000 pictures (protocol ``authors``) and on SVHN, and
 not beside training without end (``unlimited``). SVHN is not fetched by saccade, so its cells are trained by hand and

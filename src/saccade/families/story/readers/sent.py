@@ -1,4 +1,4 @@
-"""Stories that somebody sends to the server: a JSON list of sentences, under limits."""
+"""Stories sent to the server: a JSON list of sentences, with limits."""
 
 from __future__ import annotations
 

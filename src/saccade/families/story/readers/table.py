@@ -1,4 +1,4 @@
-"""Stories of one's own as JSON lines, one question in each line.
+"""Your own stories as JSON lines, one question per line.
 
 =========== ==========================================================================================================
 key          holds
@@ -13,7 +13,7 @@ group        optional: stories that belong together, such as one that grows from
 task         optional: a name; scores are given for each
 =========== ==========================================================================================================
 
-Other keys are ignored. What cannot be used is left out, never silently: see ``skipped``.
+Other keys are ignored. Unusable lines are left out and reported in ``skipped``.
 """
 
 from __future__ import annotations

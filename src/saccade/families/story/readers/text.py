@@ -1,4 +1,4 @@
-"""A story of one's own as plain text: one sentence a line, or running text that is cut at the ends of sentences.
+"""Your own story as plain text: one sentence per line, or running text that is split into sentences.
 
 Lines may have the line numbers of bAbI. Questions are not facts: a line with a tab (a question of a bAbI file, with its
 answer) and a sentence that ends in a question mark are left out, and said in ``skipped``.

@@ -1,4 +1,4 @@
-"""Who stands on the board: shipped models, runs of controls, weights that nothing has taught, planted causes."""
+"""The entries of the board: shipped models, runs of controls, untrained weights, planted causes."""
 
 from __future__ import annotations
 
