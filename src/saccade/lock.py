@@ -2,7 +2,7 @@
 
 The kernel keeps the lock (``flock``) and releases it when the process ends, however it ends. The file holds, as JSON,
 which process that is; it is removed when the lock is released, so a file that is found unlocked was left by a process
-that was killed. That lock is taken over, and said.
+that was killed. The next process takes that lock and says so.
 
 On a file system without ``flock``, and on Windows, the file itself is the lock. It is free when its process no longer
 runs. Where that cannot be seen (on Windows, or for a process on another host) the lock is refused, and the message says

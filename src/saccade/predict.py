@@ -1,7 +1,7 @@
 """Asking a trained model: inputs in, sightings out; an input is encoded once and may be asked many times.
 
-A :class:`Predictor` holds no state between calls, so several threads may share one. What an input is, how a question is
-put and how the output becomes an answer is the family's; see :mod:`saccade.families.contract`.
+A :class:`Predictor` holds no state between calls, so several threads may share one. The family decides what an input
+is, how a question is asked and how the output becomes an answer; see :mod:`saccade.families.contract`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Safetensors files of strangers: what one says of itself is checked before its numbers are read.
+"""Untrusted safetensors files: the header is checked before any number is read.
 
 A file is eight bytes with the length of its header, the header as JSON (name → type, shape, place), and the numbers.
-The header must account for every byte of the file, so a file that is sparse, cut short or padded is told by its first
+The header must account for every byte of the file, so a sparse, truncated or padded file is recognised from its first
 few kilobytes.
 """
 

@@ -1,4 +1,4 @@
-"""YAML as recipes use it: plain values, and a bound on what a few lines can unfold into.
+"""YAML as recipes use it: plain values only, with a limit on how many values a text may expand to.
 
 Text, numbers, yes and no, lists and mappings are read; a date is text, and any other tag is an error. Keys are text as
 they are written. References (``*name``) count as often as they are used, so ten lines cannot make a billion values.
