@@ -132,7 +132,7 @@ class Predictor:
     def family(self) -> Family:
         """Of the model; a ConfigError where it is traced from another library and belongs to none."""
         if not self.facts.family:
-            raise ConfigError(f"'{self.name}' comes from another library: saccade look shows it, and nothing else does")
+            raise ConfigError(f"'{self.name}' comes from another library: only saccade look supports it")
         return family(self.facts.family)
 
     @property

@@ -49,7 +49,7 @@ class TensorFile:
         self.size = os.fstat(self._file.fileno()).st_size
         if self.size > most:
             self._file.close()
-            raise OSError(f"{self.size:,} bytes, where {most:,} are the most")
+            raise OSError(f"{self.size:,} bytes, and at most {most:,} are allowed")
 
     def __enter__(self) -> TensorFile:
         return self
@@ -69,7 +69,7 @@ class TensorFile:
         entries = {name: _entry(name, said) for name, said in found.items() if name != "__metadata__"}
         data = sum(_BYTES[entry.dtype] * math.prod(entry.shape) for entry in entries.values())
         if data != self.size - 8 - length:
-            raise ValueError(f"its header tells of {data:,} bytes, and there are {self.size - 8 - length:,}")
+            raise ValueError(f"its header describes {data:,} bytes, found {self.size - 8 - length:,}")
         return entries
 
     def digest(self) -> str:

@@ -37,7 +37,7 @@ def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise OSError(errno.EFBIG, f"{size:,} bytes, where {most:,} are the most")
+            raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are allowed")
         return file.read(size)
 
 

@@ -32,7 +32,7 @@ def parse_yaml(text: str) -> Any:
         ValueError: not YAML, or values that are too many, too deep or not plain; one line.
     """
     if len(text) > LONGEST:
-        raise ValueError(f"{len(text):,} characters, where {LONGEST:,} are the most")
+        raise ValueError(f"{len(text):,} characters, and at most {LONGEST:,} are allowed")
     try:
         values = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader
     except (yaml.YAMLError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError) as error:

@@ -259,7 +259,7 @@ def test_train_takes_the_usual_numbers_by_name(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["attributes", "--epochs", "3", "--steps", "5"], "give one of them"),
+        (["attributes", "--epochs", "3", "--steps", "5"], "give --epochs or --steps, not both"),
         (["hsal-mnist-multiset", "--steps", "5"], "has the phases"),
         (["--resume", "--lr", "0.1"], "keeps its recipe"),
     ],

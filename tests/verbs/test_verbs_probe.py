@@ -200,7 +200,7 @@ def test_more_splits_than_pictures_are_refused(tmp_path: Path) -> None:
     words = [word if word != "3" else "10" for word in QUICK]
     done = run("--data", photos, "--out", tmp_path / "out", *words)
     assert done.exit_code == 2
-    assert "9 different pictures cannot be dealt into 10" in " ".join(done.output.split())
+    assert "9 different pictures cannot be split 10 ways" in " ".join(done.output.split())
 
 
 def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ def test_data_may_stand_alone_and_is_needed_once(tmp_path: Path) -> None:
         assert "name a folder of class folders or a table" in " ".join(done.stderr.split())
     done = run(photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
     assert done.exit_code == 2
-    assert "name one of them" in " ".join(done.stderr.split())
+    assert "give epochs or steps, not both" in " ".join(done.stderr.split())
 
 
 def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

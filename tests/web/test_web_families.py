@@ -167,7 +167,7 @@ def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
         ):
             reply = server.post(f"/api/{path}", body)
             assert (reply.status, reply.code) == (422, "reads_no_pictures")
-            assert "'teller' reads no pictures (but: story)" in reply.message
+            assert "'teller' does not read pictures; it reads: story" in reply.message
 
 
 @pytest.mark.web

@@ -66,7 +66,9 @@ def test_models_are_compared_in_one_page(page: Opened) -> None:
 def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: Opened) -> None:
     page.part("question-list").get_by_text("3", exact=True).click()
     page.part("compare").select_option("words")
-    expect(page.lens(1).locator(".answer")).to_have_text("This model cannot be asked “3”. It can be asked: 0, 1, 2, north.")
+    expect(page.lens(1).locator(".answer")).to_have_text(
+        "This model cannot be asked “3”. It can be asked: 0, 1, 2, north."
+    )
     expect(page.part("notice")).to_be_hidden()
     assert page.answers() == page.answers()[:1]  # the other one goes on as before
     page.lens(1).locator(".lens-head select").select_option("digits")

@@ -172,7 +172,7 @@ class GivenMaps(nn.Module):
         """Refused, unless it is asked for shapes alone."""
         if images.device.type == "meta":
             return images.new_zeros(images.shape[0], 1, *self._cells)
-        raise ConfigError(f"features:{self._where} has maps of its own pictures and no network; use another backbone")
+        raise ConfigError(f"features:{self._where} holds stored feature maps and no network; use another backbone")
 
 
 def feature_stages(folder: str) -> Stages:

@@ -68,7 +68,7 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
         return transformers_weights(name.removeprefix(HF))
     spec = backbone_spec(name)
     if spec.published is None:
-        raise DataError(f"no ImageNet weights were ever published for '{name}'; train it with pretrained: false")
+        raise DataError(f"there are no published ImageNet weights for '{name}'; train it with pretrained: false")
     mine = _weights_folder() / f"{name}.safetensors"
     if mine.exists():
         return from_published_names(_read_safetensors(mine), spec, str(mine))

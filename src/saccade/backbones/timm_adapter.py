@@ -107,7 +107,7 @@ def timm_with(name: str) -> Any:
     """The module timm, if it has the model ``name``."""
     timm = _timm()
     if not name:
-        raise ConfigError("timm: names no model; write for example timm:resnet18")
+        raise ConfigError("timm: needs the name of a model, such as timm:resnet18")
     if not timm.is_model(name):
         alike = timm.list_models(f"{name[:4]}*")[:20]
         hint = nearest(name, alike) if alike else "timm.list_models() names those it has"

@@ -111,7 +111,7 @@ def _config(name: str) -> Any:
     """The configuration of the model ``name``."""
     library = _transformers()
     if not name:
-        raise ConfigError("hf: names no model; write for example hf:facebook/dinov2-small")
+        raise ConfigError("hf: needs the name of a model, such as hf:facebook/dinov2-small")
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _built(name, lambda library: library.AutoConfig.from_pretrained(folder, trust_remote_code=False))
@@ -147,7 +147,7 @@ def _probed(network: Any, config: Any, name: str) -> tuple[int, int, bool]:
         return 4 * 2 ** (len(sizes) - 1), int(sizes[-1]), False
     if patch is None:
         kind = type(network).__name__
-        raise ConfigError(f"hf:{name} ({kind}) tells no size of its patches; choose another model")
+        raise ConfigError(f"hf:{name} ({kind}) does not state its patch size; choose another model")
     side = int(patch[0] if isinstance(patch, list | tuple) else patch)
     if depths:  # patches are merged from stage to stage
         return side * 2 ** (len(depths) - 1), int(config.hidden_size), False

@@ -211,7 +211,7 @@ def _download(url: str, target: Path, progress: Progress) -> None:
         _refuse_full_disk(error, target.parent)
         raise SourceError(f"{getattr(error, 'reason', error)}") from error
     if total is not None and done < total:
-        raise SourceError(f"the connection broke off after {done} of {total} bytes; another try goes on from there")
+        raise SourceError(f"the connection broke off after {done} of {total} bytes; trying again continues from there")
 
 
 def _refuse_full_disk(error: Exception, folder: Path) -> None:

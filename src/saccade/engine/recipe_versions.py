@@ -147,7 +147,7 @@ def _loss_of_schema_1(text: str) -> Settings:
     try:
         return {"name": name, **dict(zip(known, map(float, numbers)))}
     except ValueError as error:
-        raise ConfigError(f"loss '{text}': what stands after ':' are numbers, found {numbers}") from error
+        raise ConfigError(f"loss '{text}': expected numbers after ':', found {numbers}") from error
 
 
 def _with_phases(settings: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Settings]) -> Settings:

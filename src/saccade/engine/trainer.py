@@ -134,7 +134,7 @@ class Trainer:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
                 again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
-                self._say(f"stopped by {how} after step {self.at.step}; go on with: {again}")
+                self._say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
                 break
             if is_over:
                 stopped = "early" if self.at.phase_ended == "early" else "finished"

@@ -61,7 +61,7 @@ class Plan:
     def __post_init__(self) -> None:
         check_weight("evidence_weight", self.evidence_weight)
         if self.steps is not None and self.epochs is not None:
-            raise ConfigError("epochs and steps both say how long to learn; name one of them")
+            raise ConfigError("give epochs or steps, not both")
 
     def steps_for(self, pictures: int) -> int:
         """Batches for that many training pictures."""

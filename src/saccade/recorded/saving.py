@@ -39,7 +39,7 @@ def save_run_record(
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
         last = rows[-1]
     except (OSError, ValueError, IndexError) as error:
-        raise CheckpointError(f"{run}: not a finished run ({error}); go on with 'saccade train --resume'") from error
+        raise CheckpointError(f"{run}: not a finished run ({error}); continue with 'saccade train --resume'") from error
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
     facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
     facts |= {"mean_of": config["mean_of"]} if config.get("mean_of") else {}  # whose weights were averaged

@@ -77,7 +77,7 @@ def _member(archive: tarfile.TarFile, info: tarfile.TarInfo, shard: Member) -> E
     source = f"{shard.uri}#{name}"
     called = f"{shard.name}/{name[: -len(PurePosixPath(name).suffix)]}"
     if info.size > MAX_BYTES:
-        return _failing(called, source, f"{info.size:,} bytes, where {MAX_BYTES:,} are the most")
+        return _failing(called, source, f"{info.size:,} bytes, and at most {MAX_BYTES:,} are allowed")
     member = archive.extractfile(info)
     data = b"" if member is None else member.read(info.size)
     if len(data) < info.size:

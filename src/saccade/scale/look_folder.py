@@ -52,7 +52,9 @@ class LookFolder:
         names = self._folder.names()
         self.files = sorted(name for name in names if name.startswith("part-") and name.endswith(".parquet"))
         if DONE not in names:
-            raise DataError(f"{out}: unfinished ({len(self.files)} parts so far); go on with 'saccade look … --resume'")
+            raise DataError(
+                f"{out}: unfinished ({len(self.files)} parts so far); continue with 'saccade look … --resume'"
+            )
         try:
             self.done = json.loads(self._folder.read(DONE))
             parts = int(self.done["parts"]) if self.done["format"] == FORMAT else -1

@@ -111,7 +111,7 @@ def job_of(
 ) -> Job:
     """What is asked, once it is known that the model can answer it."""
     if predictor.facts.preprocessing is None:
-        raise ConfigError(f"--engine: '{predictor.name}' reads no pictures; leave --engine out")
+        raise ConfigError(f"--engine: '{predictor.name}' does not read pictures; leave --engine out")
     predictor.question(ask)
     predictor.responder.options(dict(options))
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -135,7 +135,7 @@ def _gathered(
     with closing(running):
         for receipt in running:
             if receipt.failed:
-                raise ConfigError(f"{receipt.failed} (what is done stays, --resume goes on)")
+                raise ConfigError(f"{receipt.failed} (finished parts are kept; --resume continues)")
             receipts[receipt.part] = receipt
             progress(done + len(receipts), total)
     return list(receipts.values())

@@ -129,7 +129,7 @@ def part_counts(folder: Folder, name: str) -> tuple[int, int, int]:
         return int(told["rows"]), int(told["errors"]), int(told.get("unlike", 0))
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise DataError(
-            f"{where}: damaged ({' '.join(str(error).split())[:120]}); delete it and go on with --resume"
+            f"{where}: damaged ({' '.join(str(error).split())[:120]}); delete it and continue with --resume"
         ) from error
 
 
@@ -160,7 +160,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
         return list(parts)
     if not resume:
         is_job = JOB in names
-        cure = "add --resume to go on with it, or choose another --out" if is_job else "choose another --out"
+        cure = "add --resume to continue it, or choose another --out" if is_job else "choose another --out"
         raise OutputError(f"{folder.where} exists and is not empty; {cure}")
     if JOB not in names:
         raise OutputError(f"{folder.where}: nothing to resume in it (no {JOB}); choose an empty folder")

@@ -208,5 +208,5 @@ def _in_one_line(error: Exception) -> ConfigError:
     """What Ray raised, in words; the parts that are done stay."""
     said = " ".join(str(error).split())
     return ConfigError(
-        f"Ray ended the job ({type(error).__name__}: {said[:200]}); what is done stays, --resume goes on"
+        f"Ray ended the job ({type(error).__name__}: {said[:200]}); finished parts are kept; --resume continues"
     )

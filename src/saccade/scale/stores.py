@@ -66,7 +66,7 @@ def read_file(uri: str, most: int = MAX_BYTES) -> bytes:
     with reached(uri):
         size = system.size(path) or 0
         if size > most:
-            raise DataError(f"{uri}: {size:,} bytes, where {most:,} are the most")
+            raise DataError(f"{uri}: {size:,} bytes, and at most {most:,} are allowed")
         return bytes(system.cat_file(path))
 
 

@@ -72,4 +72,6 @@ def check_steps(model: AttentionModel, name: str) -> None:
     if not all(hasattr(model, part) for part in ("init_state", "next_word", "scene", "memory")):
         raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
     if getattr(model.config, "pick", "expected") == "drawn":
-        raise CheckpointError(f"'{name}' draws the cells that it sees, and a graph cannot; set pick: best or expected")
+        raise CheckpointError(
+            f"'{name}' samples the cells that it looks at, which an ONNX graph cannot; set pick: best or expected"
+        )

@@ -49,7 +49,7 @@ class Access:
         raise ApiError(
             401,
             "token_wanted",
-            "this server wants its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
+            "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
         )
 
     def _is_right(self, sent: str) -> bool:

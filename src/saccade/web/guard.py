@@ -86,7 +86,7 @@ class Guard:
         try:
             self._check_origin(scope)
             if Headers(scope=scope).get("upgrade", "").casefold() == "websocket":
-                raise ApiError(400, "no_upgrade", "there are no web sockets here; the API is plain HTTP")
+                raise ApiError(400, "no_upgrade", "this server has no web sockets; the API is plain HTTP")
             if self._access is not None and (redirect := self._access.check(scope)) is not None:
                 await redirect(scope, receive, send)
                 return

@@ -214,7 +214,7 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:
-    with pytest.raises(ConfigError, match="does not remember where its pictures were; give --data csv:PATH"):
+    with pytest.raises(ConfigError, match="does not store where its pictures are; give --data csv:PATH"):
         scored(run, None)
     with pytest.raises(ConfigError, match="--glyphs is about generated scenes"):
         scored(run, f"csv:{table}", glyphs="pack")

@@ -131,7 +131,7 @@ class _Npz:
 def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int = MAX_BYTES) -> bytes:
     """What one member of a zip file holds; never more than ``most`` bytes, whatever its header says."""
     if info.file_size > most:
-        raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, {most:,} are the most")
+        raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, and at most {most:,} are allowed")
     try:
         with file.open(info) as member:
             return member.read(info.file_size)
@@ -219,7 +219,9 @@ def grey_map(data: bytes, name: str) -> Array:
         return values[..., 0]  # grey with transparency
     colours = values[..., :3]
     if (colours != colours[..., :1]).any():
-        raise DataError(f"{name}: a picture in colours, which say no amount; save the map itself, as grey or .npy")
+        raise DataError(
+            f"{name}: a colour picture, which does not hold the values of a map; save the map as grey or .npy"
+        )
     return colours[..., 0]
 
 

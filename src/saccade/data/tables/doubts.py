@@ -42,7 +42,7 @@ def spellings(words: Iterable[str], things: str) -> str:
     if not alike:
         return ""
     number, first = sum(map(len, alike)), " and ".join(f"'{word}'" for word in alike[0])
-    return f"{number:,} {things} differ in spelling alone and are learnt as different ones (first {first})"
+    return f"{number:,} {things} differ in spelling alone and count as different ones (first {first})"
 
 
 def repeated_keys(places: Sequence[str]) -> str:

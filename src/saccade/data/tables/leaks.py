@@ -61,9 +61,9 @@ def check_groups_whole(table: str, kind: str, found: Iterable[tuple[str, str]]) 
     torn = [f"{name} ({', '.join(where)})" for name, where in splits.items() if len(where) > 1]
     if torn:
         raise DataError(
-            f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be of pictures that were "
-            f"learnt: {first_few(torn, _NAMED)}; give each {kind} one split, or leave out the column 'split': each "
-            f"{kind} then falls into one by itself"
+            f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be on training pictures: "
+            f"{first_few(torn, _NAMED)}; give each {kind} one split, or leave out the column 'split': each {kind} "
+            "then gets a split by a hash of its name"
         )
 
 
@@ -86,7 +86,7 @@ def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
     if copies:
         warnings.warn(
             f"{table}: {_are(len(copies), 'picture')} the same, byte for byte, as one in another split, so a score "
-            f"is partly of pictures that were learnt: {first_few(copies, _NAMED)}; keep one of each, or give the "
+            f"is partly on training pictures: {first_few(copies, _NAMED)}; keep one of each, or give the "
             "copies one split",
             stacklevel=3,
         )

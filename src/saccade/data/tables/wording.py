@@ -101,7 +101,7 @@ def warn_of_spellings(table: str, words: Iterable[str], things: str) -> None:
     if alike:
         named = first_few([", ".join(f"'{word}'" for word in group) for group in alike], _SHOWN)
         warnings.warn(
-            f"{table}: {things} that differ in spelling alone are learnt as different ones: {named}; "
+            f"{table}: {things} that differ in spelling alone count as different ones: {named}; "
             "spell those that mean the same alike",
             stacklevel=3,
         )

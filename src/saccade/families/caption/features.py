@@ -33,7 +33,7 @@ class CaptionFeatures:
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         if not isinstance(data.source, CaptionFiles):
-            raise DataError("features are kept of files: generated scenes are new each time")
+            raise DataError("features can be stored for files only: generated scenes are new each time")
         self.source = source = data.source
         self.split, self.device, self.size, self.lengths = data.split, data.device, source.size, source.lengths
         self._features = CachedFeatures(

@@ -88,7 +88,7 @@ class LabelDataConfig:
         if self.cache_mb < 0:
             raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
         if self.shift is not None and self.augment is not None:
-            raise ConfigError("shift and augment both say how training pictures are varied; leave one out")
+            raise ConfigError("shift and augment both change training pictures; give one of them")
         if self.is_generated:
             self.drawn()
         elif self.is_cifar:

@@ -195,7 +195,7 @@ class ClassifyTask(PictureTask):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
+            raise ConfigError(f"the task '{self.name}' scores models that take no question")
         scores = Values()
         height, width = self.data_config.size
         together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
@@ -233,7 +233,7 @@ class ClassifyTask(PictureTask):
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{cls.name}' scores models that say by themselves what they see")
+            raise ConfigError(f"the task '{cls.name}' scores models that take no question")
         config = from_dict(LabelDataConfig, data, where="data")
         chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)
         if chosen.size is None:

@@ -326,7 +326,7 @@ class MultisetTask(PictureTask):
             )
         config = from_dict(MultisetDataConfig, data, where="data")
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError("the task 'multiset' scores models that say by themselves what they see")
+            raise ConfigError("the task 'multiset' scores models that take no question")
         device, sizes = next(model.parameters()).device, model.config
         chosen = MultisetData(
             config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack

@@ -128,7 +128,7 @@ def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Stor
             there = ", ".join(name for name, have in files.items() if split in have)
             raise DataError(
                 f"{config.name}: no {split} file of {task} ({config.size}); there are {there}; "
-                "set data.fill=true to have its training questions made"
+                "set data.fill=true to generate its training questions"
             )
     return found
 

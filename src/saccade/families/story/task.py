@@ -123,7 +123,7 @@ class StoryTask(Task):
         if isinstance(loss, GatedLoss):
             if not self.model.supports_gate_loss:
                 raise ConfigError(
-                    f"loss 'gated': the gates of '{self.architecture}' cannot be taught; set gate: softmax"
+                    f"loss 'gated': the gates of '{self.architecture}' cannot be trained; set gate: softmax"
                 )
             if not any(each.supporting for each in self.source.questions("train")):
                 named = self.data_config.name

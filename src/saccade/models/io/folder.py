@@ -196,7 +196,8 @@ def _check_work(model: nn.Module, size: Size) -> None:
                 numbers = part.channels[name] * height * width
                 if numbers > MAX_NUMBERS:
                     raise DataError(
-                        f"stage '{name}' makes {numbers:,} numbers of one picture; {MAX_NUMBERS:,} are the most; "
+                        f"stage '{name}' makes {numbers:,} numbers of one picture, and at most "
+                        f"{MAX_NUMBERS:,} are allowed; "
                         "make the input smaller"
                     )
 

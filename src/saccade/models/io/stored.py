@@ -158,14 +158,17 @@ def _from_base(model: nn.Module, base: Base | None, where: str) -> Tensors:
     if base is None:
         return {}
     if not isinstance(model, ImageModel) or base.backbone != getattr(model.config, "backbone", None):
-        raise CheckpointError(f"{where}: lies on ImageNet weights of '{base.backbone}', which the model does not have")
+        raise CheckpointError(
+            f"{where}: was stored relative to ImageNet weights of '{base.backbone}', which the model does not have"
+        )
     try:
         found = pretrained.weights_digest(base.backbone)
     except DataError as error:
         raise CheckpointError(f"{where}: holds only what training has changed: {error}") from error
     if found != base.sha256:
         raise CheckpointError(
-            f"{where}: lies on other ImageNet weights of '{base.backbone}' than those found here (SHA-256 "
+            f"{where}: was stored relative to other ImageNet weights of '{base.backbone}' than those found here "
+            "(SHA-256 "
             f"{base.sha256[:12]}…, found {found[:12]}…); get the weights it was trained from"
         )
     expected = model.state_dict()

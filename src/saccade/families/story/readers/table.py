@@ -145,6 +145,6 @@ def _refuse_torn(name: str, rows: Iterable[StoryRow]) -> None:
             torn.append(f"{before.asked.where} ({before.split}) and {row.asked.where} ({row.split})")
     if torn:
         raise DataError(
-            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be of stories that "
-            f"were learnt: {first_few(torn, _NAMED)}; give each story one split, or leave out the key 'split'"
+            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be on training "
+            f"stories: {first_few(torn, _NAMED)}; give each story one split, or leave out the key 'split'"
         )

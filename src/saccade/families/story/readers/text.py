@@ -41,7 +41,7 @@ def read_story(path: Path) -> StoryText:
     story = story_in(read_utf8(path))
     if not story.sentences:
         found = f"found {len(story.skipped)} left out ({story.skipped[0]})" if story.skipped else "it is empty"
-        raise DataError(f"{path}: no sentence to remember; {found}; write one sentence a line")
+        raise DataError(f"{path}: no sentence to remember; {found}; write one sentence per line")
     return story
 
 
