@@ -267,7 +267,7 @@ def test_the_page_draws_on_pictures_where_they_are_given(files, tmp_path):
 def test_a_stream_is_gone_and_the_page_says_so(tmp_path):
     maps, masks = two()
     page = saccade.score(iter(maps), masks).save(tmp_path)[2].read_text()
-    assert "These maps were read once and are gone" in page
+    assert "These maps came from a stream" in page
     assert "<img " not in page
 
 

@@ -136,7 +136,7 @@ def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     assert page.title.startswith("mean of 2 runs: ")
     assert next(section for section in page.sections if section.title == TITLE).blocks
     assert "run.mean_of.1.sha256" in page.html()
-    assert [section.title for section in page.sections][:2] == ["Whose mean it is", TITLE], "nothing was measured"
+    assert [section.title for section in page.sections][:2] == ["The averaged runs", TITLE], "nothing was measured"
     kept = save_run_record(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
     assert (kept.training["steps"], kept.course) == (4, ())
     facts = read_facts(mean / "model")

@@ -252,7 +252,7 @@ def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, plan
     written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     rests = written.results["rests_on"]["accuracy"]
-    assert "What the answer rests on</h2>" in page
+    assert "What the answer depends on</h2>" in page
     assert ("it reads the background" in written.probed.verdict) == planted
     assert ("it reads the background" in page) == planted
     assert (rests["evidence_swapped"] > 0.7) == planted
@@ -339,7 +339,7 @@ def test_a_table_with_questions_is_known_by_its_columns(asked: tuple[Path, Path,
     assert result["maps"]["blind_maps"]["box_centre"]["value"] == 0  # between both squares
     assert result["rests_on"]["n"] == 108
     page = (out / "report.html").read_text("utf-8")
-    for heading in ("Scores of questions", "Where it looked", "What the answer rests on"):
+    for heading in ("Scores of questions", "Where it looked", "What the answer depends on"):
         assert f"{heading}</h2>" in page
     assert "2 questions, asked 108 times about 54 pictures; 3 answers." in page
 

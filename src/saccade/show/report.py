@@ -92,7 +92,7 @@ class Report:
 {opening}
 {body}
 {_footnotes(notes)}
-<footer><p>Made by saccade {__version__}. This file is complete: it loads nothing from anywhere.</p></footer>
+<footer><p>Made by saccade {__version__}. This file is self-contained: it loads nothing from the network.</p></footer>
 </main>
 </div>
 {"" if live is None else live.end}

@@ -64,7 +64,7 @@ def report_from_run(
     sections += [section for section in (looks, *scored) if section is not None]
     source = f"`{folder.name}/config.yaml`, as resolved"
     table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
-    sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
+    sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
     again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(settings)]))
     sections.append(Section("Score it again", blocks=[again]))
     title, lead = _title_and_lead(settings, folder)
@@ -159,9 +159,9 @@ def _mean_sections(settings: Mapping[str, Any]) -> list[Section]:
             continue
         differing = ", ".join(f"{key} {value}" for key, value in _flat(part.get("settings") or {}) if key)
         rows.append((_said(part.get("name")), percent(part.get("share")), differing or DASH))
-    text = "Every weight is the mean of theirs. Their scores are not its own: `saccade evaluate` finds those."
+    text = "Every weight is the mean of their weights. Their scores do not hold for it: run `saccade evaluate`."
     table = Table(("run", "share", "where its recipe differs from the one below"), rows, dash="nowhere")
-    return [Section("Whose mean it is", text, [table])] if rows else []
+    return [Section("The averaged runs", text, [table])] if rows else []
 
 
 def _words(name: str) -> str:

@@ -60,7 +60,7 @@ def scene_stop(name: str, guide: SceneGuide, *, limit: int, device: str, progres
     if facts.data.get("name") not in guide.scenes:
         recorded = recorded_score(name, facts)
         progress(name, recorded.n, recorded.n)
-        where = f"{recorded.data}, {recorded.split} split, recorded when the model was made"
+        where = f"{recorded.data}, {recorded.split} split, recorded when the model was trained"
         scores = StopScores.of(recorded, where, guide.headings, guide.others)
         said = f"{lead} Its test pictures do not come with the package."
         shown = [] if guide.examples is None else [guide.examples(load(name, device))]

@@ -81,7 +81,7 @@ def recorded_score(name: str, facts: ModelFacts) -> Score:
 
 
 def headline(name: str, facts: ModelFacts, metric: str, here: Score | None) -> list[str]:
-    """The row of the summary: ``metric`` measured ``here``, recorded when the model was made, and published."""
+    """The row of the summary: ``metric`` measured ``here``, recorded when the model was trained, and published."""
     recorded = facts.scores[0] if facts.scores else None
     published = published_for(facts)
     measured = ["–", "–"] if here is None else [_with_interval(here, metric), f"{here.n}"]

@@ -79,7 +79,7 @@ def test_the_command_ends_with_the_verdict(run: Path, table: Path) -> None:
     said = scored(run, f"csv:{table}")["verdict"]
     assert "% by " in said
     assert " ".join(result.stdout.split()).endswith(f"{said}.")
-    assert "what the answers rest on" in result.stdout
+    assert "what the answers depend on" in result.stdout
 
 
 def test_maps_are_taught_where_to_look_and_everything_says_so(table: Path, run: Path, tmp_path: Path) -> None:

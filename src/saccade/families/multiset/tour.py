@@ -72,7 +72,7 @@ def _strips(predictor: Predictor) -> Gallery:
                 alt=f"Saliency, attention, priority and glimpses of each label; the answer is {verdict}",
             )
         )
-    return Gallery(strips, "Label by label: what stood out, where it attended and glimpsed, what was left", wide=True)
+    return Gallery(strips, "Label by label: saliency, attention, glimpses, and the remaining saliency", wide=True)
 
 
 def _figures(scores: StopScores, facts: ModelFacts) -> KeyFigures:

@@ -41,7 +41,7 @@ def table_stop(name: str, *, quick: bool, device: str, progress: Progress) -> St
     section = Section(
         f"{name}: what colour is the {facts.queries[0]}?",
         f"A model of photographs, {facts.parameters:,} parameters. Asked about {asked}, it answers {answers}. "
-        "Its test pictures do not come with the package, so this table was recorded when the model was made.",
+        "Its test pictures do not come with the package, so this table was recorded when the model was trained.",
         [
             scores.table("Recorded scores beside baselines"),
             Code(f"saccade look bird.jpg --model {name} --ask {facts.queries[0]} --out out"),

@@ -160,7 +160,7 @@ class Score:
     mistakes: tuple[dict[str, Any], ...] = ()
     """Of such labels: the surest wrong answers."""
     verdict: str = ""
-    """Against guessing, what the answers rest on, and maps against chance, see ``saccade.metrics.verdict``."""
+    """Against guessing, what the answers depend on, and maps against chance, see ``saccade.metrics.verdict``."""
     against: dict[str, Any] = field(default_factory=dict)
     """The comparisons behind the verdict."""
     rests_on: dict[str, Any] = field(default_factory=dict)

@@ -78,10 +78,10 @@ def about_scene(board: BoardRecord) -> PlainTable:
 
 
 def about_model(board: BoardRecord) -> PlainTable:
-    """Does the map say what the answer rests on?"""
+    """Does the map show what the answer depends on?"""
     scores = (*MODEL, *SWEPT)
     note = f"{_stable(board, scores)} {_asked(board)}".strip()
-    title = f"about the model, {board.data.upper()}: does the map say what the answer rests on?"
+    title = f"about the model, {board.data.upper()}: does the map show what the answer depends on?"
     return _table(title, board, scores, note)
 
 
