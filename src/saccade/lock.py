@@ -165,7 +165,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _read(descriptor: int) -> Holder | None:
-    """Who wrote the lock file; None if nobody, or nobody that can be made out."""
+    """Who wrote the lock file; None if it is empty or unreadable."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     try:
         found = Holder(**json.loads(os.read(descriptor, _LARGEST)))

@@ -130,7 +130,7 @@ class Predictor:
 
     @cached_property
     def family(self) -> Family:
-        """Of the model; a ConfigError where it is traced from another library and belongs to none."""
+        """The family of the model; a ConfigError for a model from another library, which has none."""
         if not self.facts.family:
             raise ConfigError(f"'{self.name}' comes from another library: only saccade look supports it")
         return family(self.facts.family)
@@ -415,7 +415,7 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
 
 
 def _of(told: Sequence[Sequence[Any]] | None, number: int) -> Sequence[Any]:
-    """What is told of one example; nothing where there is nothing to tell."""
+    """The notes about one example; empty if there are none."""
     return () if told is None else told[number]
 
 

@@ -74,7 +74,7 @@ class ProgressiveAttention(nn.Module):
     ) -> AttentionOutput:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
-        Whoever asks the same features many times gives what the scorer has ``seen`` of them (B,D,H,W). ``weights``
+        To ask the same features many times, give the scorer's ``seen`` features (B,D,H,W). ``weights``
         (B,H,W) that are given take the place of its own; the scores stay its own.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)

@@ -50,7 +50,7 @@ SALIENCY: dict[str, Reduction] = {"energy": energy, "absolute": absolute, "stron
 NOTHING = 1e-12
 """Ranges below this count as no range at all; a ratio that small has long lost its digits."""
 ROUNDING = 1e-5
-"""Of its largest value: by how much the sum of a few hundred numbers may differ from place to place by rounding."""
+"""As a share of the largest value: how much sums of a few hundred numbers may differ by rounding."""
 
 
 def register_saliency(name: str, reduction: Reduction) -> None:

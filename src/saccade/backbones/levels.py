@@ -27,7 +27,7 @@ class Level(NamedTuple):
     """One map of several."""
 
     name: str
-    """Of its stage."""
+    """Name of its stage."""
     channels: int
     factor: int
     """How many times as fine as the last map it is."""

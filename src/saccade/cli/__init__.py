@@ -104,7 +104,7 @@ app.command()(doctor.doctor)
 
 
 def _warn(message: Warning | str, *where: object, **more: object) -> None:
-    """A warning as one line on stderr, without the place in the code, which is nobody's business at a command line."""
+    """A warning as one line on stderr, without the place in the code, which does not help at a command line."""
     warn(f"warning: {' '.join(str(message).split())}")
 
 

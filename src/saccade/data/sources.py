@@ -122,7 +122,8 @@ class PipPackage:
 
     package: str
     sha256: str
-    """Of the archive: pip asks a source archive for its name before it hands it over, which runs its ``setup.py``."""
+    """Digest of the archive. pip asks a source archive for its name before it hands it over, which runs its
+    ``setup.py``."""
 
     @property
     def name(self) -> str:

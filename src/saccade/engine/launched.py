@@ -1,4 +1,4 @@
-"""Checks that torchrun or SLURM started the requested number of processes; otherwise some would wait for ever."""
+"""Checks that torchrun or SLURM started the requested number of processes; otherwise some would wait forever."""
 
 from __future__ import annotations
 

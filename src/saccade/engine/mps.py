@@ -89,7 +89,7 @@ def _daemon(pipes: Path) -> int | None:
 
 def _runs(words: list[str], environment: Mapping[str, str], told: str = "") -> bool:
     """Whether a command ends well and in time."""
-    # Neither output is a pipe: a daemon that inherits one would keep it open for ever.
+    # Neither output is a pipe: a daemon that inherits one would keep it open forever.
     none = subprocess.DEVNULL
     try:
         return not subprocess.run(  # noqa: S603

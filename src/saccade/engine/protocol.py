@@ -53,7 +53,7 @@ class Trainable(Protocol):
         ...
 
     def summary(self) -> str:
-        """What is learnt from, in one line for the person who waits; empty where there is nothing to tell.
+        """What is learned from, in one line for the person who waits; empty where there is nothing to tell.
 
         Further lines say what looks wrong with it.
         """

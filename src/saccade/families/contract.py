@@ -84,7 +84,7 @@ class DataEntry:
     download: str | None = None
     """Name to pass to ``saccade data get``, where there is something to fetch."""
     shows: str = ""
-    """What its pictures show, in a few words that go on after "trained on"; empty: nobody knows."""
+    """What its pictures show, in a few words that follow "trained on"; empty: not known."""
 
 
 LABEL_COLUMNS = frozenset({"image", "label"})
@@ -192,7 +192,7 @@ class Family:
     published: str | None = None
     """``module:dict``, (system, data) → :class:`saccade.tasks.published.Published`."""
     probing: Probing | None = None
-    """Of a family of pictures with labels or questions: how ``saccade probe`` uses it."""
+    """How ``saccade probe`` uses a family of pictures with labels or questions."""
     tour: str | None = None
     """``module:function`` (name, quick, device, progress) → a stop of the tour."""
     featured: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ class InputReader(ABC):
     thing: ClassVar[str]
     """What one item is called, as in "picture"."""
     suffixes: ClassVar[frozenset[str]]
-    """Of the files that are looked for in folders, as in ".txt"."""
+    """Suffixes of the files that are searched in folders, as in ".txt"."""
     takes_json: ClassVar[bool] = False
     """Whether an item can be sent to the server as JSON, which :meth:`from_json` then reads."""
 

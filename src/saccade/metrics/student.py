@@ -9,7 +9,7 @@ from statistics import NormalDist
 _SUMMED = 200
 """Degrees of freedom up to which the distribution is summed; beyond, the expansion is right to six digits."""
 _TERMS = 400
-"""Of the continued fraction; with fewer, p of many degrees of freedom loses digits."""
+"""Terms of the continued fraction; with fewer, p of many degrees of freedom loses digits."""
 
 
 @lru_cache(maxsize=256)

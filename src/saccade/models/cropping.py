@@ -65,7 +65,7 @@ class CroppingModel(PictureQueryModel):
         height, width = self.backbone.grid(config.picture)[self.backbone.names[-1]]
         self.reader.grid(config.crop)  # refuses a crop that is too small for the stages
         self.located = (self.channels, height, width)
-        """Of the last map of the localisation network."""
+        """Shape of the last map of the localisation network."""
 
     @classmethod
     def tiny(cls) -> Any:

@@ -114,7 +114,7 @@ class HardModel(PictureQueryModel):
         }
 
     def _log_probability(self, answers: Tensor) -> Tensor:
-        """Of answers as :meth:`cell_answers` and the logits have them."""
+        """Probabilities of answers in the form of :meth:`cell_answers` and the logits."""
         return F.logsigmoid(answers) if self.multi_label else answers
 
     @property

@@ -55,7 +55,7 @@ class PictureQueryConfig:
     multi_label: bool = False
     """Whether several answers may hold at once; the sigmoid of a logit is then the probability of that answer."""
     prior: bool = False
-    """Whether the query adds a learnt term of its own to the logits."""
+    """Whether the query adds a learned term of its own to the logits."""
 
     def __post_init__(self) -> None:
         check_range(self, 1, MAX_WORDS, "queries", "answers")
@@ -121,7 +121,7 @@ class PictureQueryModel(QueryModel):
         self.backbone = self.new_backbone()
         self.look_name = self.backbone.names[-1]
         self.channels = self.backbone.channels[self.look_name]
-        """Of the last stage's features."""
+        """Channels of the last stage's features."""
         self.prior = QueryPrior(config.queries, config.answers) if config.prior else None
 
     def new_backbone(self) -> Stages:

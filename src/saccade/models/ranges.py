@@ -18,6 +18,6 @@ MAX_GLIMPSES = 32
 MAX_PIXELS = 4096
 """A side of a picture that a model is built for."""
 MAX_SENTENCES = 1024
-"""Of a story that a model holds."""
+"""Most sentences of a story in a model's memory."""
 MAX_HOPS = 16
 """Looks at one story, or words of its answer."""

@@ -53,7 +53,7 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
         pictures: N pictures.
         frame: (2,3) cells of the features → pixels of the network input.
         grid: (h, w) of the features.
-        weight: of the loss; 0: nobody is taught.
+        weight: of the loss; 0: no such loss.
 
     Raises:
         ConfigError: the pictures have no evidence.

@@ -15,7 +15,7 @@ from saccade.errors import CheckpointError
 from saccade.recorded.runs import RecordedRun
 
 DIGITS = 5
-"""Of a number on the way: more than a curve shows, and a record stays short."""
+"""Digits of intermediate numbers: more than a curve can show, and records stay short."""
 _TRAINING_FACTS = (
     "machine", "step", "phase", "metrics", "versions", "replica", "data_changes", "photographs", "maps_supervised",
 )  # fmt: skip

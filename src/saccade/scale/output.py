@@ -120,7 +120,7 @@ def end_tries(folder: Folder, name: str) -> None:
 
 
 def part_counts(folder: Folder, name: str) -> tuple[int, int, int]:
-    """Of a part file, from its footer: rows, errors, and rows of pictures unlike those that the model learned from."""
+    """Reads the footer of a part file: rows, errors, and rows of pictures unlike the training pictures."""
     arrow, parquet = pyarrow()
     where = f"{folder.where}/{name}"
     try:
@@ -135,7 +135,7 @@ def part_counts(folder: Folder, name: str) -> tuple[int, int, int]:
 
 @contextmanager
 def held(folder: Folder) -> Iterator[None]:
-    """Keep other commands out of the folder; of a store nobody can."""
+    """Keep other commands out of the folder; a remote store cannot be locked."""
     folder.make()
     if folder.is_remote:
         yield

@@ -110,7 +110,7 @@ class Looker:
         self._worker: Worker | None = None
         try:
             self._worker = Worker(job, out, batch=batch, device=device, decoders=1, counts_tries=True)
-        except SaccadeError as error:  # told with the first part: an actor that cannot start would be started for ever
+        except SaccadeError as error:  # told with the first part: an actor that cannot start would be started forever
             self._failed = str(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:

@@ -91,7 +91,7 @@ def loaded(job: Job, device: str) -> Predictor:
 
 
 def digest_of(model: str) -> str:
-    """Of the model called ``model``."""
+    """Digest of the model called ``model``."""
     from saccade.tracing.asking import is_published
     from saccade.zoo import resolve
 

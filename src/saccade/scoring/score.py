@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
 
 _PIXELS_AT_ONCE = 1 << 22
-"""Of truths that are scored together."""
+"""Most pixels of truths that are scored together."""
 _PIXELS_WAITING = 1 << 25
-"""Of truths whose maps wait for others of their size."""
+"""Most pixels of truths whose maps wait for others of their size."""
 _DONORS = 16
 """Maps that are kept to stand in for those of other pictures, where a batch has but one picture."""
 _SETTLE = 8

@@ -34,7 +34,7 @@ class Shown:
 
     model: str
     trace: AttentionTrace
-    """Of one example."""
+    """The trace of one example."""
     last: int | None = None
     """Only this many of its last looks; None: all."""
 

@@ -130,7 +130,7 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
 
 
 def _pictures_of(settings: Mapping[str, Any]) -> list[str]:
-    """What 'evaluate' has to be told of a run on files, whose model does not remember where they were."""
+    """Options that 'evaluate' needs for a run on files, because a model does not store where they are."""
     recipe = settings.get("recipe")
     data = recipe.get("data") if isinstance(recipe, Mapping) else None
     name = data.get("name") if isinstance(data, Mapping) else None

@@ -152,7 +152,7 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
 def describe_trained(task: Any, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
 
-    Nothing is fitted where that split was learnt from: a network is right and sure on what it has learnt, so the
+    Nothing is fitted where that split was learned from: a network is right and sure on what it has learned, so the
     temperature would make it surer still of everything.
     """
     if not isinstance(task, PictureTask):

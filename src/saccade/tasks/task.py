@@ -126,7 +126,7 @@ class Task(ABC):
         """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
     def summary(self) -> str:
-        """What is learnt from, in one line, where these are files, and below it what looks wrong with them.
+        """What is learned from, in one line, where these are files, and below it what looks wrong with them.
 
         Nothing is said of scenes that are made.
         """
@@ -163,7 +163,7 @@ class Task(ABC):
         return None
 
     def portable_settings(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
+        """Settings of the data as the model folder stores them: the path of READER:PATH is private and left out."""
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
     def new_model(self, seed: int) -> AttentionModel:
@@ -201,7 +201,7 @@ class Task(ABC):
         return self._splits[name]
 
     def phase_loss(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
-        """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
+        """The loss of a phase as a dataclass; refuses what cannot be learned from, kept or taught.
 
         Args:
             phase: what a recipe says of it.

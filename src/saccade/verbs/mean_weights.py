@@ -21,7 +21,7 @@ from saccade.models.io.facts import Part
 from saccade.models.io.folder import load_model
 
 MIN_NUMBERS = 1000
-"""Of a kernel or matrix whose cosine is looked at: between two by chance it is then 0 ± 0.03."""
+"""Fewest numbers of a kernel or matrix whose cosine is checked; by chance the cosine is then 0 ± 0.03."""
 MIN_COSINE = 0.1
 
 

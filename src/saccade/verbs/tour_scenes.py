@@ -41,7 +41,7 @@ class SceneGuide:
     others: Mapping[str, str]
     """Baselines of the table."""
     caption: str
-    """Of the table on the page."""
+    """Caption of the table on the page."""
     beside: str
     """What the table in the terminal sets the model beside."""
     figures: Callable[[StopScores, ModelFacts], KeyFigures]

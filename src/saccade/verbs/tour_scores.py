@@ -30,7 +30,7 @@ class StopScores:
 
     @classmethod
     def of(cls, score: Score, where: str, headings: Mapping[str, str], others: Mapping[str, str]) -> StopScores:
-        """Of an evaluation those scores that have a heading, of its baselines ``others`` (name → in words).
+        """Takes from an evaluation the scores that have a heading, and the baselines in ``others`` (name → in words).
 
         Baselines of an old definition that are not on the model's footing are left out.
         """

@@ -184,7 +184,7 @@ def _number(value: float | None) -> float:
 
 
 def digest(recipe: Recipe) -> str:
-    """Of everything in the resolved recipe but its seed."""
+    """Digest of everything in the resolved recipe except its seed."""
     content = to_dict(recipe) | {"seed": 0}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 

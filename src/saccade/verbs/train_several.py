@@ -242,7 +242,7 @@ class _Several:
         return self._summed_up()
 
     def _threads(self, at_once: int | None) -> int:
-        """Of each run: as before, as the environment says, or a share of the cores."""
+        """Threads of each run: as before, as the environment says, or a share of the cores."""
         if self.before is not None:
             return self.before.threads
         said = os.environ.get("OMP_NUM_THREADS", "")

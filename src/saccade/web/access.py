@@ -18,7 +18,7 @@ from starlette.types import Scope
 from saccade.web.errors import ApiError
 
 PARAMETER = "token"
-"""Of the printed address."""
+"""Name of the token's parameter in the printed address."""
 
 
 def new_token() -> str:
@@ -27,7 +27,7 @@ def new_token() -> str:
 
 
 class Access:
-    """Lets in whoever has ``token``."""
+    """Lets requests with ``token`` in."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()

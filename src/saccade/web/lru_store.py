@@ -42,7 +42,7 @@ class LruStore(Generic[Thing]):
 
     @property
     def bytes(self) -> int:
-        """Of all things kept."""
+        """Bytes of all entries."""
         return self._bytes
 
     def __len__(self) -> int:

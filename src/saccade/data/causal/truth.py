@@ -90,5 +90,5 @@ class SetDigest:
         self._found.update(bytes.fromhex(scene))
 
     def hex(self) -> str:
-        """Of the scenes so far."""
+        """Digest of the scenes so far."""
         return self._found.hexdigest()

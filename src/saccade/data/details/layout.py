@@ -44,7 +44,7 @@ CELLS = 3
 """Cells in a row of the grid that discs are placed on."""
 CELL = SIZE // CELLS
 RADIUS = (20, 25)
-"""Of a disc: the smallest and the largest."""
+"""Smallest and largest radius of a disc."""
 REACH = RADIUS[1] + 2
 """How far the soft edge of any disc goes from its middle pixel; its cell has room for that."""
 RIM = 4

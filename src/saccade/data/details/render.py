@@ -54,7 +54,7 @@ def render_details(layout: DetailLayout) -> Tensor:
 
 
 def _patch(layout: DetailLayout, disc: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Of one disc of every picture: where its patch lies (B,3,P), its colours (B,3,P) and how opaque it is (B,1,P)."""
+    """One disc of every picture: the pixels of its patch (B,3,P), its colours (B,3,P) and its opacity (B,1,P)."""
     device = layout.index.device
     along = torch.arange(-REACH, REACH + 1, device=device)
     dy, dx = (each.flatten() for each in torch.meshgrid(along, along, indexing="ij"))  # (P,) each

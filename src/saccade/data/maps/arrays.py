@@ -24,11 +24,11 @@ Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
 H5 = frozenset({".h5", ".hdf5"})
 SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5
-"""Of files that hold maps or masks."""
+"""Suffixes of files that hold maps or masks."""
 SEVERAL = frozenset({".npz"}) | H5
-"""Of files that can hold several by name."""
+"""Suffixes of files that can hold several arrays by name."""
 MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
-"""Of one file, and of one array in it."""
+"""Largest file, and largest array in it."""
 _KEYS_SHOWN = 8
 
 

@@ -31,7 +31,7 @@ HOLE_ASPECT = 3.0
 """What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is
 a third of a picture at most."""
 MAX_AREA = 2.0
-"""Of a crop, in pictures: stretched by up to 2 it still shrinks no side by more than 2, and no pixel is skipped."""
+"""Largest area of a crop, in pictures: stretched by up to 2, no side shrinks by more than 2 and no pixel is skipped."""
 
 
 @dataclass(frozen=True)

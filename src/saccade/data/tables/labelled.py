@@ -94,7 +94,7 @@ class LabelTable:
         return in_lines(f"{self.name}: {rows}, {classes}", doubts)
 
     def _lone(self) -> str:
-        """Classes with one training picture, in words: they can be learnt by heart, not by what they show."""
+        """Classes with one training picture, in words: they can be learned by heart, not by what they show."""
         held = Counter(row.label for row in self.rows if row.split == "train")
         lone = sorted(label for label, pictures in held.items() if pictures == 1)
         return (

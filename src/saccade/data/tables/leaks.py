@@ -93,7 +93,7 @@ def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
 
 
 def _copies(alike: Iterable[Path], split_of: Mapping[Path, str]) -> list[str]:
-    """Of files of one length, those with the bytes of an earlier one in another split."""
+    """Among files of one length, those with the same bytes as an earlier one in another split."""
     first: dict[bytes, Path] = {}
     copies = []
     for path in alike:

@@ -90,7 +90,7 @@ def _number(word: str) -> str:
 
 
 def warn_of_spellings(table: str, words: Iterable[str], things: str) -> None:
-    """Warn of words that are learnt as different ones though they differ in spelling alone.
+    """Warn of words that are learned as different ones though they differ in spelling alone.
 
     Args:
         table: READER:PATH.

@@ -62,7 +62,7 @@ class CaptionDataConfig:
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader; scenes have none."""
     seed: int = 0
-    """Of generated scenes."""
+    """Seed of generated scenes."""
     cache_mb: int = 4096
     """Decoded pictures of a split kept on the device at most; the 6,000 of Flickr8k need 862 at 224 × 224."""
     features_mb: int = FEATURES_MB

@@ -54,11 +54,11 @@ class LabelScores:
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label``, ``picture``, ``confidence`` and ``of_true``, the probability of the label; (N,) each."""
     zoom: ZoomScores | None = None
-    """Of a model that zooms."""
+    """Scores of a model that zooms."""
     causal: Values = field(default_factory=Values)
     """What became of answers and crops when the picture was drawn again with one thing changed."""
     edits: EditScores = field(default_factory=EditScores)
-    """Of crops that were aimed elsewhere; of fewer pictures."""
+    """Scores of moved crops, from fewer pictures."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], str] | None = None
@@ -76,7 +76,7 @@ class LabelScores:
         self.columns.append(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
 
     def metrics(self) -> dict[str, float]:
-        """Of the answers."""
+        """Scores of the answers."""
         right = self.columns["answer"] == self.columns["label"]  # (N,)
         scales = {} if self.zoom is None else self.zoom.answers.means()
         error = calibration_error(self.columns["confidence"], right)

@@ -43,7 +43,7 @@ from saccade.tasks.task import Batch, in_batches
 
 VALIDATION_BATCH = 1000
 VALIDATION_PIXELS = 10_000_000
-"""Of the pictures that are scored together while a model trains: 199 of 224 × 224."""
+"""Most pixels of pictures that are scored together during training: 199 pictures of 224 × 224."""
 
 
 class ClassifyTask(PictureTask):
@@ -99,7 +99,7 @@ class ClassifyTask(PictureTask):
 
     @property
     def learns_val(self) -> bool:
-        """Whether val is a part of the pictures that are learnt from."""
+        """Whether val is a part of the pictures that are learned from."""
         return self.data_config.learns_val
 
     def summary(self) -> str:

@@ -100,7 +100,7 @@ class MultisetDataConfig:
     protocol: MultisetProtocol = "unlimited"
     """How many scenes each split of a generated set has, see the module; files have as many as there are."""
     seed: int = 0
-    """Of generated scenes."""
+    """Seed of generated scenes."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader, or of the scenes (``SceneOptions``)."""
     cache_mb: int = 4096

@@ -22,7 +22,7 @@ class EachObject:
 
 @dataclass(frozen=True)
 class Reinforce:
-    """Myopic REINFORCE with a learnt baseline, and cross-entropy of the stop: the paper's loss."""
+    """Myopic REINFORCE with a learned baseline, and cross-entropy of the stop: the paper's loss."""
 
     entropy: float = 0.0
     """Weight of an entropy bonus; the paper mentions none."""

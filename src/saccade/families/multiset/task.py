@@ -197,7 +197,7 @@ class MultisetTask(PictureTask):
         return HeldOut(at_size(data.take(numbers).images, self.size))
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
-        """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""
+        """Keyword arguments of ``forward_raw``; where single objects are learned, nothing is read."""
         images = at_size(batch["images"], self.size)
         if not batch["single"]:
             return {"images": images}

@@ -95,7 +95,7 @@ class TableTask(QuestionTask):
 
     def training_split(self, data: str = "default", features: str = "auto") -> TableData | QuestionFeatures:
         """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
-        for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
+        for name in ("train", "val"):  # what was kept is of a backbone that may have learned since
             self._splits.pop(f"{name}{KEPT}", None)
         found: TableData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps(features) else "train")
         return found

@@ -230,7 +230,7 @@ class StoryTask(Task):
 
     @classmethod
     def eval_kwargs(cls, facts: Any, request: Any) -> dict[str, Any]:
-        """The data, the vocabulary of the model, and what it learnt from supporting facts."""
+        """The data, the vocabulary of the model, and what it learned from supporting facts."""
         from saccade.families.story.scores import has_left_out, is_supervised
 
         taught = {"supervised": is_supervised(facts), "left_out": has_left_out(facts)}

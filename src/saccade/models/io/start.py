@@ -25,7 +25,7 @@ def load_matching(model: nn.Module, weights: Mapping[str, Tensor], where: str) -
         The places that keep what they had.
 
     Raises:
-        ConfigError: no weight that can be learnt fits.
+        ConfigError: no weight that can be learned fits.
     """
     places = model.state_dict()
     fitting = {

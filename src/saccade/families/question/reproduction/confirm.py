@@ -37,7 +37,7 @@ class Confirmation:
     """The run that its weights came from."""
     verdict: str
     glyphs: str
-    """Of the scenes here."""
+    """Glyphs of the scenes here."""
     scores: SceneScores
     """With what its curves are drawn from."""
 

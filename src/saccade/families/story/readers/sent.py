@@ -7,9 +7,9 @@ from typing import Any
 from saccade.errors import DataError
 
 SENTENCES = 1000
-"""Of a story that is sent, at most."""
+"""Most sentences of a story sent to the server."""
 CHARACTERS = 400
-"""Of one sentence, at most."""
+"""Most characters of one sentence."""
 
 
 def sent_sentences(value: Any) -> tuple[str, ...]:

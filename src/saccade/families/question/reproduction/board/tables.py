@@ -61,7 +61,7 @@ LEGEND = (
 
 
 def board_tables(boards: Sequence[BoardRecord]) -> list[PlainTable]:
-    """Of each data set the two tables, then right and wrong answers apart, then planted causes."""
+    """For each data set the two tables and right and wrong answers apart; then planted causes."""
     sets = [board for board in boards if board.planted == "none"]
     found = [make(board) for board in sets for make in (about_scene, about_model, by_answer)]
     planted = [board for board in boards if board.planted != "none"]
