@@ -150,7 +150,7 @@ class Look(ShortRepr):
         return context if self.gain is None else context * self.gain.unsqueeze(-1)
 
     def edit(self, cells: Tensor, *, onto: Tensor | None = None, step: int | None = None) -> Look:
-        """The look with its weights on ``cells`` taken away, or moved: to be given to a model in the place of its own.
+        """The look with its weights on ``cells`` removed or moved, to be given to a model instead of its own.
 
         ``model(images, query, attention=look.edit(cells).as_given())`` runs the rest of the model on it.
         Weights that a softmax made keep their sum: the others are scaled up. If all of an example's weights are taken
@@ -236,7 +236,7 @@ class Look(ShortRepr):
         return dataclasses.replace(self, frame=geometry.crop_frame(wanted, self.grid))
 
     def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
-        """What makes a model attend as in this look: weights by its name, or its full mask; of a crop its frame.
+        """Attention that makes a model attend as here: weights or a full mask by name, or the frame of a crop.
 
         Args:
             steps: of an act that repeats, the first so many: the model computes the later ones again. None: all, so

@@ -53,7 +53,7 @@ class Trainable(Protocol):
         ...
 
     def summary(self) -> str:
-        """What is learned from, in one line for the person who waits; empty where there is nothing to tell.
+        """A one-line summary of the training data for the terminal; may be empty.
 
         Further lines say what looks wrong with it.
         """
