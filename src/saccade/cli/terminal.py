@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -140,12 +141,13 @@ def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int) -
     for name, *cells in rows:
         lines += [" ".join(name.split()), "  "]
         for column, cell in zip(columns[1:], cells):
-            pair = " ".join(f"{column} {cell}".split())
+            first, *more = textwrap.wrap(" ".join(f"{column} {cell}".split()), max(room - 4, 20)) or [column]
             is_first = not lines[-1].strip()
-            if not is_first and cell_len(lines[-1]) + cell_len(pair) + 3 > room:
+            if not is_first and (more or cell_len(lines[-1]) + cell_len(first) + 3 > room):
                 lines.append("  ")
                 is_first = True
-            lines[-1] += pair if is_first else f" · {pair}"
+            lines[-1] += first if is_first else f" · {first}"
+            lines += [*(f"    {line}" for line in more), *(["  "] if more else [])]
     return [*(line for line in lines if line.strip() or not line), ""]
 
 
