@@ -75,7 +75,7 @@ class Fit:
         """What to tell a person: something where the input is unlike, and empty otherwise."""
         if not self.unlike:
             return ""
-        return f"this model was trained on {self.trained_on}; so its answer here means little"
+        return f"this model was trained on {self.trained_on}, so its answer here means little"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -69,7 +69,7 @@ def test_own_pictures_are_like_and_foreign_ones_are_unlike(folder: Path) -> None
     assert all(seen.unlike is True for seen in foreign)
     told = foreign[0].to_json()
     assert told["fit"]["verdict"] == "unlike"
-    assert told["fit"]["warning"] == "this model was trained on drawn digits; so its answer here means little"
+    assert told["fit"]["warning"] == "this model was trained on drawn digits, so its answer here means little"
     assert told["notes"][-1] == told["fit"]["warning"]
     assert "means little" in foreign[0]._repr_html_()
     all_asked = model.ask_all(model.encode(as_picture(noise)[0]))
