@@ -54,7 +54,7 @@ def list_(
             typer.echo(line)
         typer.echo("\nAsk one:   saccade look PICTURE --model NAME")
         others = ", ".join(f"{kind} ({len(catalogs[kind])})" for kind in makers if kind != "zoo")
-        typer.echo(f"List more: saccade list KIND: {others}")
+        typer.echo(f"List more: saccade list KIND\n           {others}")
         return
     for kind, entries in catalogs.items():
         if not entries:

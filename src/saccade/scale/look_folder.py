@@ -143,7 +143,7 @@ def _called(row: Mapping[str, Any]) -> str:
 
 def count_look_rows(out: str | Path) -> tuple[int, int]:
     """How many rows a finished job has, and how many of them have an error."""
-    told = LookFolder(out).told
+    told = LookFolder(out).done
     return int(told["rows"]), int(told["errors"])
 
 
