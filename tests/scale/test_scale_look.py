@@ -88,7 +88,7 @@ def test_every_file_has_the_version_and_the_counts_in_its_metadata(model: str, t
     rows_of(tmp_path / "in", model, tmp_path / "out")
     (file,) = (tmp_path / "out").glob("*.parquet")
     told = json.loads(pyarrow.parquet.read_metadata(file).metadata[b"saccade"])
-    assert told == {"format": "saccade-looks", "schema_version": 1, "rows": 3, "errors": 1}
+    assert told == {"format": "saccade-looks", "schema_version": 1, "rows": 3, "errors": 1, "unlike": 0}
     schema.parse_metadata({b"saccade": json.dumps(told).encode()}, "x")
     with pytest.raises(DataError, match=r"version 2.*update saccade"):
         schema.parse_metadata({b"saccade": json.dumps({**told, "schema_version": 2}).encode()}, "x")

@@ -80,7 +80,7 @@ def test_text_is_readable_on_every_ground_in_light_and_dark(sheet: str, text: st
     found = {name: [light, dark] for name, light, dark in pairs}
     for name, colour in [] if pairs else re.findall(r"--([\w-]+): (#\w{6});", css):
         found.setdefault(name, []).append(colour)  # the light one stands first
-    (light, dark), (light_ground, dark_ground) = found[text], found[ground]
+    (light, dark), (light_ground, dark_ground) = found[text][:2], found[ground][:2]  # a third is for paper
     assert contrast(rgb_of(light), rgb_of(light_ground)) >= 4.5
     assert contrast(rgb_of(dark), rgb_of(dark_ground)) >= 4.5
 

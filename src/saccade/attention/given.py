@@ -43,5 +43,5 @@ def check_not_negative(given: Tensor, name: str) -> None:
     """Refuse given attention with a weight below 0 or NaN; while torch compiles or exports, values are not known."""
     if torch.compiler.is_compiling() or bool((given >= 0).all()):
         return
-    found = "NaN" if bool(given.isnan().any()) else f"{float(given.min()):.3g}"
+    found = "NaN" if bool(given.isnan().any()) else f"{given.min().item():.3g}"
     raise DataError(f"{name}: weights are 0 or more, found {found}; clip them or take absolute values")
