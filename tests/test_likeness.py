@@ -109,5 +109,5 @@ def test_a_verdict_is_never_silent() -> None:
     assert Fit(0.5, "drawn digits").to_json() == {"verdict": "like", "p": 0.5, "level": ALPHA}
     unlike = Fit(ALPHA, "drawn digits")
     assert (unlike.unlike, unlike.to_json()["warning"]) == (
-        True, "this model was trained on drawn digits; its answer here means little"
+        True, "this model was trained on drawn digits, so its answer here means little"
     )  # fmt: skip

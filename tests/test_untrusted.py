@@ -23,7 +23,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"abc")
     os.mkfifo(tmp_path / "pipe")
     for name, most, said in (
-        ("large", 2, "3 bytes, where 2 are the most"),
+        ("large", 2, "3 bytes, and at most 2 are allowed"),
         ("pipe", 9, "not a regular file"),
         ("/dev/zero", 9, "not a regular file"),
         (".", 9, "Is a directory"),

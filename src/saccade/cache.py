@@ -1,7 +1,7 @@
-"""The cache folder, and what lies in it: files of others that are known by their digest.
+"""The cache folder: downloaded files, each known by its digest.
 
-Weights are fetched by one room (``data``) and loaded by another (``backbones``), METEOR is fetched by the same and run
-by ``metrics``, and neither knows the other; the facts that both need are here.
+``data`` downloads weights and METEOR; ``backbones`` loads the weights and ``metrics`` runs METEOR. None of them imports
+another, so the names, addresses and digests that they share are here.
 """
 
 from __future__ import annotations

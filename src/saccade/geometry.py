@@ -9,8 +9,8 @@ Conventions, said once:
 * Points are (x, y), sizes are (height, width), boxes are xyxy in pixels. Where a layer wants normalised coordinates
   they are in [-1, 1] with ``align_corners=False``: -1 and 1 are the outer edges of the outer cells.
 
-**Projection**: bilinear between cell centres, the edge cells extended to the border, so that a uniform map stays
-uniform and no part of the picture is out of reach.
+**Projection**: bilinear between cell centres, the edge cells extended to the border, so a uniform map stays uniform and
+every pixel gets a value.
 """
 
 from __future__ import annotations

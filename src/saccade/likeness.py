@@ -1,8 +1,8 @@
 """Whether an input is like those that a model learned from: a distance of its own features, as a conformal p-value.
 
-Features are the mean and the maximum of each channel of a feature map. They are standardised, and where they are many,
-added up in :data:`LARGEST` groups with fixed signs. Their squared Mahalanobis distance from the mean of the held-out
-inputs is the score
+Features are the mean and the maximum of each channel of a feature map. They are standardised. If there are more than
+:data:`LARGEST`, they are summed in that many groups with fixed signs. Their squared Mahalanobis distance from the mean
+of the held-out inputs is the score
 
     s = ‖W z‖²,   WᵀW = ((1 − λ) C + λ I)⁻¹,
 
@@ -12,8 +12,8 @@ with:
     p = (1 + #{scores ≥ s}) / (n + 1)
 
 (Vovk et al. 2005, "Algorithmic Learning in a Random World"). An input of the same kind as the held-out ones has p ≤ α
-with probability α at most, whatever the features are; that is the share of false alarms. What share of foreign inputs
-is found follows from the features, and is measured (``docs/results.md``).
+with probability α at most, whatever the features are; that is the share of false alarms. How many foreign inputs are
+found depends on the features; ``docs/results.md`` has the measured shares.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Fit:
         """What to tell a person: something where the input is unlike, and empty otherwise."""
         if not self.unlike:
             return ""
-        return f"this model was trained on {self.trained_on}; its answer here means little"
+        return f"this model was trained on {self.trained_on}, so its answer here means little"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -2,7 +2,7 @@
 
 The kernel keeps the lock (``flock``) and releases it when the process ends, however it ends. The file holds, as JSON,
 which process that is; it is removed when the lock is released, so a file that is found unlocked was left by a process
-that was killed. That lock is taken over, and said.
+that was killed. The next process takes that lock and says so.
 
 On a file system without ``flock``, and on Windows, the file itself is the lock. It is free when its process no longer
 runs. Where that cannot be seen (on Windows, or for a process on another host) the lock is refused, and the message says
@@ -165,7 +165,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _read(descriptor: int) -> Holder | None:
-    """Who wrote the lock file; None if nobody, or nobody that can be made out."""
+    """Who wrote the lock file; None if it is empty or unreadable."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     try:
         found = Holder(**json.loads(os.read(descriptor, _LARGEST)))

@@ -150,11 +150,12 @@ class Look(ShortRepr):
         return context if self.gain is None else context * self.gain.unsqueeze(-1)
 
     def edit(self, cells: Tensor, *, onto: Tensor | None = None, step: int | None = None) -> Look:
-        """The look with its weights on ``cells`` taken away, or moved: to be given to a model in the place of its own.
+        """The look with its weights on ``cells`` removed or moved, to be given to a model instead of its own.
 
         ``model(images, query, attention=look.edit(cells).as_given())`` runs the rest of the model on it.
-        Weights that a softmax made keep their sum: the others are scaled up, unless nothing is left. Gates are never
-        scaled.
+        Weights that a softmax made keep their sum: the others are scaled up. If all of an example's weights are taken
+        away, nothing is left to scale: its weights are then all 0, their sum is 0 instead of 1, and the model reads
+        a context of 0. Gates are never scaled.
 
         Args:
             cells: bool, shaped as the weights or without their leading axes: (H,W) or (S,) for all examples alike.
@@ -166,6 +167,9 @@ class Look(ShortRepr):
         >>> first = torch.tensor([[True, False]])
         >>> look.edit(first).weights.tolist(), look.edit(first, onto=~first).weights.tolist()
         ([[[0.0, 0.25]]], [[[0.0, 0.75]]])
+        >>> soft = Look("word", "soft", "multiplier", torch.tensor([[[0.5, 0.5]]]), norm="softmax")
+        >>> soft.edit(first).weights.tolist(), soft.edit(first | True).weights.tolist()
+        ([[[0.0, 1.0]]], [[[0.0, 0.0]]])
         """
         if self.weights is None:
             raise DataError(f"look '{self.name}' is a crop: it has a box and no weights; edit it with aim(boxes)")
@@ -232,7 +236,7 @@ class Look(ShortRepr):
         return dataclasses.replace(self, frame=geometry.crop_frame(wanted, self.grid))
 
     def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
-        """What makes a model attend as in this look: weights by its name, or its full mask; of a crop its frame.
+        """Attention that makes a model attend as here: weights or a full mask by name, or the frame of a crop.
 
         Args:
             steps: of an act that repeats, the first so many: the model computes the later ones again. None: all, so

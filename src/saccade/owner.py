@@ -1,8 +1,8 @@
 """Which process made a file, and whether that process still runs.
 
 A process is known by its number, the time at which it was started (numbers are used again), the name of its host, and
-its process namespace (two containers may both have a process 7). Only processes of the same host and namespace can be
-looked at. For other processes this cannot be checked.
+its process namespace (two containers may both have a process 7). Whether a process still runs can be checked on the
+same host and in the same namespace only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Asking a trained model: inputs in, sightings out; an input is encoded once and may be asked many times.
 
-A :class:`Predictor` holds no state between calls, so several threads may share one. What an input is, how a question is
-put and how the output becomes an answer is the family's; see :mod:`saccade.families.contract`.
+A :class:`Predictor` holds no state between calls, so several threads may share one. The family decides what an input
+is, how a question is asked and how the output becomes an answer; see :mod:`saccade.families.contract`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import family
 from saccade.families.contract import Family, load_target
@@ -129,15 +130,43 @@ class Predictor:
 
     @cached_property
     def family(self) -> Family:
-        """Of the model; a ConfigError where it is traced from another library and belongs to none."""
+        """The family of the model; a ConfigError for a model from another library, which has none."""
         if not self.facts.family:
-            raise ConfigError(f"'{self.name}' comes from another library: saccade look shows it, and nothing else does")
+            raise ConfigError(f"'{self.name}' comes from another library: only saccade look supports it")
         return family(self.facts.family)
 
     @property
     def trained_on(self) -> str:
         """What its inputs show, in a few words; "other inputs" where that is not known."""
         return "other inputs" if self.facts.inputs is None else self.facts.inputs.of
+
+    @property
+    def caveats(self) -> list[str]:
+        """What to know about all of its answers, a sentence each."""
+        told = []
+        if self.likeness is None:
+            things = plural(self.reads.thing)
+            told.append(f"fit: it is not known whether these {things} are like those that the model learned from")
+        if self.facts.calibration is None:
+            told.append("confidences are not calibrated")
+        if premise := self.responder.premise(self.facts):
+            told.append(f"'{self.name}' {premise}")
+        return told
+
+    def of_unlike(self, unlike: int, answered: int) -> str:
+        """One sentence about all inputs that are unlike those that the model learned from; empty where there are none.
+
+        Args:
+            unlike: how many of them there are.
+            answered: how many inputs there are.
+        """
+        if not unlike:
+            return ""
+        thing = self.reads.thing
+        who = f"this {thing} is" if answered == 1 else f"{unlike:,} of {answered:,} {plural(thing)} are"
+        what = "its answer" if unlike == 1 else "its answers"
+        learned = f"this model was trained on {self.trained_on}, so {what} there mean{'s' * (unlike == 1)} little"
+        return f"fit: {who} unlike those that the model learned from; {learned}"
 
     @property
     def device(self) -> torch.device:
@@ -386,7 +415,7 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
 
 
 def _of(told: Sequence[Sequence[Any]] | None, number: int) -> Sequence[Any]:
-    """What is told of one example; nothing where there is nothing to tell."""
+    """The notes about one example; empty if there are none."""
     return () if told is None else told[number]
 
 

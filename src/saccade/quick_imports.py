@@ -1,4 +1,4 @@
-"""Importing large packages in less time."""
+"""Makes the import of large packages faster."""
 
 from __future__ import annotations
 

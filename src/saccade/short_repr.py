@@ -1,4 +1,4 @@
-"""One line for a dataclass that holds tensors: their shapes in place of their numbers."""
+"""A one-line repr for dataclasses that hold tensors: it shows shapes instead of numbers."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _SHOWN = 60
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
 _LONGEST_STEM = 120
-"""Of the name of a file, in characters: a question may be long."""
+"""Longest file name, in characters; questions may be long."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +51,7 @@ class Sighting:
     source: Item
     """What was looked at."""
     trace: AttentionTrace
-    """Of this one example, in main memory; its maps lie on the original picture."""
+    """The trace of this one example, in main memory; its maps lie on the original picture."""
     model: str
     others: tuple[Sighting, ...] = ()
     """Further answers that a search found, likeliest first, each with a trace of its own."""
@@ -97,7 +97,7 @@ class Sighting:
 
     @property
     def log_probability(self) -> float | None:
-        """Of a whole sentence, its end included."""
+        """Log-probability of the whole sentence, including its end."""
         return self.said.log_probability
 
     @property
@@ -264,7 +264,7 @@ class Sighting:
         return [spots[-1] for spots in self.glimpses()] or [self.peak]
 
     def glimpses(self) -> list[list[tuple[int, int]]]:
-        """Of what was read label by label: for each label the pixels (x, y) that were glimpsed before it was said.
+        """For each label that was read: the pixels (x, y) that the model glimpsed before it said the label.
 
         Of a glimpse beside the picture, on the border that made it fit the network, the nearest pixel.
         """
@@ -284,7 +284,7 @@ class Sighting:
         return self.said.kind == "sentence"
 
     def words(self) -> list[dict[str, Any]]:
-        """Of a sentence, for each word: its log-probability, the gate β, the peak weight and its pixel (x, y).
+        """For each word of a sentence: its log-probability, the gate β, the peak weight and its pixel (x, y).
 
         The last three where a look has a step for each word, and lies on a picture.
         """
@@ -334,7 +334,7 @@ class Sighting:
         return {"slots": self.slots} | ({"supporting": list(self.supporting)} if self.supporting else {})
 
     def _weights(self, look: Look) -> dict[str, Any]:
-        """Of a look over slots its weight on each text, and the sum on empty slots; of steps a list of each."""
+        """For a look over slots: its weight on each text, and the sum on empty slots; with steps, a list of each."""
         if look.is_spatial or look.weights is None:
             return {}
         weights, many = look.weights[0].double(), len(self.slots)  # (S,) or (T,S)
@@ -365,9 +365,13 @@ class Sighting:
 
     @property
     def stem(self) -> str:
-        """What its files are called: the picture's name and the question, so that neither overwrites another."""
+        """What its files are called: the picture's name and the question, so that neither overwrites another.
+
+        ``-edited`` follows where attention was given to the model.
+        """
         asked = "" if self.question is None else f"-ask-{self.question.strip(' ?!.')}"
-        return re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
+        told = re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
+        return f"{told}-edited" if self.trace.meta.get("given") else told
 
     def save(
         self, folder: Path | str, stem: str | None = None, *, filmstrip: bool | None = None, cells: bool = False
@@ -410,7 +414,7 @@ class Sighting:
 
     @property
     def _is_strip(self) -> bool:
-        """Whether all looks are to be drawn side by side where nobody says so."""
+        """Whether all looks are drawn side by side by default."""
         from saccade.show.nested_crops import is_nested
 
         adds = self.has_places and any(look.base for look in self.trace.looks_of_total)

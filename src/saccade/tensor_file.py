@@ -1,7 +1,7 @@
-"""Safetensors files of strangers: what one says of itself is checked before its numbers are read.
+"""Untrusted safetensors files: the header is checked before any number is read.
 
 A file is eight bytes with the length of its header, the header as JSON (name → type, shape, place), and the numbers.
-The header must account for every byte of the file, so a file that is sparse, cut short or padded is told by its first
+The header must account for every byte of the file, so a sparse, truncated or padded file is recognised from its first
 few kilobytes.
 """
 
@@ -49,7 +49,7 @@ class TensorFile:
         self.size = os.fstat(self._file.fileno()).st_size
         if self.size > most:
             self._file.close()
-            raise OSError(f"{self.size:,} bytes, where {most:,} are the most")
+            raise OSError(f"{self.size:,} bytes, and at most {most:,} are allowed")
 
     def __enter__(self) -> TensorFile:
         return self
@@ -69,7 +69,7 @@ class TensorFile:
         entries = {name: _entry(name, said) for name, said in found.items() if name != "__metadata__"}
         data = sum(_BYTES[entry.dtype] * math.prod(entry.shape) for entry in entries.values())
         if data != self.size - 8 - length:
-            raise ValueError(f"its header tells of {data:,} bytes, and there are {self.size - 8 - length:,}")
+            raise ValueError(f"its header describes {data:,} bytes, found {self.size - 8 - length:,}")
         return entries
 
     def digest(self) -> str:

@@ -96,11 +96,11 @@ class AttentionTrace(ShortRepr):
         return self.to("cpu")
 
     def placed(self, canvas: Tensor, image_size: Tensor) -> AttentionTrace:
-        """The same trace, told where its network input came from."""
+        """The same trace with the canvas and size of its original pictures."""
         return dataclasses.replace(self, canvas=canvas, image_size=image_size)
 
     def as_given(self) -> dict[str, Tensor]:
-        """What makes a model attend as in this trace: weights of each look, or its full mask; of a crop its frame."""
+        """Attention that makes a model attend as here: weights or full masks by name, or the frames of crops."""
         return {name: tensor for look in self.looks for name, tensor in look.as_given().items()}
 
     def mark_given(self, attention: Mapping[str, Tensor]) -> AttentionTrace:

@@ -1,7 +1,7 @@
-"""Files of strangers: regular files of a bounded size, and plain values of a bounded depth.
+"""Untrusted files: only regular files of a bounded size and plain values of a bounded depth are read.
 
 A path may lead to a pipe, a device or a file without end. Text may nest a million brackets, or repeat itself by
-references. What is refused here is an OSError or a ValueError, as for any other file; the caller names the file.
+references. Refusals are OSError or ValueError, as for any other unreadable file; the caller adds the name of the file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise OSError(errno.EFBIG, f"{size:,} bytes, where {most:,} are the most")
+            raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are allowed")
         return file.read(size)
 
 

@@ -1,4 +1,4 @@
-"""YAML as recipes use it: plain values, and a bound on what a few lines can unfold into.
+"""YAML as recipes use it: plain values only, with a limit on how many values a text may expand to.
 
 Text, numbers, yes and no, lists and mappings are read; a date is text, and any other tag is an error. Keys are text as
 they are written. References (``*name``) count as often as they are used, so ten lines cannot make a billion values.
@@ -32,7 +32,7 @@ def parse_yaml(text: str) -> Any:
         ValueError: not YAML, or values that are too many, too deep or not plain; one line.
     """
     if len(text) > LONGEST:
-        raise ValueError(f"{len(text):,} characters, where {LONGEST:,} are the most")
+        raise ValueError(f"{len(text):,} characters, and at most {LONGEST:,} are allowed")
     try:
         values = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader
     except (yaml.YAMLError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError) as error:

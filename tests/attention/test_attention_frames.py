@@ -138,7 +138,7 @@ def test_a_picture_may_come_in_any_form(image: object) -> None:
 
 
 def test_what_has_no_frame_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"Folded moves its grid otherwise.*frame_like"):
+    with pytest.raises(ConfigError, match=r"Folded changes its grid by more than.*frame_like"):
         frame_of(Folded(), (32, 32))
     classifier = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     with pytest.raises(ConfigError, match=r"returns a tensor \(1, 4\), not a feature map"):

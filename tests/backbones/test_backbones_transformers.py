@@ -103,7 +103,7 @@ def test_weights_come_from_the_library(library: list[str]) -> None:
 
 
 def test_what_cannot_be_used_is_said(library: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="hf: names no model"):
+    with pytest.raises(ConfigError, match="hf: needs the name of a model"):
         build_backbone("hf:")
     with pytest.raises(ConfigError, match=r"hf:reader .Words. takes no pictures"):
         build_backbone("hf:reader")

@@ -12,11 +12,26 @@ def test_the_name_of_a_row_is_not_broken_to_make_room(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    rows = [("HAttNet-CTX", *["a long cell of words"] * 5), ("hattnet-ctx-sparse-mdist-again", *["x"] * 5)]
-    print_table("t", ("system", "a", "b", "c", "d", "e"), rows)
+    rows = [("HAttNet-CTX", *["a long cell of words"] * 3), ("hattnet-ctx-sparse-mdist-again", *["x"] * 3)]
+    print_table("t", ("system", "a", "b", "c"), rows)
     shown = capsys.readouterr().out
     assert "HAttNet-CTX" in shown
     assert "hattnet-ctx-sparse-mdist-aga" in [line.strip().split("  ")[0] for line in shown.splitlines()]
+
+
+def test_a_table_too_wide_for_its_words_is_stacked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eleven columns do not fit into 80: each row becomes its name and lines of column and value, no word broken."""
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ("model", "map", "follow", "turn", "specific", "hold", "strength", "selective", "pointing", "IoU", "n")
+    values = [f"{number}8.1" for number in range(1, 10)]
+    print_table("board", columns, [("HAttNet-CTX, sparse", "own × foreground", *values)])
+    lines = capsys.readouterr().out.splitlines()
+    assert "HAttNet-CTX, sparse" in lines
+    assert max(map(len, lines)) <= 80
+    told = " · ".join(line.strip() for line in lines[3:] if line.strip())
+    assert told == " · ".join(f"{name} {value}" for name, value in zip(columns[1:], ("own × foreground", *values)))
 
 
 def test_a_table_without_rows_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

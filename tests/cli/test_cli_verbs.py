@@ -118,6 +118,25 @@ def test_list_everything_or_one_catalog() -> None:
     assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
 
 
+@pytest.mark.parametrize("kind", [None, "models", "backbones", "recipes", "data"])
+def test_lists_are_short_and_fit_80_columns(kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*filter(None, ["list", kind])).stdout.splitlines()
+    assert len(lines) < 50
+    assert max(map(len, lines)) <= 80
+
+
+def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
+    short, full = run("list", "recipes").stdout, run("list", "recipes", "soft*").stdout
+    found = json.loads(run("list", "recipes", "soft*", "--json").stdout)["recipes"]
+    assert re.search(rf"^  soft\* +{len(found)}  ", short, re.MULTILINE)
+    assert "soft-mref" not in short
+    assert all(name.startswith("soft") and f"\n{name}\n" in full for name in found)
+    refused = run("list", "models", "sfot")
+    assert refused.exit_code == 2
+    assert "models: no name fits 'sfot'; did you mean 'soft'" in refused.stderr
+
+
 def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from saccade.models.io.facts import Score
 
@@ -240,7 +259,7 @@ def test_train_takes_the_usual_numbers_by_name(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["attributes", "--epochs", "3", "--steps", "5"], "give one of them"),
+        (["attributes", "--epochs", "3", "--steps", "5"], "give --epochs or --steps, not both"),
         (["hsal-mnist-multiset", "--steps", "5"], "has the phases"),
         (["--resume", "--lr", "0.1"], "keeps its recipe"),
     ],

@@ -166,7 +166,7 @@ def test_a_file_of_holes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise AssertionError("read into memory")
 
     monkeypatch.setattr("saccade.tensor_file.TensorFile.read", never)
-    with pytest.raises(CheckpointError, match="its header tells of 8 bytes"):
+    with pytest.raises(CheckpointError, match="its header describes 8 bytes"):
         store.load_newest()
 
 

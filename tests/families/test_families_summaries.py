@@ -68,7 +68,7 @@ def test_questions(folder: Path) -> None:
     assert (
         "doubtful: 1 question has contradictory labels in different rows (first 4.png, 'how many': '1' and '2')" in said
     )
-    assert "doubtful: 2 answers differ in spelling alone and are learnt as different ones (first '1' and '1.0')" in said
+    assert "doubtful: 2 answers differ in spelling alone and count as different ones (first '1' and '1.0')" in said
     assert "doubtful: 1 row repeats a JSON key, and the last value counts (first line 2, 'label')" in said
     assert f"doubtful: {COPY}" in said
     assert COPIED in said
@@ -107,7 +107,7 @@ def test_multisets(folder: Path) -> None:
     rows.append({**rows[4], "labels": ["2"]})
     said = _shown(_table(folder, rows, "labels"), folder)
     assert "doubtful: 1 picture has contradictory labels in different rows (first 4.png: '1; 2' and '2')" in said
-    assert "doubtful: 2 labels differ in spelling alone and are learnt as different ones (first '2' and '2.0')" in said
+    assert "doubtful: 2 labels differ in spelling alone and count as different ones (first '2' and '2.0')" in said
     assert "doubtful: 1 row repeats a JSON key, and the last value counts (first line 2, 'labels')" in said
     assert COPIED in said
 

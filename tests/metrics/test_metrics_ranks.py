@@ -58,3 +58,11 @@ def test_chance_is_found_in_one_of_twenty() -> None:
 def test_tails_are_what_the_quantile_leaves(freedom: int) -> None:
     assert t_tails(0.0, freedom) == pytest.approx(1.0)
     assert t_tails(t_quantile(0.95, freedom), freedom) == pytest.approx(0.05, abs=2e-5)
+
+
+def test_small_tails_keep_their_digits() -> None:
+    """For 1 and 2 degrees of freedom P(|T| > t) has closed forms: 2/π · atan(1/t), and 1 − t/√(2 + t²) ≈ 1/t²."""
+    assert t_tails(1e17, 1) == pytest.approx(2 / math.pi * 1e-17, rel=1e-9)
+    assert t_tails(1e9, 2) == pytest.approx(1e-18, rel=1e-9)
+    assert 0 < t_tails(60.0, 99) < 1e-70
+    assert t_tails(12.0, 100_000) == pytest.approx(math.erfc(12 / math.sqrt(2)), rel=0.06)  # nearly normal

@@ -25,7 +25,7 @@ from test_models_common import (
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import family_of_model, models
 from saccade.models.base import AttentionModel, QueryModel
 from saccade.models.hsal import HsalModel
@@ -420,3 +420,20 @@ def test_a_caption_that_is_searched_for_takes_the_maps_of_its_first_words() -> N
         model.caption(features, method="greedy", attention={"word": own[:, :0]})
     with pytest.raises(ShapeError, match="word"):
         model.caption(features, method="greedy", attention={"word": torch.cat([own, own], 1)})
+
+
+@every_model_with_looks
+def test_weights_below_zero_are_refused(name: str) -> None:
+    """Of frames of crops and of masks that can be negative they are not."""
+    model, inputs = doubled(name)
+    trace = model(**inputs).trace
+    for look in trace.looks:
+        if look.name not in model.look_names or look.kind == "crop":
+            continue
+        given = {key: value.clone() for key, value in look.as_given().items()}
+        given[look.name].view(-1)[0] = -0.5
+        with pytest.raises(DataError, match=f"attention for look '{look.name}': weights are 0 or more, found -0.5"):
+            model(**inputs, attention=given)
+        given[look.name].view(-1)[0] = torch.nan
+        with pytest.raises(DataError, match="found NaN"):
+            model(**inputs, attention=given)

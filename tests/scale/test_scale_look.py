@@ -88,7 +88,7 @@ def test_every_file_has_the_version_and_the_counts_in_its_metadata(model: str, t
     rows_of(tmp_path / "in", model, tmp_path / "out")
     (file,) = (tmp_path / "out").glob("*.parquet")
     told = json.loads(pyarrow.parquet.read_metadata(file).metadata[b"saccade"])
-    assert told == {"format": "saccade-looks", "schema_version": 1, "rows": 3, "errors": 1}
+    assert told == {"format": "saccade-looks", "schema_version": 1, "rows": 3, "errors": 1, "unlike": 0}
     schema.parse_metadata({b"saccade": json.dumps(told).encode()}, "x")
     with pytest.raises(DataError, match=r"version 2.*update saccade"):
         schema.parse_metadata({b"saccade": json.dumps({**told, "schema_version": 2}).encode()}, "x")
@@ -189,7 +189,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_one_line(
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     monkeypatch.setattr(SoftModel, "encode", encode)
-    with pytest.raises(ConfigError, match=r"do not fit into memory .*take a smaller --batch.*--resume goes on"):
+    with pytest.raises(ConfigError, match=r"do not fit into memory .*take a smaller --batch.*--resume continues"):
         rows_of(pictures, model, tmp_path / "out")
     assert not list((tmp_path / "out").glob("part-*"))
     with pytest.raises(DataError, match=r"unfinished .0 parts so far"):
@@ -299,7 +299,7 @@ def test_wrong_requests_are_refused_before_anything_is_written(model: str, pictu
         ({"side": 0}, ConfigError, "map side"),
         ({"part": 0}, ConfigError, "part: 1 picture or more"),
         ({"ask": "nobody"}, DataError, "nobody"),
-        ({"model": "memn2n-babi"}, ConfigError, "reads no pictures"),
+        ({"model": "memn2n-babi"}, ConfigError, "does not read pictures"),
         ({"sources": tmp_path / "nowhere"}, DataError, "no such file or folder"),
         ({"sources": "memory://nowhere"}, DataError, "no such file"),
         ({"sources": "nostore://x"}, DataError, "nostore"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from saccade import scale
 from saccade.cli import app
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.precision_recall import no_counts, pr_counts
 from saccade.predict import load
 from saccade.verbs.report import report
@@ -78,7 +79,11 @@ def test_counts_of_pixels_travel_as_they_are() -> None:
 
 
 def test_a_row_with_an_error_is_a_map_that_cannot_be_read(job: dict[str, Path], tmp_path: Path) -> None:
-    """Without a truth it is one too many; with one it stops, or is left out and counted."""
+    """Without a truth it is counted as unreadable; with one it stops, or is left out and counted."""
+    without = score(job["out"], job["masks"])
+    assert (without.counts["broken"], without.counts["extra"]) == (1, 0)
+    assert "1 unreadable" in without.counted()
+    assert "without a truth" not in without.counted()
     with np.load(job["masks"]) as masks:
         np.savez(tmp_path / "masks.npz", **masks, bad=np.ones((20, 31), bool))
     with pytest.raises(DataError, match=r"bad\.png: not a picture.*--broken skip"):
@@ -92,6 +97,16 @@ def test_report_draws_the_first_rows_on_their_pictures(job: dict[str, Path], tmp
     assert "001.png" in page
     assert "002.png" not in page
     assert "data:image/" in page
+    assert "Of the 5 rows in" in page
+    assert "3 are left out, 1 of them without an answer" in page
+    told = CliRunner().invoke(app, ["report", str(job["out"]), "--out", str(tmp_path / "page.html")])
+    assert "1 are left out" in told.stderr
+    assert "in place of the file that was there" in told.stderr
+    assert (
+        CliRunner()
+        .invoke(app, ["report", str(job["out"]), "-o", str(tmp_path / "new.html")])
+        .stderr.endswith("new.html\n")
+    )
 
 
 def test_report_finds_a_picture_in_its_shard_and_does_without_it(job: dict[str, Path], tmp_path: Path) -> None:
@@ -116,6 +131,32 @@ def test_the_command_line_writes_rows_and_says_what_became_of_them(job: dict[str
     assert (told["rows"], told["errors"], told["parts"]) == (5, 1, 1)
     shown = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--resume"])
     assert "1 of 1 files were there already" in shown.output
+    plain = CliRunner().invoke(app, [*asked[:6]])
+    caveats = [line for line in plain.stderr.splitlines() if line.startswith(("fit:", "confidences", "'"))]
+    assert len(caveats) >= 2
+    assert set(caveats) <= set(shown.stderr.splitlines())
+
+
+def test_a_job_counts_pictures_that_the_model_does_not_know(
+    job: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every p-value is set below the level; a part that was there already is counted from its footer."""
+    from saccade.predict import Predictor
+
+    monkeypatch.setattr(Predictor, "_like", lambda self, inputs, encoding: (0.001,) * len(inputs))
+    asked = {"model": str(job["model"]), "ask": 1, "out": tmp_path / "out", "device": "cpu"}
+    first, again = scale.look(job["in"], **asked), scale.look(job["in"], **asked, resume=True)
+    assert first.unlike == again.unlike == 4
+    assert first.remarks[0].startswith("fit: 4 of 4 pictures are unlike those that the model learned from")
+
+
+def test_a_job_without_ray_leaves_no_folder(
+    job: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match="ray"):
+        scale.look(job["in"], model=str(job["model"]), ask=1, out=tmp_path / "out", engine="ray")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_a_broken_file_is_named_or_skipped_and_counted(tmp_path, truth, name, da
 def test_colours_are_no_amounts(tmp_path, truth):
     stream = io.BytesIO()
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (*SIZE, 3), dtype=np.uint8)).save(stream, "PNG")
-    assert "in colours" in broken(tmp_path, truth, "p0.png", stream.getvalue())
+    assert "a colour picture" in broken(tmp_path, truth, "p0.png", stream.getvalue())
 
 
 def test_a_coloured_palette_is_no_map_but_a_mask(tmp_path, truth):
@@ -219,7 +219,7 @@ def test_a_coloured_palette_is_no_map_but_a_mask(tmp_path, truth):
     image.putpalette([0, 0, 0, 128, 0, 0])
     stream = io.BytesIO()
     image.save(stream, "PNG")
-    assert "in colours" in broken(tmp_path, truth, "p0.png", stream.getvalue())
+    assert "a colour picture" in broken(tmp_path, truth, "p0.png", stream.getvalue())
     (truth / "p0.npy").unlink()
     (truth / "p0.png").write_bytes(stream.getvalue())
     assert saccade.score(maps(), masks()).values[STRENGTH][0] == pytest.approx(

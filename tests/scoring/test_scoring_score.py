@@ -267,7 +267,7 @@ def test_the_page_draws_on_pictures_where_they_are_given(files, tmp_path):
 def test_a_stream_is_gone_and_the_page_says_so(tmp_path):
     maps, masks = two()
     page = saccade.score(iter(maps), masks).save(tmp_path)[2].read_text()
-    assert "These maps were read once and are gone" in page
+    assert "These maps came from a stream" in page
     assert "<img " not in page
 
 
@@ -315,3 +315,13 @@ def test_a_stream_may_use_one_array_for_all_of_its_maps():
 
     found, want = saccade.score(stream(), masks), saccade.score(maps, masks)
     torch.testing.assert_close(found.values[STRENGTH], want.values[STRENGTH])
+
+
+@pytest.mark.parametrize("many", [2, 5])
+def test_stacks_of_other_lengths_are_refused(many: int) -> None:
+    """Map i belongs to mask i; of 2 or 5 maps and 3 masks nobody knows which do."""
+    with pytest.raises(DataError, match=f"{many} maps and 3 masks: map i is scored against mask i"):
+        saccade.score(np.ones((many, 4, 4)), np.ones((3, 4, 4), bool))
+    named = {str(number): np.ones((4, 4)) for number in range(many)}
+    masks = {str(number): np.ones((4, 4), bool) for number in range(3)}
+    assert saccade.score(named, masks).counts["scored"] == min(many, 3)  # names say which

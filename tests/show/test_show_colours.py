@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+
 import numpy as np
 import pytest
 
@@ -58,3 +61,30 @@ def test_contrast_is_wcag():
 def test_ink_is_legible_on_every_colour_of_the_map():
     for colour in heat(np.linspace(0, 1, 33, dtype=np.float32)).round().astype(int).tolist():
         assert contrast(ink_on(tuple(colour)), tuple(colour)) > 4.1
+
+
+PAGE, REPORT = "web/static/css/tokens.css", "show/static/report.css"
+TEXTS = [
+    *((PAGE, text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "raised", "wash", "tint")),
+    (PAGE, "on-accent", "accent"),
+    (PAGE, "danger", "danger-wash"),
+    *((REPORT, text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "wash", "best")),
+]
+
+
+@pytest.mark.parametrize(("sheet", "text", "ground"), TEXTS)
+def test_text_is_readable_on_every_ground_in_light_and_dark(sheet: str, text: str, ground: str) -> None:
+    """WCAG 2 asks for 4.5 : 1."""
+    css = files("saccade").joinpath(sheet).read_text(encoding="utf-8")
+    pairs = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", css)
+    found = {name: [light, dark] for name, light, dark in pairs}
+    for name, colour in [] if pairs else re.findall(r"--([\w-]+): (#\w{6});", css):
+        found.setdefault(name, []).append(colour)  # the light one stands first
+    (light, dark), (light_ground, dark_ground) = found[text][:2], found[ground][:2]  # a third is for paper
+    assert contrast(rgb_of(light), rgb_of(light_ground)) >= 4.5
+    assert contrast(rgb_of(dark), rgb_of(dark_ground)) >= 4.5
+
+
+def rgb_of(colour: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(colour[1:])
+    return red, green, blue

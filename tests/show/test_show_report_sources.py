@@ -78,7 +78,7 @@ def test_a_mean_of_runs_tells_whose_in_place_of_results(tmp_path):
     rows = [{"step": 4, "phase": "average", "kind": "average", "values": {}}]
     settings = {"recipe": {"name": "soft-mref"}, "run": {"mean_of": parts}}
     page = report_from_run(write_run(tmp_path / "run", rows, settings))
-    assert [section.title for section in page.sections] == ["Whose mean it is", "Settings", "Score it again"]
+    assert [section.title for section in page.sections] == ["The averaged runs", "Settings", "Score it again"]
     first, second = page.html().split("<tbody>")[1].split("</tbody>")[0].split("</tr>")[:2]
     assert ">slow<" in first
     assert 'data-value="0.25"' in first

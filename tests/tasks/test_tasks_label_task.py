@@ -152,7 +152,7 @@ def test_what_cannot_be_scored_is_refused() -> None:
         evaluated(split="tset")
     with pytest.raises(ConfigError, match="sideways: 'sides' has no such setting"):
         evaluated(sideways=1)
-    with pytest.raises(ConfigError, match="scores models that say by themselves"):
+    with pytest.raises(ConfigError, match="scores models that take no question"):
         SidesTask.evaluate(nn.Linear(1, 1), {"name": "sides"}, "test")
     with pytest.raises(ConfigError, match="no deletion and insertion; found 3"):
         SidesTask.evaluate(Halves(Config()), {"name": "sides"}, "test", sweeps=3)

@@ -136,7 +136,7 @@ def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     assert page.title.startswith("mean of 2 runs: ")
     assert next(section for section in page.sections if section.title == TITLE).blocks
     assert "run.mean_of.1.sha256" in page.html()
-    assert [section.title for section in page.sections][:2] == ["Whose mean it is", TITLE], "nothing was measured"
+    assert [section.title for section in page.sections][:2] == ["The averaged runs", TITLE], "nothing was measured"
     kept = save_run_record(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
     assert (kept.training["steps"], kept.course) == (4, ())
     facts = read_facts(mean / "model")
@@ -186,14 +186,14 @@ def test_the_command_averages_and_says_what_is_next(pair: tuple[Path, Path], mea
         (["slow", "fast", "--weights", "1e308,1e308"], "weights: finite numbers above 0"),
         (["slow", "fast", "--weights", "1;2"], "--weights 1;2: expected numbers with commas between"),
         (["slow", "fast", "--stored", "flaot16"], "stored: no type 'flaot16': did you mean 'float16'"),
-        (["slow"], "a mean is of two runs or more, found slow"),
+        (["slow"], "averaging needs two runs or more, found slow"),
         (["slow", "gone"], "gone: not a run folder (there is no such folder)"),
         (["slow", "slow/model"], "slow/model: not a run folder (it has no config.yaml)"),
         (["slow", "soft-mref"], "soft-mref: not a run folder"),
-        (["slow", "young"], "young: a run that has not kept a model yet; go on with"),
+        (["slow", "young"], "young: a run that has not saved a model yet; continue with"),
         (["slow", "cut"], "cut/model/model.safetensors: damaged"),
         (["slow", "uncounted"], "metrics.jsonl: cannot be read"),
-        (["slow", "wide"], "model.hidden is 5 in wide and 4 in slow: such models have no mean"),
+        (["slow", "wide"], "model.hidden is 5 in wide and 4 in slow: such models cannot be averaged"),
     ],
 )
 def test_a_mistake_is_one_line_exit_code_2_and_nothing_written(
@@ -243,7 +243,7 @@ def test_what_differs_is_named(
     if config["sentences"]:
         Path("b/model/vocab.json").write_text(json.dumps({"schema_version": 1, "words": config.pop("answers")}))
     Path("b/model/config.json").write_text(json.dumps(config))
-    with pytest.raises(ConfigError, match="such models have no mean") as refused:
+    with pytest.raises(ConfigError, match="such models cannot be averaged") as refused:
         saccade.average(["a", "b"], out="mean")
     assert words in str(refused.value)
     assert not Path("mean").exists()
@@ -278,7 +278,7 @@ def test_a_failure_on_the_way_leaves_nothing(
 
 @pytest.mark.parametrize("runs", ["slow", [], Path("slow")])
 def test_python_takes_a_list_of_runs(runs: object, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a mean is of two runs or more"):
+    with pytest.raises(ConfigError, match="averaging needs two runs or more"):
         saccade.average(runs, out=tmp_path / "mean")  # type: ignore[arg-type]
 
 

@@ -304,7 +304,7 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path)
     [
         (SimpleNamespace(answers_in_one_pass=False), "it searches for its answer"),
         (SimpleNamespace(**dict.fromkeys(("init_state", "next_word", "scene", "memory")), answers_in_one_pass=False,
-                         config=SimpleNamespace(pick="drawn")), "draws the cells that it sees"),
+                         config=SimpleNamespace(pick="drawn")), "samples the cells that it looks at"),
     ],
 )  # fmt: skip
 def test_a_search_that_no_graph_can_hold_is_refused(

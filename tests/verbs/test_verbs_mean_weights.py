@@ -19,7 +19,7 @@ from saccade.models.io.facts import WEIGHTS, ModelFacts, Part, Preprocessing, St
 from saccade.models.io.folder import load_model, save_model
 from saccade.verbs.mean_weights import least_alike, mean_model
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*no more alike")  # drawn weights are not
+pytestmark = pytest.mark.filterwarnings("ignore:.*as much as unrelated weights")  # drawn weights are not
 FAMILIES = ("soft", "hsal", "sat-soft")
 """One of each task: attributes, multisets, captions."""
 
@@ -148,7 +148,7 @@ def test_two_drawn_apart_are_alike_by_chance_alone_and_two_tuned_from_one_are_no
 
 def test_a_warning_tells_of_runs_that_did_not_begin_together(tmp_path: Path) -> None:
     folders = [save(tmp_path / name, "sat-soft", drawn(seed)) for seed, name in enumerate("ab")]
-    with pytest.warns(UserWarning, match=r"b and .*a are no more alike in '[\w.]+' than by chance \(cosine"):
+    with pytest.warns(UserWarning, match=r"b and .*a differ in '[\w.]+' as much as unrelated weights do \(cosine"):
         mean(folders, [0.5, 0.5])
     near = save(tmp_path / "near", "sat-soft", lambda tensor, fill=drawn(0): (fill(tensor), tensor.mul_(1.1)))
     with warnings.catch_warnings():

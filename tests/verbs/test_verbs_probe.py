@@ -200,7 +200,7 @@ def test_more_splits_than_pictures_are_refused(tmp_path: Path) -> None:
     words = [word if word != "3" else "10" for word in QUICK]
     done = run("--data", photos, "--out", tmp_path / "out", *words)
     assert done.exit_code == 2
-    assert "9 different pictures cannot be dealt into 10" in " ".join(done.output.split())
+    assert "9 different pictures cannot be split 10 ways" in " ".join(done.output.split())
 
 
 def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, plan
     written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     rests = written.results["rests_on"]["accuracy"]
-    assert "What the answer rests on</h2>" in page
+    assert "What the answer depends on</h2>" in page
     assert ("it reads the background" in written.probed.verdict) == planted
     assert ("it reads the background" in page) == planted
     assert (rests["evidence_swapped"] > 0.7) == planted
@@ -339,7 +339,7 @@ def test_a_table_with_questions_is_known_by_its_columns(asked: tuple[Path, Path,
     assert result["maps"]["blind_maps"]["box_centre"]["value"] == 0  # between both squares
     assert result["rests_on"]["n"] == 108
     page = (out / "report.html").read_text("utf-8")
-    for heading in ("Scores of questions", "Where it looked", "What the answer rests on"):
+    for heading in ("Scores of questions", "Where it looked", "What the answer depends on"):
         assert f"{heading}</h2>" in page
     assert "2 questions, asked 108 times about 54 pictures; 3 answers." in page
 
@@ -438,7 +438,7 @@ def test_data_may_stand_alone_and_is_needed_once(tmp_path: Path) -> None:
         assert "name a folder of class folders or a table" in " ".join(done.stderr.split())
     done = run(photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
     assert done.exit_code == 2
-    assert "name one of them" in " ".join(done.stderr.split())
+    assert "give epochs or steps, not both" in " ".join(done.stderr.split())
 
 
 def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_without_mnist_the_shipped_digits_take_its_place(
     assert shown is not None
     assert as_trained is not None
     assert shown.blocks[0].caption.startswith("The first of the validation split, made of shipped digits")
-    assert as_trained.blocks[0].caption.startswith("The first of the validation split; outlined")
+    assert as_trained.blocks[0].caption.startswith("The first of the validation split; the evidence is outlined")
 
 
 def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,7 @@ def test_runs_go_on_only_as_they_began(tmp_path: Path, recipe) -> None:
     with pytest.raises(CheckpointError, match=r"does not hold several runs \(no runs.json\)"):
         saccade.train(ok, seeds=2, resume=True, out=tmp_path, device="cpu")
     (out / "runs.json").write_text('{"schema_version": 1}')
-    with pytest.raises(CheckpointError, match=r"runs.json cannot be read \(KeyError"):
+    with pytest.raises(CheckpointError, match=r"runs.json is damaged \(KeyError"):
         saccade.train(ok, seeds=2, resume=True, **settings)
 
 
@@ -284,7 +284,7 @@ def test_a_damaged_entry_of_a_finished_run_is_refused(tmp_path: Path, recipe, wr
     found = json.loads((out / "runs.json").read_text())
     found["runs"][0] |= wrong
     (out / "runs.json").write_text(json.dumps(found).replace("Infinity", "1e999"))
-    with pytest.raises(CheckpointError, match=r"runs.json cannot be read"):
+    with pytest.raises(CheckpointError, match=r"runs.json is damaged"):
         saccade.train(ok, seeds=1, resume=True, out=out, device="cpu", quiet=True)
 
 

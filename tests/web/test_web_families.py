@@ -167,7 +167,7 @@ def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
         ):
             reply = server.post(f"/api/{path}", body)
             assert (reply.status, reply.code) == (422, "reads_no_pictures")
-            assert "'teller' reads no pictures (but: story)" in reply.message
+            assert "'teller' does not read pictures; it reads: story" in reply.message
 
 
 @pytest.mark.web
@@ -278,7 +278,7 @@ def test_the_page_says_that_a_model_reads_no_pictures(
     service = Service([folder, other], "cpu")
     with live_server(service) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
         expect(page.lens().locator(".answer")).to_have_text(
-            "It reads no pictures (but: story); ask it with “saccade look”."
+            "This model does not read pictures; it reads: story. Ask it with “saccade look”."
         )
         assert not [url for url in page.asked if url.endswith("/api/ask")]
         page.lens().locator(".lens-head select").select_option("other")

@@ -103,6 +103,40 @@ def test_painted_attention_gets_the_peak(page: Opened, tmp_path: Path) -> None:
     assert values.sum() == pytest.approx(1.0)
 
 
+def test_keys_move_the_brush_erase_and_paint(page: Opened, tmp_path: Path) -> None:
+    """The first arrow shows the brush on the peak; space erases there, shift and space paint, escape ends it."""
+    own = floats(page.record(tmp_path)["looks"][0])[0]
+    scenes = [url for url in page.asked if url.endswith("/api/ask")]
+    page.lens().locator('[data-tool="erase"]').focus()
+    page.page.keyboard.press("Enter")
+    page.frames()
+    stage = page.page.locator(".stage").first
+    assert stage.get_attribute("role") == "application"
+    assert "arrow keys move the brush" in stage.get_attribute("aria-label")
+    stage.focus()
+    page.page.keyboard.press("ArrowRight")
+    row, column = np.unravel_index(own.argmax(), own.shape)
+    spoken = page.part("brush-spoken").first
+    expect(spoken).to_contain_text(f"column {column + 1} of {own.shape[1]}, row {row + 1} of {own.shape[0]}, weight")
+    page.page.keyboard.press("Space")
+    page.settle()
+    expect(spoken).to_contain_text("erased, ")
+    assert floats(page.record(tmp_path)["looks"][0])[0, row, column] == 0
+    step = -1 if column else 1
+    stage.focus()
+    page.page.keyboard.press("ArrowLeft" if column else "ArrowRight")
+    expect(spoken).to_contain_text(f"column {column + step + 1} of")
+    page.page.keyboard.press("Shift+Space")
+    page.settle()
+    expect(spoken).to_contain_text("painted, ")
+    painted = floats(page.record(tmp_path)["looks"][0])[0]
+    assert painted[row, column + step] == painted.max()
+    stage.focus()
+    page.page.keyboard.press("Escape")
+    expect(page.lens().locator('[data-tool="off"]')).to_have_attribute("aria-pressed", "true")
+    assert [url for url in page.asked if url.endswith("/api/ask")] == scenes  # no digit was moved
+
+
 def test_no_digit_is_dragged_while_the_brush_is_out(page: Opened) -> None:
     scenes = [url for url in page.asked if url.endswith("/api/ask")]
     tool(page, "erase")
@@ -143,6 +177,7 @@ def test_a_saved_page_tells_what_was_edited_and_has_no_brush(page: Opened, brows
     stroke(page, (5, 5), (95, 5))
     told = page.part("edited").inner_text()
     saved = page.download("save-page", tmp_path)
+    assert saved.stem.endswith("-edited")
     with opened(browser, saved.as_uri()) as alone:
         expect(alone.part("edited")).to_have_text(told)
         expect(alone.page.locator(".brush-row")).to_be_hidden()

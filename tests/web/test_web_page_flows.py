@@ -100,7 +100,7 @@ def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
     page.wait_for("blue")
     page.page.keyboard.press("Delete")
     expect(page.part("digit-list").locator("button")).to_have_count(4)
-    expect(page.part("question-note")).to_contain_text("no 7 in the scene")
+    expect(page.part("question-note")).to_contain_text("The scene has no 7")
 
 
 def test_digits_are_added_resized_and_strewn_anew(page: Opened) -> None:

@@ -66,7 +66,9 @@ def test_models_are_compared_in_one_page(page: Opened) -> None:
 def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: Opened) -> None:
     page.part("question-list").get_by_text("3", exact=True).click()
     page.part("compare").select_option("words")
-    expect(page.lens(1).locator(".answer")).to_have_text("It knows no “3”; it can be asked 0, 1, 2, north.")
+    expect(page.lens(1).locator(".answer")).to_have_text(
+        "This model cannot be asked “3”. It can be asked: 0, 1, 2, north."
+    )
     expect(page.part("notice")).to_be_hidden()
     assert page.answers() == page.answers()[:1]  # the other one goes on as before
     page.lens(1).locator(".lens-head select").select_option("digits")
@@ -120,7 +122,7 @@ def test_a_model_of_something_else_asks_for_a_picture_of_it(browser: Any, tmp_pa
     service = Service([tmp_path / "birds"], "cpu")
     with live_server(service) as birds, opened(browser, f"http://127.0.0.1:{birds.port}/") as page:
         page.settle()
-        expect(page.part("question-note")).to_contain_text("has not learned from digits")
+        expect(page.part("question-note")).to_contain_text("was not trained on digits")
         expect(page.part("question-list").locator(".absent")).to_have_count(0)
 
 

@@ -163,7 +163,7 @@ def test_a_composed_scene_stays_and_the_card_advises(page: Opened) -> None:
         "Trained on scenes of one or two digits, 18–27 or 36–48 px large."
     )
     expect(page.part("digit-list").locator("button")).to_have_count(5)
-    page.lens().get_by_role("button", name="Show one").click()
+    page.lens().get_by_role("button", name="Show such a scene").click()
     expect(page.part("example")).to_have_value("Two digits")
     expect(page.lens().locator(".advice")).to_be_hidden()
     choose(page, "asked")  # an example is nobody's own
@@ -184,7 +184,7 @@ def test_in_a_comparison_the_scene_stays(page: Opened) -> None:
     choose(page, "reads", 1)
     expect(page.lens(1).locator(".advice span")).to_contain_text("one to four white digits")
     expect(page.part("example")).to_have_value("Five digits")
-    page.lens(1).get_by_role("button", name="Show one").click()
+    page.lens(1).get_by_role("button", name="Show such a scene").click()
     expect(page.part("example")).to_have_value("A multiset")
     expect(page.lens(0).locator(".advice span")).to_contain_text("five to nine digits, none of them twice, on black")
 

@@ -57,7 +57,7 @@ def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
     with pytest.raises(CheckpointError, match="neither a model folder"):
         zoo.resolve(small_zoo / "plain")
     (small_zoo / "plain" / "config.yaml").write_text("name: x")
-    with pytest.raises(CheckpointError, match="has not kept a model yet"):
+    with pytest.raises(CheckpointError, match="has not saved a model yet"):
         zoo.resolve(small_zoo / "plain")
     (small_zoo / "foreign").mkdir()
     (small_zoo / "foreign" / "weights.pt").write_bytes(b"")

@@ -5,7 +5,8 @@ Paper: Vaswani et al., "Attention Is All You Need", 2017 (arXiv:1706.03762), Eq.
     α^h = softmax(q_0^h K^hᵀ / √d)          rows of the class token 0, over itself and all patches                  (1)
     o^h = α^h_0 v^h_0 + Σ_ij α^h_ij v^h_ij  what head h reads                                                       (2)
 
-What every token reads in the layers before is computed by torch in one piece (:class:`SelfAttention`) and has no look.
+In the layers before the last, torch computes self-attention in one call (:class:`SelfAttention`); these layers have no
+look.
 
 Axes: B examples, N tokens (the class token first), D width, H heads, d = D / H, h and w cells of the patches.
 """

@@ -83,8 +83,8 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     more = made.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
     if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MAX_OWN_TOKENS):
         raise ConfigError(
-            f"{name} moves its grid otherwise than by convolutions and poolings, so its frame is not known; where its "
-            "cells tile the picture, frame_like(features, image) gives it"
+            f"{name} changes its grid by more than convolutions and poolings, so its frame is not known; if its "
+            "cells tile the picture, use frame_like(features, image)"
         )
     return _in_box(frame, (height, width), box)
 
@@ -105,7 +105,7 @@ class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Grid and frame of ``tensor``."""
         found = self._known.get(id(tensor))
         if found is None:
-            raise ConfigError("what the network returns does not depend on the picture: there is no frame")
+            raise ConfigError("the output of the network does not depend on the picture, so it has no frame")
         return found[1], found[2]
 
     def __torch_dispatch__(
@@ -193,8 +193,8 @@ def _channels_of(network: nn.Module) -> int:
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             return module.in_channels
-    raise ConfigError(f"{type(network).__name__} has no convolution that tells how many channels a picture has; say "
-                      "channels=")  # fmt: skip
+    raise ConfigError(f"{type(network).__name__} has no convolution that shows how many channels a picture has; "
+    "give channels=")  # fmt: skip
 
 
 def _size_of(image: Any) -> Size:

@@ -1,4 +1,4 @@
-"""Gaussian mixture attention: a few soft spotlights on a grid, their places told by a state vector.
+"""Gaussian mixture attention: a few soft spotlights on a grid, placed by a state vector.
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
 Section 3, "Gaussian Attention Mechanism" and "Interface", after the one-dimensional window of Graves 2013.

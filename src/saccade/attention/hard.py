@@ -1,4 +1,4 @@
-"""Hard attention: one cell is looked at, but which one is not known.
+"""Hard attention: the model looks at one cell, and which one is a latent variable.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1, after
 Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044). The location is a latent variable; α is its prior.
@@ -13,7 +13,7 @@ Xu, Eq. (8)        s ~ Categorical(α)                          :func:`sample_ce
 The answers of the cells come in as log-probabilities (B,K,H,W): a log-softmax over K exclusive answers, or for many
 labels at once a log-sigmoid of each, which are then marginalised label by label.
 
-Deviations from the paper: none known; "marginal log-likelihood" is all that it says of HARD, and the formula is ours.
+Deviations from the paper: none known. The paper says only "marginal log-likelihood" about HARD; the formula is ours.
 
 Axes: B examples, K answers, H and W cells, N = H·W, S samples.
 """

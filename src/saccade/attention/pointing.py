@@ -9,13 +9,13 @@ Finn           p = Σ_ij α_ij u_ij, the soft argmax      :func:`expected_point`
 Jaderberg (2)  θ = [[e, 0, t_x], [0, e, t_y]]           :func:`square_window`
 =============  ==============================================================
 
-A linear layer on a flattened map (:mod:`saccade.attention.spatial_transformer`) has to learn anew for every cell what a
-7 looks like; a scorer that all cells share learns it once. The weights say besides what the crop came from.
+A linear layer on a flattened map (:mod:`saccade.attention.spatial_transformer`) must learn for every cell separately
+what a 7 looks like; a scorer that all cells share learns it once. The weights also show what decided the crop.
 
 The window keeps inside the picture: cells lie at u from −1 to 1, edge to edge, and t = (1 − e)·p. Its extent e is
 smallest + (largest − smallest)·σ(·) of one number that the attended feature and the query decide. ``largest`` is well
-below 1: the whole picture holds the answer in any case, so training would otherwise begin by opening the window, and in
-a window that shows everything no place is better than another.
+below 1: the whole picture holds the answer in any case, so training would otherwise start by widening the window, and
+in a window that shows everything no place is better than another.
 
 Deviations from the papers: Jaderberg's Eq. (2) has no bounds; Finn's points have no query. The number of the extent
 starts at a weight of 0, in the middle of its range, and follows at a tenth of the layer's pace, so that it does not

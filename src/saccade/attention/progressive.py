@@ -1,4 +1,4 @@
-"""Progressive attention: one gate on a feature map, which the next layers of the network then see attended.
+"""Progressive attention: one gate on a feature map; the next layers of the network read the gated map.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 4.
 
@@ -74,7 +74,7 @@ class ProgressiveAttention(nn.Module):
     ) -> AttentionOutput:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
-        Whoever asks the same features many times gives what the scorer has ``seen`` of them (B,D,H,W). ``weights``
+        To ask the same features many times, give the scorer's ``seen`` features (B,D,H,W). ``weights``
         (B,H,W) that are given take the place of its own; the scores stay its own.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)

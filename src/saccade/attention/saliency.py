@@ -1,4 +1,4 @@
-"""Saliency: where a picture stands out, what is left of it once looked at, and how it becomes a priority.
+"""Saliency: a map of what stands out, its update after each look, and the priority map made from it.
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165).
 
@@ -12,8 +12,8 @@ Section 3, "Update Mechanism"   S' = 0 at glimpsed cells, elsewhere max(S − M,
 A saliency model is a function from an activation volume (B,C,H,W) to a map (B,H,W), and has a name in
 :data:`SALIENCY`; one of your own joins by :func:`register_saliency`.
 
-Deviations from the paper: S is normalised once, at the start, and not after updates: that would blow up what is left
-over and hide that nothing is. A map that is the same everywhere becomes 0 everywhere.
+Deviations from the paper: S is normalised once, at the start, and not after updates: normalising again would amplify
+small remainders and hide that nothing is left. A map that is the same everywhere becomes 0 everywhere.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SALIENCY: dict[str, Reduction] = {"energy": energy, "absolute": absolute, "stron
 NOTHING = 1e-12
 """Ranges below this count as no range at all; a ratio that small has long lost its digits."""
 ROUNDING = 1e-5
-"""Of its largest value: by how much the sum of a few hundred numbers may differ from place to place by rounding."""
+"""As a share of the largest value: how much sums of a few hundred numbers may differ by rounding."""
 
 
 def register_saliency(name: str, reduction: Reduction) -> None:

@@ -1,4 +1,4 @@
-"""Drawing from a categorical distribution without asking the device for a number, so that it can be captured.
+"""Samples from a categorical distribution without reading back from the device, so it works inside a CUDA graph.
 
 The Gumbel-max trick: the largest of logits plus independent Gumbel noise is a draw from their softmax. Unlike
 ``torch.multinomial`` it needs no synchronisation, and the noise of a whole rollout can be drawn at once.

@@ -13,7 +13,7 @@ scales below 1 zoom in. Feature and query meet in a hidden layer: with one linea
 the same window over every picture, wherever its object is.
 
 **No free zooming out.** Beyond the border the picture goes on as it is at the border, never as a value of its own that
-would make a frame. ``bounded`` besides makes every θ a window inside the picture, by smooth functions of six numbers:
+would make a frame. ``bounded`` also makes every θ a window inside the picture, by smooth functions of six numbers:
 
 * extent e = smallest + (1 − smallest)·σ(·) of each axis, so no axis grows beyond the picture nor shrinks to a point;
 * turn u = ½ tanh(·), row i of the matrix = e_i · (1, u_i) / (1 + √(u_i² + ε²)), diagonal first: a row sums to less

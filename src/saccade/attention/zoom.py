@@ -1,4 +1,4 @@
-"""Zoom: a square region is proposed, softly cut out by a boxcar mask, and read larger; crops of crops nest.
+"""Zoom: propose a square region, cut it out with a soft boxcar mask, and read it larger; crops can be nested.
 
 Paper: Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional Neural Network", CVPR 2017 (RA-CNN).
 

@@ -1,6 +1,6 @@
 """Every backbone by name: one dictionary, readable without importing torch, and the one function that builds them.
 
-A backbone joins saccade by a line here; ``saccade list backbones``, configurations and the tests find it by that line.
+To add a backbone, add a line here; ``saccade list backbones``, configurations and tests then find it.
 """
 
 from __future__ import annotations

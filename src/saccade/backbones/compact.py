@@ -1,4 +1,4 @@
-"""A compact residual network: a stem and four stages, small enough to ship and to train from nothing in a minute.
+"""A compact residual network: a stem and four stages, small enough to ship and to train from scratch in a minute.
 
 Paper: the blocks of He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), one in each
 stage and fewer channels. The stem halves the picture and each later stage but the first halves it again, so that a

@@ -1,10 +1,10 @@
-"""``features:FOLDER``: maps that somebody else computed, one file for each picture, in place of a network.
+"""``features:FOLDER``: feature maps computed elsewhere, one file for each picture, used instead of a network.
 
 The file of ``photos/cat/1.jpg`` is ``cat/1.npy`` or ``1.npy`` in the folder, or the same with ``.npz`` or
 ``.safetensors``. It holds one map. A file with several arrays calls the map ``map``, and may have a vector ``token`` of
 the whole picture (C,), the class token of a transformer.
 
-``features.json`` in the folder says what cannot be seen; all of it is optional:
+``features.json`` in the folder holds what the arrays do not say; every key is optional:
 
 ==============  =====================================================================================================
 ``layout``      ``chw`` (default) or ``hwc``: the order of the axes
@@ -172,7 +172,7 @@ class GivenMaps(nn.Module):
         """Refused, unless it is asked for shapes alone."""
         if images.device.type == "meta":
             return images.new_zeros(images.shape[0], 1, *self._cells)
-        raise ConfigError(f"features:{self._where} has maps of its own pictures and no network; use another backbone")
+        raise ConfigError(f"features:{self._where} holds stored feature maps and no network; use another backbone")
 
 
 def feature_stages(folder: str) -> Stages:

@@ -1,7 +1,7 @@
-"""The hub of models that timm and transformers fetch weights from: whether it can be reached, asked for a second.
+"""Checks, within a second, whether the hub that timm and transformers download from can be reached.
 
-Their client tries again for minutes where there is no network. So the hub is asked first; where it does not answer, or
-was forbidden (``--offline``), the client works offline: what it has in its cache is used, and what it has not is said.
+Without a network their client retries for minutes. So the hub is checked first. If it does not answer, or ``--offline``
+was given, the client works offline: it uses its cache, and a missing file is an error.
 """
 
 from __future__ import annotations

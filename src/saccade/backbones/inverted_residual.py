@@ -24,7 +24,7 @@ class Row(NamedTuple):
     channels: int
     blocks: int
     stride: int
-    """Of the first block; the others keep the grid."""
+    """Stride of the first block; the others keep the grid."""
     kernel: int = 3
 
 

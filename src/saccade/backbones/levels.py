@@ -1,8 +1,8 @@
 """Maps of several stages as one: a finer map is folded onto the cells of the last stage, its cells becoming channels.
 
 A map of C channels that is f times as fine has f² of its cells in each cell of the last one: (B,C,f·h,f·w) becomes
-(B,C·f²,h,w), and back without loss. So the features of many stages are one tensor, which is cached, cut into batches
-and standardised like any other.
+(B,C·f²,h,w), and back without loss. So the features of several stages are one tensor, which can be cached, batched and
+standardised like any other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Level(NamedTuple):
     """One map of several."""
 
     name: str
-    """Of its stage."""
+    """Name of its stage."""
     channels: int
     factor: int
     """How many times as fine as the last map it is."""

@@ -1,6 +1,6 @@
-"""ImageNet weights: where they are looked for, how they come into a backbone, and a digest that names them.
+"""ImageNet weights: where they are searched, how they are loaded into a backbone, and the digest that identifies them.
 
-They are looked for, in this order, and never downloaded from here:
+They are searched in this order, and never downloaded from here:
 
 * ``weights/NAME.safetensors`` in the cache folder: yours, under our names or under those of the published files;
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
@@ -68,7 +68,7 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
         return transformers_weights(name.removeprefix(HF))
     spec = backbone_spec(name)
     if spec.published is None:
-        raise DataError(f"no ImageNet weights were ever published for '{name}'; train it with pretrained: false")
+        raise DataError(f"there are no published ImageNet weights for '{name}'; train it with pretrained: false")
     mine = _weights_folder() / f"{name}.safetensors"
     if mine.exists():
         return from_published_names(_read_safetensors(mine), spec, str(mine))

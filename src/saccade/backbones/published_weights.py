@@ -1,4 +1,4 @@
-"""From weights as others published them to the state of our backbones: names, layouts, and input statistics."""
+"""Converts published weights into the state of our backbones: names, layouts and input statistics."""
 
 from __future__ import annotations
 

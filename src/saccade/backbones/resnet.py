@@ -3,8 +3,8 @@
 Paper: He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), Table 1. A block computes
 y = ReLU(F(x) + S(x)), where the shortcut S is the identity, or a 1×1 convolution where size or channels change.
 
-Deviations from the paper: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the weights
-that are in circulation ("v1.5"). Layers are named as in those, so that they load without a table of names.
+Deviations from the paper: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the common
+published weights ("v1.5"). Layers have the names of those weights, so they load without a name table.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Paper: Seo et al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors'
 and a pooling that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4² cells. The 4×4 map therefore
 does not tile the picture: its cell centres lie at 23, 39, 55 and 71 pixels. Same-padding would give another resolution.
 
-Deviations from the paper: Glorot-uniform initial weights are the released code's, not the paper's.
+Deviations from the paper: Glorot-uniform initial weights come from the released code, not from the paper.
 """
 
 from __future__ import annotations

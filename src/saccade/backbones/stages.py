@@ -1,4 +1,4 @@
-"""What a backbone is: named stages in a row, each of which knows where its cells lie in the picture."""
+"""A backbone is a sequence of named stages; each stage knows where its cells lie in the picture."""
 
 from __future__ import annotations
 

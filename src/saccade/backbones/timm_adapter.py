@@ -3,10 +3,10 @@
 A model that timm can take apart into a chain has a stage for each of its feature maps, named after the layer that makes
 it; any other has the one stage "features", its last map.
 
-Frames are told by what timm says of a model, the reduction of each map, and by its strided layers: where these cut the
-picture into patches (kernel = stride, no padding) cells tile the picture; elsewhere they are taken to be centred (odd
-kernel, symmetric padding). That is right for ResNets, ConvNeXts, ViTs and their like; with TensorFlow's "same" padding,
-which depends on the size of the picture, cells lie up to half a cell of the map before off.
+Frames come from what timm says about a model (the reduction of each map) and from its strided layers: where these cut
+the picture into patches (kernel = stride, no padding) cells tile the picture; elsewhere they are taken to be centred
+(odd kernel, symmetric padding). That is right for ResNets, ConvNeXts, ViTs and their like; with TensorFlow's "same"
+padding, which depends on the size of the picture, cells are off by up to half a cell of the previous map.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def timm_with(name: str) -> Any:
     """The module timm, if it has the model ``name``."""
     timm = _timm()
     if not name:
-        raise ConfigError("timm: names no model; write for example timm:resnet18")
+        raise ConfigError("timm: needs the name of a model, such as timm:resnet18")
     if not timm.is_model(name):
         alike = timm.list_models(f"{name[:4]}*")[:20]
         hint = nearest(name, alike) if alike else "timm.list_models() names those it has"

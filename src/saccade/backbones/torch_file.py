@@ -1,7 +1,7 @@
-"""Tensors from a file that torch saved: the one place that reads such files, and only files known by their digest.
+"""Reads tensors from files that torch saved. This is the only place that does, and only for files with a known digest.
 
-They are pickles. torch's reader is told to make tensors and nothing else (``weights_only``), and it is not even asked
-unless the content is what its publisher announced; anything else should come as safetensors.
+Such files are pickles. torch reads them with ``weights_only``, and only after the content matched the digest that its
+publisher announced. Other weights must be safetensors.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 
 ``hf:NAME`` is a model of the hub, or a folder that transformers wrote. Its stage is "features", the last hidden state
 as a map (B,C,h,w). Tokens in front of the grid (class, distillation, registers) are taken off; the first of them, where
-the model has a class token, is kept beside the map. Of a model of pictures and words the part that sees is used.
+the model has a class token, is kept beside the map. Of a model for pictures and text, the vision part is used.
 
-The configuration is needed before a model can be built, so it is fetched where it is not on this machine; no code of a
-repository is ever run. Pictures of another size than the model was trained with are taken where it can interpolate its
-position embeddings.
+Building a model needs its configuration, so it is downloaded if it is not on this machine. No code from a repository is
+ever run. Pictures of another size than in training are accepted if the model can interpolate its position embeddings.
 
-Frames: a transformer cuts the picture into patches, so its cells tile the picture; the strided layers of another model
-tell, as in :mod:`saccade.backbones.timm_adapter`.
+Frames: a transformer cuts the picture into patches, so its cells tile the picture. For other models the strided layers
+decide, as in :mod:`saccade.backbones.timm_adapter`.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ def _config(name: str) -> Any:
     """The configuration of the model ``name``."""
     library = _transformers()
     if not name:
-        raise ConfigError("hf: names no model; write for example hf:facebook/dinov2-small")
+        raise ConfigError("hf: needs the name of a model, such as hf:facebook/dinov2-small")
     folder = Path(name).expanduser()
     if folder.is_dir():
         return _built(name, lambda library: library.AutoConfig.from_pretrained(folder, trust_remote_code=False))
@@ -148,7 +147,7 @@ def _probed(network: Any, config: Any, name: str) -> tuple[int, int, bool]:
         return 4 * 2 ** (len(sizes) - 1), int(sizes[-1]), False
     if patch is None:
         kind = type(network).__name__
-        raise ConfigError(f"hf:{name} ({kind}) tells no size of its patches; choose another model")
+        raise ConfigError(f"hf:{name} ({kind}) does not state its patch size; choose another model")
     side = int(patch[0] if isinstance(patch, list | tuple) else patch)
     if depths:  # patches are merged from stage to stage
         return side * 2 ** (len(depths) - 1), int(config.hidden_size), False

@@ -1,7 +1,8 @@
 """The command ``saccade``: one thin file per verb, each a call to a Python function.
 
-What a user can cause ends as one line on stderr, ``error: …``, and exit code 2, as wrong options do; Ctrl-C ends with
-130. ``--debug``, anywhere on the line, shows the traceback as well. Nothing heavy is imported before a verb needs it.
+An error that a user can cause prints one line on stderr, ``error: …``, and exits with code 2, as wrong options do;
+Ctrl-C exits with 130. ``--debug``, anywhere in the command, also prints the traceback. Nothing heavy is imported before
+a verb needs it.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ app.command()(doctor.doctor)
 
 
 def _warn(message: Warning | str, *where: object, **more: object) -> None:
-    """A warning as one line on stderr, without the place in the code, which is nobody's business at a command line."""
+    """A warning as one line on stderr, without the place in the code, which does not help at a command line."""
     warn(f"warning: {' '.join(str(message).split())}")
 
 

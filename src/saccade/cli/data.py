@@ -80,7 +80,7 @@ def make(
     write = getattr(family.load_splits(), "write_split", None)
     if write is None:
         why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
-        raise DataError(f"'{name}' {why}; there is nothing to make")
+        raise DataError(f"'{name}' {why}; it cannot be made")
     settings = _settings(
         name,
         glyphs=glyphs,

@@ -1,4 +1,4 @@
-"""``saccade export``: a model for programs that have no saccade."""
+"""``saccade export``: writes a model for programs that do not use saccade."""
 
 from __future__ import annotations
 

@@ -1,42 +1,154 @@
-"""``saccade list``: what there is, without importing torch."""
+"""``saccade list``: models, backbones, recipes and data that saccade knows, printed without importing torch."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import shutil
+import textwrap
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table
 
+if TYPE_CHECKING:
+    from saccade.families.contract import ModelSpec
+
 _IN_JSON_ALONE = ("architecture", "parameters")  # of shipped models, whose names are long and nearly say it
+_NARROWEST, _WIDEST = 60, 100
+_OF_DATA = {
+    "generator": "generated while training, by name",
+    "collection": "made or downloaded by 'saccade data', by name or NAME:PATH",
+    "reader": "files on your disk, as NAME:PATH",
+}
 Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
+Entries = dict[str, dict[str, Any]]
 
 
 def list_(
-    what: Annotated[Kind | None, typer.Argument(help="One of the catalogs.", show_default="shipped models")] = None,
+    what: Annotated[
+        Kind | None, typer.Argument(help="The catalog to print.", show_default="the shipped models")
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(help="Print these names in full; * stands for anything.", show_default="a line each"),
+    ] = None,
     json: Json = False,
-    everything: Annotated[bool, typer.Option("--all", help="Every catalog in full.", show_default="off")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print every catalog in full.", show_default="off")] = False,
 ) -> None:
-    """Shipped models by what they are for; models, backbones, recipes, data and shipped weights by name."""
+    """List the shipped models by what they are for, or one catalog.
+
+    Example: saccade list recipes 'soft*'
+    """
     makers = {"models": models, "backbones": backbones, "recipes": recipes, "data": data, "zoo": zoo}
     catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
+    if what is not None and pattern is not None:
+        catalogs = {what: _matching(what, catalogs[what], pattern)}
     if json:
         print_json(catalogs)
         return
     if what is None and not everything:
         for line in overview():
             typer.echo(line)
-        others = ", ".join(f"{len(catalogs[kind])} {kind}" for kind in makers if kind != "zoo")
-        typer.echo(f"\nAlso: {others}; 'saccade list KIND' or 'saccade list --all' prints them.")
+        typer.echo("\nAsk one:   saccade look PICTURE --model NAME")
+        others = ", ".join(f"{kind} ({len(catalogs[kind])})" for kind in makers if kind != "zoo")
+        typer.echo(f"List more: saccade list KIND\n           {others}")
         return
     for kind, entries in catalogs.items():
         if not entries:
             typer.echo(f"{kind}: none yet")
-            continue
-        columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
-        rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
-        print_table(kind, ("name", *columns), rows)
+        elif kind == "zoo":
+            columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
+            rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
+            print_table(kind, ("name", *columns), rows)
+        else:
+            is_full = pattern is not None or everything
+            for line in [kind, *_in_full(entries)] if is_full else _in_short(kind, entries):
+                typer.echo(line)
+
+
+def _matching(kind: str, entries: Entries, pattern: str) -> Entries:
+    from saccade.errors import ConfigError, nearest
+
+    found = {name: entry for name, entry in entries.items() if fnmatchcase(name, pattern)}
+    if not found:
+        raise ConfigError(
+            f"{kind}: no name fits '{pattern}'; {nearest(pattern, entries, listed_by=f'saccade list {kind}')}"
+        )
+    return found
+
+
+def _width() -> int:
+    return min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+
+
+def _line(name: str, text: str, room: int) -> str:
+    """``name`` in ``room`` columns and as much of ``text`` as fits behind it."""
+    return f"  {name:{room}} {textwrap.shorten(text, _width() - room - 3, placeholder=' …')}"
+
+
+def _in_short(kind: str, entries: Entries) -> list[str]:
+    """A line for each entry, in groups; of recipes a line for each group of names that begin alike."""
+    if kind == "recipes":
+        return _folded(entries)
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name, entry in entries.items():
+        text = entry["description"] if kind == "data" else entry["summary"]
+        groups.setdefault(_heading(entry), []).append((name, text))
+    room = max(map(len, entries)) + 1
+    lines = [f"{kind} ({len(entries)})"]
+    for heading, held in groups.items():
+        lines += ["", *filter(None, [heading]), *(_line(name, text, room) for name, text in held)]
+    return [*lines, "", f"In full: saccade list {kind} NAME, or a pattern such as '{next(iter(entries))[:3]}*'"]
+
+
+def _heading(entry: Mapping[str, Any]) -> str:
+    from saccade.families import families
+
+    if "family" in entry:
+        return families()[entry["family"]].title
+    return _OF_DATA.get(entry.get("kind", ""), "")
+
+
+def _folded(entries: Entries) -> list[str]:
+    """The recipes, by family; those whose names begin with the same word share a line."""
+    from saccade.families import families
+
+    held: dict[str, dict[str, list[str]]] = {}
+    for name, entry in entries.items():
+        held.setdefault(entry["family"], {}).setdefault(name.partition("-")[0], []).append(name)
+    stems = [stem for groups in held.values() for stem in groups]
+    room, lines = max(map(len, stems)) + 1, [f"recipes ({len(entries)})"]
+    for family, groups in held.items():
+        lines += ["", families()[family].title]
+        for stem, names in groups.items():
+            text = _purpose(families()[family].models, stem) or entries[min(names, key=len)]["title"]
+            called = names[0] if len(names) == 1 else f"{stem}*"
+            lines.append(_line(f"{called:{room}} {len(names):3} ", text, room + 5))
+    most = max(stems, key=lambda stem: sum(name.startswith(f"{stem}-") for name in entries))
+    return [*lines, "", f"Every recipe of a group: saccade list recipes '{most}*'"]
+
+
+def _purpose(models: Mapping[str, ModelSpec], stem: str) -> str:
+    """What the model called ``stem``, or the first whose name begins with it, is for; nothing where there is none."""
+    return next((spec.summary for name, spec in models.items() if name == stem or name.startswith(f"{stem}-")), "")
+
+
+def _in_full(entries: Entries) -> list[str]:
+    """Each entry with everything that is known of it."""
+    lines: list[str] = []
+    for name, entry in entries.items():
+        told = {key: str(value) for key, value in entry.items() if key != "family" and value not in (None, "", "–")}
+        room = max(map(len, told), default=0)
+        lines += ["", name]
+        for key, value in told.items():
+            lead = f"  {key:{room}}  "
+            lines += textwrap.wrap(
+                value, _width(), initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False
+            )
+    return lines
 
 
 def overview() -> list[str]:
@@ -46,24 +158,25 @@ def overview() -> list[str]:
     from saccade.zoo import shipped
 
     scored, lines = zoo(), []
+    room = max(map(len, scored), default=0) + 1
     held: dict[str, list[str]] = {}
     for name in shipped():
         if scored[name]["parameters"] is None:
-            lines.append(f"  {name:30} damaged: {scored[name]['scored on']}")
+            lines.append(_line(name, f"damaged: {scored[name]['scored on']}", room))
             continue
         facts = read_facts(shipped()[name])
         entry = families()[facts.family].data.get(str(facts.data.get("name", "")))
         shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
         metric, score = scored[name]["metric"], scored[name]["score"]
-        told = "" if score is None else f", {str(metric).replace('_', ' ')} {100 * score:.1f} %"
-        held.setdefault(facts.family, []).append(f"  {name:30} {shown}{told}")
+        told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
+        held.setdefault(facts.family, []).append(_line(name, f"{told}{shown}", room))
     for family, entries in held.items():
         first = [line for name in families()[family].featured for line in entries if line.split()[0] == name]
         lines += ["", families()[family].title, *dict.fromkeys([*first, *entries])]
     return lines
 
 
-def models() -> dict[str, dict[str, Any]]:
+def models() -> Entries:
     """The models that can be built and trained."""
     from saccade.families import families
 
@@ -74,7 +187,7 @@ def models() -> dict[str, dict[str, Any]]:
     }
 
 
-def backbones() -> dict[str, dict[str, Any]]:
+def backbones() -> Entries:
     """The networks that models can stand on, and the stages that attention can follow."""
     from saccade.backbones.catalog import BACKBONES, HF, TIMM
     from saccade.cache import WEIGHTS
@@ -103,14 +216,19 @@ def backbones() -> dict[str, dict[str, Any]]:
     return entries
 
 
-def recipes() -> dict[str, dict[str, Any]]:
+def recipes() -> Entries:
     """The packaged recipes."""
     from saccade.engine.recipe import recipe_titles
+    from saccade.families import families
 
-    return {name: {"title": title, "paper": paper} for name, (title, paper) in recipe_titles().items()}
+    family_of = {name: family.name for family in families().values() for name in family.recipes()}
+    return {
+        name: {"title": title, "paper": paper, "family": family_of[name]}
+        for name, (title, paper) in recipe_titles().items()
+    }
 
 
-def data() -> dict[str, dict[str, Any]]:
+def data() -> Entries:
     """The data sets and generators."""
     from saccade.families import data_entries
 
@@ -124,14 +242,14 @@ def data() -> dict[str, dict[str, Any]]:
     }
 
 
-def zoo() -> dict[str, dict[str, Any]]:
+def zoo() -> Entries:
     """The shipped models, with their first score."""
     from saccade.errors import CheckpointError
     from saccade.families import headline
     from saccade.models.io.facts import read_facts
     from saccade.zoo import shipped
 
-    entries: dict[str, dict[str, Any]] = {}
+    entries: Entries = {}
     for name, folder in shipped().items():
         try:
             facts = read_facts(folder)

@@ -23,7 +23,7 @@ KINDS_NAMED = 6
 PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
 """Photographs that Pillow does not read, or not everywhere."""
 WARNED = 20
-"""Foreign pictures after which no more warnings are printed; the table and the last line count them all."""
+"""Different remarks about inputs that are printed; --json has all."""
 
 
 def look(
@@ -164,7 +164,8 @@ def look(
     tables: list[Sighting] = []
     ways: list[Sighting] = []
     answered, told, skipped, only_error = 0, 0, 0, ""
-    unlike, calibrated = 0, False
+    unlike = 0
+    remarks: dict[str, list[str]] = {}
 
     def skip(source: object, error: DataError) -> None:
         nonlocal skipped, only_error
@@ -191,14 +192,14 @@ def look(
         for seen in sightings:
             if json:
                 print_json(seen.to_json(), indent=None)
-            elif unlike < WARNED:
-                _warn_of(seen)
+            for text in seen.remarks:
+                remarks.setdefault(text, []).append(seen.source.name)
             tables += [seen] if not seen.is_spatial and len(tables) < TABLES_SHOWN else []
             ways += [seen] if seen.on_the_way and len(ways) < ROWS_SHOWN else []
             made = _rows(seen)
             rows += made[: max(0, ROWS_SHOWN - len(rows))]  # of a hundred thousand, those that are shown
             answered, told = answered + 1, told + len(made)
-            unlike, calibrated = unlike + bool(seen.unlike), seen.said.is_calibrated
+            unlike += bool(seen.unlike)
             update(answered + skipped, len(files))
     if not rows:
         none = f"none of the {skipped} {plural(predictor.reads.thing)} could be read; see the lines above"
@@ -213,13 +214,13 @@ def look(
             _print_ways(predictor.reads.thing, ways)
         for seen in tables:
             print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
+        _warn_of(remarks, answered, predictor.reads.thing)
+        if unlike:
+            warn(predictor.of_unlike(unlike, answered))
     if not quiet and not json:
         _remarks(told, answered, skipped, folder)
-        _of_fit(predictor.likeness is None, unlike, answered, plural(predictor.reads.thing))
-        if not calibrated:
-            remark("confidences are not calibrated")
-        if premise := predictor.responder.premise(predictor.facts):
-            remark(f"'{predictor.name}' {premise}")
+        for text in predictor.caveats:
+            remark(text)
 
 
 def _wanted(paths: list[str], example: str | None) -> list[str]:
@@ -289,18 +290,13 @@ def layers_of(text: str) -> str | list[int]:
         raise ConfigError(f"--layers: expected last, all, or numbers as 1,6,12, found '{text}'") from error
 
 
-def _warn_of(seen: Sighting) -> None:
-    """What of the input and the question the model could not use, and that the input is foreign to it."""
-    for text in (*seen.remarks, *filter(None, (seen.fit.warning,))):
-        warn(f"{seen.source.name}: {text}")
-
-
-def _of_fit(is_unknown: bool, unlike: int, answered: int, things: str) -> None:
-    """Whether what was looked at is what the model knows; nothing is passed over in silence."""
-    if is_unknown:
-        remark(f"fit: it is not known whether these {things} are like those that the model learned from")
-    elif unlike:
-        remark(f"fit: {unlike} of {answered} {things} are unlike those that the model learned from")
+def _warn_of(remarks: dict[str, list[str]], answered: int, thing: str) -> None:
+    """What to know about some inputs: each remark once, with the name of its input or with a count."""
+    for text, names in list(remarks.items())[:WARNED]:
+        who = names[0] if len(names) == 1 else f"{len(names):,} of {answered:,} {plural(thing)}"
+        warn(f"{who}: {text}")
+    if len(remarks) > WARNED:
+        warn(f"… and {len(remarks) - WARNED:,} other remarks; --json prints them all")
 
 
 def _left_out(kinds: Counter[str], thing: str) -> str:

@@ -33,4 +33,6 @@ def look_rows(
         return
     if looked.resumed:
         remark(f"{looked.resumed} of {looked.parts} files were there already")
+    for text in looked.remarks:
+        remark(text)
     remark(f"'saccade report {looked.out}' draws some, 'saccade score {looked.out} --truth …' scores the maps")

@@ -1,4 +1,4 @@
-"""Data that is named by its path alone: which reader it gets is said."""
+"""Data given as a bare path: chooses the reader and says which one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Options that mean the same in every verb.
 
-What is not given but found out, or is a switch, has its default in words: help names the default of every option.
+Help names the default of every option. Where the default is computed, or the option is a switch, it is given in words.
 """
 
 from __future__ import annotations

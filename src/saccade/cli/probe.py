@@ -1,4 +1,4 @@
-"""``saccade probe``: heads compared on the features of a frozen backbone, with one's own labelled pictures."""
+"""``saccade probe``: compares heads on the features of a frozen backbone, with your own labelled pictures."""
 
 from __future__ import annotations
 

@@ -29,6 +29,11 @@ def report(
     """Write a page that opens offline."""
     from saccade.verbs.report import report as make_report
 
-    make_report(sources, looks=looks, scores=scores, device=device).save(out)
-    if not quiet:
-        remark(f"wrote {out}")
+    made = make_report(sources, looks=looks, scores=scores, device=device)
+    is_there = out.exists()
+    made.save(out)
+    if quiet:
+        return
+    if made.left_out:
+        remark(made.left_out)
+    remark(f"wrote {out}, in place of the file that was there" if is_there else f"wrote {out}")

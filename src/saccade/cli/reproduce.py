@@ -1,4 +1,4 @@
-"""``saccade reproduce``: a published table and its figures, measured beside published."""
+"""``saccade reproduce``: prints a published table with the measured numbers beside the published ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def reproduce(
     """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
     if check or coverage:
         if (check and coverage) or named:
-            raise ConfigError("--check and --coverage stand alone: they concern all tables")
+            raise ConfigError("--check and --coverage take no table: they are about all tables")
         _all_records(json) if check else _all_items(json)
         return
     if not named:

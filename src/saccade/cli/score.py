@@ -1,4 +1,4 @@
-"""``saccade score``: maps that anyone made, against masks, boxes, points or a causal set."""
+"""``saccade score``: scores maps from any tool against masks, boxes, points or a causal set."""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ def serve(
 
     def announce(address: str) -> None:
         if not is_loopback(host):
-            warn("warning: whoever has this address, token included, can use these models; it is sent unencrypted")
+            warn(
+                "warning: anyone who has this address, which contains the token, can use these models; traffic is "
+                "not encrypted"
+            )
         typer.echo(address)
         if not quiet:
             remark("open it in a browser; Ctrl-C ends it")

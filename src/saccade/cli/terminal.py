@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +32,11 @@ def places(points: Sequence[tuple[int, int]]) -> str:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, note: str = "") -> None:
-    """A table on stdout, with a note under it; cells are shown as they are, without markup."""
+    """A table on stdout, with a note under it; cells are shown as they are, without markup.
+
+    Where the terminal is too narrow for the longest words of all columns, each row is printed as a few lines instead:
+    its name, then ``column value`` pairs.
+    """
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -39,15 +44,19 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 
     console = Console()
     texts = [[_shown(cell) for cell in row] for row in rows]
-    table = Table(box=SIMPLE)
-    widths = _fitted([[column, *(row[place] for row in texts)] for place, column in enumerate(columns)], console.width)
-    for place, (column, width) in enumerate(zip(columns, widths)):
-        is_number = bool(rows) and all(_is_number(row[place]) for row in rows)
-        table.add_column(Text(column), justify="right" if is_number else "left", overflow="fold", width=width)
-    for row in texts:
-        table.add_row(*(Text(cell) for cell in row))
+    held = [[column, *(row[place] for row in texts)] for place, column in enumerate(columns)]
     console.print(Text(title, style="bold"), soft_wrap=True)
-    console.print(table)
+    if _is_too_wide(held, console.width):
+        for line in _stacked(columns, texts, console.width):
+            console.print(Text(line), soft_wrap=True)
+    else:
+        table = Table(box=SIMPLE)
+        for place, (column, width) in enumerate(zip(columns, _fitted(held, console.width))):
+            is_number = bool(rows) and all(_is_number(row[place]) for row in rows)
+            table.add_column(Text(column), justify="right" if is_number else "left", overflow="fold", width=width)
+        for row in texts:
+            table.add_row(*(Text(cell) for cell in row))
+        console.print(table)
     if note:
         console.print(Text(note, style="dim"), soft_wrap=True)
         console.print()
@@ -85,25 +94,61 @@ def print_slots(title: str, grid: SlotGrid) -> None:
     console.print()
 
 
-def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths of the columns, the widest narrowed first; words are broken last of all, and names of rows not even then.
+def _least(columns: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+    """Least widths of the columns without broken words, and the same where the path in the first may be broken."""
+    from rich.cells import cell_len
 
-    The path of a row is broken in any case where it is longer than a name may be; it gives way before other words do.
+    longest = [max(cell_len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    words = [min(length, _LONGEST_NAME) for length in longest]
+    is_path = bool(columns) and any("/" in cell or "\\" in cell for cell in columns[0]) and longest[0] > _LONGEST_NAME
+    return words, [_BROKEN_PATH, *words[1:]] if is_path else words
+
+
+def _over(widths: Sequence[int], room: int) -> bool:
+    """Whether columns of these widths, with the space between them, take more than ``room``."""
+    return sum(widths) + 3 * len(widths) + 1 > room
+
+
+def _is_too_wide(columns: Sequence[Sequence[str]], room: int) -> bool:
+    """Whether words would have to be broken to fit the columns into ``room``."""
+    return _over(_least(columns)[1], room)
+
+
+def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths of the columns, the widest narrowed first; a long path is broken before anything else.
+
     Rich would break words before lines, and where a column has a least width cut the last one off.
     """
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in columns]
-    longest = [max(cell_len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
-    words = [min(length, _LONGEST_NAME) for length in longest]
-    is_path = bool(columns) and any("/" in cell or "\\" in cell for cell in columns[0]) and longest[0] > _LONGEST_NAME
-    paths_broken = [_BROKEN_PATH, *words[1:]] if is_path else words
-    names_alone = [min(paths_broken[0], room // 2), *(1 for _ in words[1:])] if words else []
-    for least in (words, paths_broken, names_alone):
-        while sum(widths) + 3 * len(widths) + 1 > room and any(width > end for width, end in zip(widths, least)):
+    for least in _least(columns):
+        while _over(widths, room) and any(width > end for width, end in zip(widths, least)):
             widest = max((place for place, width in enumerate(widths) if width > least[place]), key=widths.__getitem__)
             widths[widest] -= 1
     return widths
+
+
+def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> list[str]:
+    """Rows as lines: the first cell, then the others with the names of their columns, as many to a line as fit.
+
+    >>> _stacked(("model", "follow", "turn"), [("SOFT", "98.1", "3.2")], 20)
+    ['', 'SOFT', '  follow 98.1', '  turn 3.2', '']
+    """
+    from rich.cells import cell_len
+
+    lines = [""]
+    for name, *cells in rows:
+        lines += [" ".join(name.split()), "  "]
+        for column, cell in zip(columns[1:], cells):
+            first, *more = textwrap.wrap(" ".join(f"{column} {cell}".split()), max(room - 4, 20)) or [column]
+            is_first = not lines[-1].strip()
+            if not is_first and (more or cell_len(lines[-1]) + cell_len(first) + 3 > room):
+                lines.append("  ")
+                is_first = True
+            lines[-1] += first if is_first else f" · {first}"
+            lines += [*(f"    {line}" for line in more), *(["  "] if more else [])]
+    return [*(line for line in lines if line.strip() or not line), ""]
 
 
 def remark(text: str) -> None:

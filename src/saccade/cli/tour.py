@@ -1,4 +1,4 @@
-"""``saccade tour``: the shipped models on embedded data, and a report to look at."""
+"""``saccade tour``: runs the shipped models on built-in data and writes a report."""
 
 from __future__ import annotations
 

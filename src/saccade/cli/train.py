@@ -208,7 +208,7 @@ def _show(several: SeveralRuns, *, json: bool, quiet: bool) -> None:
             print_table("over seeds", ("recipe", "validation", "seeds", "mean ± std", "interval"), over, note=_INTERVAL)
     if not quiet:
         if any(run.state in ("waiting", "stopped") for run in several.runs):
-            remark(f"go on with: {shlex.join(['saccade', 'train', '--resume', '--out', str(several.out)])}")
+            remark(f"continue with: {shlex.join(['saccade', 'train', '--resume', '--out', str(several.out)])}")
         elif several.runs[0].state == "finished":
             remark(f"score a run with: {scored_by(several.runs[0].out)}")
     if several.stopped == "signal":

@@ -1,1 +1,1 @@
-"""Data that families share: tables, pictures, generated scenes. What one family reads lies in its own folder."""
+"""Data that families share: tables, pictures, generated scenes. A family's own data lies in its folder."""

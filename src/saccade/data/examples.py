@@ -19,7 +19,7 @@ class Example:
     """What a predictor can look at: a picture (3,H,W) float in 0..1, or whatever the family reads."""
     truth: str
     masks: tuple[Tensor, ...] = ()
-    """Each (H,W) bool: where the truth can be seen; none where nobody knows."""
+    """Each (H,W) bool: where the truth can be seen; none if not known."""
     question: str | None = None
 
     @property

@@ -218,7 +218,7 @@ def _fetch_missing(name: str, download: Download, folder: Path, progress: Progre
         reasons = "\n".join(failures)
         raise DataError(
             f"{name} could not be fetched; every source failed:\n{reasons}\n"
-            f"To go on by hand, put these files (decompressed) into {folder}: {names}"
+            f"To continue by hand, put these files (decompressed) into {folder}: {names}"
         )
 
 

@@ -56,7 +56,7 @@ def local_path(text: str, thing: str) -> Path:
     if not text:
         raise DataError(f"an empty path came where a {thing} was expected; name a file, a folder or a glob")
     if text.startswith(("http://", "https://")):
-        raise DataError(f"{text}: an address, not a file; saccade fetches no {plural(thing)}, download it first")
+        raise DataError(f"{text}: an address, not a file; saccade does not download {plural(thing)}; download it first")
     return Path(text)
 
 

@@ -122,7 +122,8 @@ class PipPackage:
 
     package: str
     sha256: str
-    """Of the archive: pip asks a source archive for its name before it hands it over, which runs its ``setup.py``."""
+    """Digest of the archive. pip asks a source archive for its name before it hands it over, which runs its
+    ``setup.py``."""
 
     @property
     def name(self) -> str:
@@ -211,7 +212,7 @@ def _download(url: str, target: Path, progress: Progress) -> None:
         _refuse_full_disk(error, target.parent)
         raise SourceError(f"{getattr(error, 'reason', error)}") from error
     if total is not None and done < total:
-        raise SourceError(f"the connection broke off after {done} of {total} bytes; another try goes on from there")
+        raise SourceError(f"the connection broke off after {done} of {total} bytes; trying again continues from there")
 
 
 def _refuse_full_disk(error: Exception, folder: Path) -> None:

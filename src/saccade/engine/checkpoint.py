@@ -2,8 +2,8 @@
 
 ``checkpoints/step-00001200/`` holds ``state.safetensors`` (weights, optimiser state by parameter name, random state)
 and ``state.json`` (step, phase, data cursor, best so far, versions, digests). A checkpoint is written beside its
-final name and moved there in one step, so whatever bears that name is whole; the loader still verifies the digests
-and falls back to the one before when the disk has damaged it. A second checkpoint of the same step is
+final name and moved there in one step, so a folder with that name is always complete; the loader still verifies the
+digests and falls back to the one before when the disk has damaged it. A second checkpoint of the same step is
 ``step-00001200.1``.
 """
 

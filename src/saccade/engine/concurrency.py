@@ -1,4 +1,4 @@
-"""How many runs train side by side: by option, by cores, and by what the first one took of the memory.
+"""How many runs train at the same time: set by option, by cores, and by the memory that the first run used.
 
 On the CPU as many begin at once as there are cores. On a GPU the first begins alone. After a few steps it says how much
 memory it took and how much is free; the others begin as far as they fit. A run of another recipe may need more, so on a

@@ -1,4 +1,4 @@
-"""What a run learns from, noted when it begins and compared when it goes on.
+"""Records what a run is trained on when it starts, and compares it when it is resumed.
 
 ``data.json`` in the run folder holds, part by part (rows, pictures, vocabulary, glyphs, …), a name and a value for
 everything that the run learns from, in order, as the task tells it. The value is a digest, which begins with ``#``, or
@@ -61,8 +61,8 @@ def read_note(run: Path) -> DataNote | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
-            f"{path}: cannot be read ({error}), so it is not known what the run learned from; put it back, or go on "
-            "with --resume --accept-changed-data"
+            f"{path}: cannot be read ({error}), so the data of the run is not known; put the file back, or "
+            "continue with --resume --accept-changed-data"
         ) from error
 
 
@@ -114,7 +114,7 @@ def compare_data(run: Path, parts: Parts, *, accept: bool) -> DataComparison:
     if changes and not accept:
         raise DataError(
             f"{run}: the data is not what the run began with: {'; '.join(changes)}. Put it back, start a new run in "
-            "another --out, or go on with --resume --accept-changed-data"
+            "another --out, or continue with --resume --accept-changed-data"
         )
     return DataComparison(note.accepted, tuple(changes))
 

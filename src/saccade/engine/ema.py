@@ -1,6 +1,6 @@
-"""A moving average of the weights, which is what gets validated and saved when a recipe asks for it.
+"""A moving average of the weights; if a recipe asks for it, the average is validated and saved.
 
-Running statistics of normalisation are averaged with the weights: those of the present weights do not fit the average.
+Running statistics of normalisation layers are averaged too: the current ones do not fit the averaged weights.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _SETTLED = 8
 class LineReporter(Reporter):
     """Writes every call as one line of JSON.
 
-    When nobody reads any more, it asks its own process to stop, as Ctrl-C does: the run is saved, and no training goes
+    When the reader is gone, it asks its own process to stop, as Ctrl-C does: the run is saved, and no training goes
     on unseen after the process that started it was killed.
 
     Args:

@@ -1,4 +1,4 @@
-"""What torchrun or SLURM started must be what was asked for: otherwise processes wait for others that never come."""
+"""Checks that torchrun or SLURM started the requested number of processes; otherwise some would wait forever."""
 
 from __future__ import annotations
 

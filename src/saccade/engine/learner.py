@@ -1,4 +1,4 @@
-"""The model as the engine trains it: one model, seen through the interface that a stack of replicas has too.
+"""The model as the engine trains it: a single model with the same interface as a stack of replicas.
 
 Fabric autocasts ``forward`` only (a method marked as a forward method bypasses precision on a single device), so
 `forward_raw` is called from the ``forward`` of a thin wrapper.

@@ -1,6 +1,6 @@
 """`fit`: a task and a recipe in, a run folder out.
 
-This file sets the stage (device, processes, run folder, resume, stopping); `saccade.engine.trainer` does the work.
+This file prepares a run (device, processes, run folder, resume, stopping); `saccade.engine.trainer` trains.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def fit(
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
     if accept_changed_data and not resume:
-        raise ConfigError("changed data can be accepted for a run that goes on: add --resume")
+        raise ConfigError("changed data can be accepted for a resumed run only: add --resume")
     clock.lap("device")
     run = _Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, clock)
     sealed: _Sealed = fabric.launch(run)

@@ -1,7 +1,8 @@
 """CUDA MPS: lets kernels of several processes run on one GPU at the same time instead of by turns.
 
-A daemon of one's own, with its own folder of pipes, needs no rights and disturbs nobody. It is started where the
-program is installed and none runs, and ended with the runs. Without it the processes share the GPU by time slicing.
+A private daemon with its own pipe folder needs no special rights and affects no other user. It is started if the
+program is installed and no daemon runs, and stopped with the runs. Without it the processes share the GPU by time
+slicing.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _daemon(pipes: Path) -> int | None:
 
 def _runs(words: list[str], environment: Mapping[str, str], told: str = "") -> bool:
     """Whether a command ends well and in time."""
-    # Neither output is a pipe: a daemon that inherits one would keep it open for ever.
+    # Neither output is a pipe: a daemon that inherits one would keep it open forever.
     none = subprocess.DEVNULL
     try:
         return not subprocess.run(  # noqa: S603

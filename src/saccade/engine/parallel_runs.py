@@ -33,7 +33,7 @@ _BESIDE_OTHERS = ("CUDA error", "CUDNN_STATUS", "CUBLAS_STATUS")
 """With CUDA MPS a fault of one process can end others on the same GPU; who was hit by it says one of these."""
 _REMEMBERED = 200  # lines of a log
 _SIGKILL = -9  # how the kernel ends a process when the machine has no memory left
-_LAST_WORDS = 5.0  # seconds for what an ended child has told; a process that it left behind may hold the pipe for ever
+_LAST_WORDS = 5.0  # seconds for what an ended child has told; a process that it left behind may hold the pipe forever
 REFUSED = 2
 """Exit code of a child whose input was refused, or whose training broke; it has told why."""
 

@@ -1,4 +1,4 @@
-"""What the phases of a recipe come to with a task: their length, their losses, what they choose by.
+"""Resolves the phases of a recipe for a task: number of steps, losses, and the metric for model selection.
 
 Everything is read before the first step, so that a mistake in the last phase is found before the first begins.
 """

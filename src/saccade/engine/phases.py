@@ -1,4 +1,4 @@
-"""Putting a phase into force: which parameters learn, which statistics rest, and the optimiser over them."""
+"""Starts a phase: which parameters are trained, which statistics are frozen, and the optimiser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine asks of a task, and nothing more."""
+"""The interface that the engine needs from a task."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Trainable(Protocol):
         ...
 
     def summary(self) -> str:
-        """What is learnt from, in one line for the person who waits; empty where there is nothing to tell.
+        """A one-line summary of the training data for the terminal; may be empty.
 
         Further lines say what looks wrong with it.
         """

@@ -1,4 +1,4 @@
-"""Several processes that must agree: work done by the first, and its outcome known to all."""
+"""Work that only the first process does, with the result shared with all processes."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
         if fabric.world_size == 1 or not _is_lost(error):
             raise
         raise TrainingStopped(
-            f"another process of this run has ended, so rank {fabric.global_rank} ends too; see what that one said, "
-            "then go on from the last checkpoint with --resume"
+            f"another process of this run has ended, so rank {fabric.global_rank} ends too; see its error, then "
+            "continue from the last checkpoint with --resume"
         ) from error
 
 

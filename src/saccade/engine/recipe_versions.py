@@ -5,7 +5,7 @@ Schema 1 differed from schema 2 in three ways:
 - ``task`` stood where ``family`` stands now, and questions about scenes had a task of their own, ``attribute``.
 - A loss was a text with its numbers behind colons, ``self_critical:0.2:0.3``. Now it is a mapping,
   ``{name: self_critical, bleu: 0.2, meteor: 0.3}``.
-- The name of a phase decided what it learnt from. Now its keys ``data``, ``features`` and ``freeze`` say so.
+- The name of a phase decided what it learned from. Now its keys ``data``, ``features`` and ``freeze`` say so.
 
 The tables below say what recipes of schema 1 meant. They are history: a new loss or phase is not added to them.
 """
@@ -42,9 +42,9 @@ _MEANINGS: dict[tuple[str, str], Settings] = {
 }
 """(family, name of a phase) → what that name meant."""
 _PLAIN = {"data": "default", "features": "auto"}
-"""What a phase of any other name learnt from."""
+"""What a phase of any other name learned from."""
 _ENCODER = "backbone.*"
-"""What a phase that learnt from kept features left as it was, whatever it said about freezing."""
+"""What a phase that learned from kept features left as it was, whatever it said about freezing."""
 
 
 def migrate_recipe(values: Mapping[str, Any], *, what: str, extended: Mapping[str, Any] | None = None) -> Settings:
@@ -127,7 +127,7 @@ def _phase_of_schema_1(phase: Mapping[str, Any], *, family: str, data: Mapping[s
         return dict(phase)
     meaning = _MEANINGS.get((family, str(phase["name"])), {})
     if meaning.get("features") == "kept" and (data.get("name") == "scenes" or data.get("features_mb") == 0):
-        meaning = {}  # of these nothing was kept, so such a phase learnt like any other
+        meaning = {}  # of these nothing was kept, so such a phase learned like any other
     if list(phase) == ["name"]:  # an extension that renames a phase of another recipe
         return {**phase, **_PLAIN, **meaning}
     freeze = list(phase.get("freeze") or ())
@@ -147,7 +147,7 @@ def _loss_of_schema_1(text: str) -> Settings:
     try:
         return {"name": name, **dict(zip(known, map(float, numbers)))}
     except ValueError as error:
-        raise ConfigError(f"loss '{text}': what stands after ':' are numbers, found {numbers}") from error
+        raise ConfigError(f"loss '{text}': expected numbers after ':', found {numbers}") from error
 
 
 def _with_phases(settings: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Settings]) -> Settings:

@@ -1,7 +1,7 @@
 """Where the time goes before a run trains at its full speed: one line in its log.
 
-``start-up 5.8 s: imports 2.1, model 0.2, CUDA 0.9, data 0.4, first batch 0.8, first steps 1.2``. It ends when the
-first step is done that is like all that follow: on a GPU with ``graph: true`` the first replay of the captured step.
+``start-up 5.8 s: imports 2.1, model 0.2, CUDA 0.9, data 0.4, first batch 0.8, first steps 1.2``. It ends with the first
+step that is like all later ones: on a GPU with ``graph: true`` the first replay of the captured step.
 """
 
 from __future__ import annotations

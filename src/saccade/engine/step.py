@@ -142,8 +142,8 @@ class TrainStep:
             if UNTAUGHT not in str(error):
                 raise
             raise ConfigError(
-                f"phase '{self.phase.name}': its loss teaches some of the weights nothing, and several processes wait "
-                "for all of them; take --strategy ddp_find_unused_parameters_true"
+                f"phase '{self.phase.name}': its loss gives some weights no gradient, and several processes wait "
+                "for all gradients; use --strategy ddp_find_unused_parameters_true"
             ) from error
 
     def _record(self, name: str, value: Tensor) -> None:
@@ -239,7 +239,7 @@ def clone_tensors(batch: Any) -> Any:
 def copy_tensors(target: Any, source: Any, where: str = "batch") -> None:
     """Copy every tensor of ``source`` into its place in ``target``; a batch of another make is a DataError."""
     if type(target) is not type(source):
-        raise DataError(f"graph: true needs batches of one make; {where} was {type(target)}, now {type(source)}")
+        raise DataError(f"graph: true needs batches of one structure; {where} was {type(target)}, now {type(source)}")
     if isinstance(target, Tensor):
         if target.shape != source.shape or target.dtype != source.dtype:
             raise DataError(
@@ -252,12 +252,12 @@ def copy_tensors(target: Any, source: Any, where: str = "batch") -> None:
             copy_tensors(getattr(target, field.name), getattr(source, field.name), f"{where}.{field.name}")
     elif isinstance(target, dict):
         if target.keys() != source.keys():
-            raise DataError(f"graph: true needs batches of one make; the keys of {where} have changed")
+            raise DataError(f"graph: true needs batches of one structure; the keys of {where} have changed")
         for key in target:
             copy_tensors(target[key], source[key], f"{where}.{key}")
     elif isinstance(target, (list, tuple)):
         if len(target) != len(source):
-            raise DataError(f"graph: true needs batches of one make; {where} has another length")
+            raise DataError(f"graph: true needs batches of one structure; {where} has another length")
         for number, (old, new) in enumerate(zip(target, source)):
             copy_tensors(old, new, f"{where}.{number}")
     elif target != source:

@@ -1,7 +1,7 @@
 """The training loop: phases, steps, validation, checkpoints, in the order that makes resuming exact.
 
-After every step: log, validate, save, look whether to stop. A checkpoint therefore always stands *after* the
-validation of its step, and continuing from it repeats nothing and skips nothing.
+After every step: log, validate, save, check whether to stop. So a checkpoint is always written *after* the validation
+of its step, and resuming from it repeats nothing and skips nothing.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Trainer:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
                 again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
-                self._say(f"stopped by {how} after step {self.at.step}; go on with: {again}")
+                self._say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
                 break
             if is_over:
                 stopped = "early" if self.at.phase_ended == "early" else "finished"

@@ -1,4 +1,4 @@
-"""Measuring the replicas, choosing the best one, and putting its model folder in place."""
+"""Validates the replicas, chooses the best one and writes its model folder."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ RECIPES = "recipes"
 
 
 def load_target(target: str) -> Any:
-    """What ``module:attribute``, or ``module`` alone, names."""
+    """Imports the object that ``module:attribute``, or ``module`` alone, names."""
     module, _, name = target.partition(":")
     found = importlib.import_module(module)
     return getattr(found, name) if name else found
@@ -40,21 +40,21 @@ def load_target(target: str) -> Any:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What is known of a model before it is built."""
+    """A model of the catalog: its class, summary, paper and default settings."""
 
     target: str
     """``module:Class``; the class has ``Config``, and for saccade's own tests ``tiny()`` and ``example_batch``."""
     summary: str
     paper: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Settings in which this entry differs from the defaults of its class; what is given comes before them."""
+    """Settings that differ from the defaults of its class; settings from the user override them."""
 
     def resolve(self) -> Any:
         """The model class."""
         return load_target(self.target)
 
     def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
-        """The model, from a dictionary of its settings; ``where`` these stand is said of one that is wrong."""
+        """Builds the model from a dictionary of settings; error messages name ``where`` the settings are."""
         cls = self.resolve()
         settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where=where)
         try:
@@ -79,12 +79,12 @@ class DataEntry:
     description: str
     licence: str
     get: str
-    """How to come by it."""
+    """How to get it."""
     splits: tuple[str, ...] = ("train", "val", "test")
     download: str | None = None
     """Name to pass to ``saccade data get``, where there is something to fetch."""
     shows: str = ""
-    """What its pictures show, in a few words that go on after "trained on"; empty: nobody knows."""
+    """What its pictures show, in a few words that follow "trained on"; empty: not known."""
 
 
 LABEL_COLUMNS = frozenset({"image", "label"})
@@ -98,7 +98,7 @@ def class_folders() -> dict[str, DataEntry]:
 
 
 def own_tables(columns: str) -> dict[str, DataEntry]:
-    """The readers of CSV and JSON-lines tables of one's own, for a family whose tables have these ``columns``."""
+    """The readers of the user's CSV and JSON-lines tables, for a family whose tables have these ``columns``."""
     get = "name it {}:PATH; pictures are found from the table's folder"
     described = {"csv": f"a CSV with {columns}", "jsonl": "the same as csv with one JSON object in each line"}
     return {name: DataEntry("reader", text, "yours", get.format(name)) for name, text in described.items()}
@@ -129,7 +129,7 @@ class Probing:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of a paper that ``saccade reproduce`` makes anew."""
+    """A table of a paper that ``saccade reproduce`` prints."""
 
     description: str
     target: str
@@ -138,7 +138,7 @@ class PaperTable:
 
 @dataclass(frozen=True)
 class PaperItem:
-    """One table or figure of a paper that a family is after, and what became of it here."""
+    """One table or figure of a family's papers, and whether it is reproduced here."""
 
     paper: str
     """Authors and year."""
@@ -192,15 +192,15 @@ class Family:
     published: str | None = None
     """``module:dict``, (system, data) → :class:`saccade.tasks.published.Published`."""
     probing: Probing | None = None
-    """Of a family of pictures with labels or questions: how ``saccade probe`` uses it."""
+    """How ``saccade probe`` uses a family of pictures with labels or questions."""
     tour: str | None = None
-    """``module:function`` (name, quick, device, progress) → a stop of the tour."""
+    """``module:function`` (name, quick, device, progress) → a section of the tour."""
     featured: tuple[str, ...] = ()
     """Shipped models that come first: a quick tour stops at them, and the page opens with them."""
     live: tuple[str, ...] = ()
     """Shipped models that run inside the tour's page, without a server."""
     page: str | None = None
-    """``module``: what the live page knows of it, such as the scenes that its models learned from."""
+    """``module`` with facts for the live page, such as the training scenes of its models."""
     panel: str | None = None
     """An ES module in ``folder`` that the page loads, for controls that no other family has."""
     runtime: str | None = None

@@ -1,4 +1,4 @@
-"""From logits to one label: the likeliest, and the others behind it. The ``decode`` of a family that declares none."""
+"""From logits to one label: the likeliest, followed by the others. The ``decode`` of a family that declares none."""
 
 from __future__ import annotations
 

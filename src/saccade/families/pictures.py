@@ -1,4 +1,4 @@
-"""Pictures as what a family reads: files, PIL images, arrays and tensors."""
+"""Reads pictures for a family: files, PIL images, arrays and tensors."""
 
 from __future__ import annotations
 

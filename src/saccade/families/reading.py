@@ -62,7 +62,7 @@ class InputReader(ABC):
     thing: ClassVar[str]
     """What one item is called, as in "picture"."""
     suffixes: ClassVar[frozenset[str]]
-    """Of the files that are looked for in folders, as in ".txt"."""
+    """Suffixes of the files that are searched in folders, as in ".txt"."""
     takes_json: ClassVar[bool] = False
     """Whether an item can be sent to the server as JSON, which :meth:`from_json` then reads."""
 
@@ -79,14 +79,14 @@ class InputReader(ABC):
         """The inputs of a model for these items."""
 
     def from_json(self, value: Any) -> Item:
-        """The item that a request tells as plain JSON values; a DataError where it is none, or too large."""
+        """Reads an item from the plain JSON values of a request; a DataError if it is invalid or too large."""
         raise DataError(f"a {self.thing} cannot be sent as JSON, found {type(value).__name__}")
 
     def check(self, item: Any, facts: ModelFacts) -> None:  # noqa: B027 - most models take every item
-        """A DataError where a model with these facts can make nothing of the item."""
+        """Raises a DataError if a model with these facts cannot use the item."""
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
-        """Made-up inputs by name (B,…), no two alike, with which an export is made and checked.
+        """Example inputs by name (B,…), all different, to make and check an export.
 
         A family whose models are exported has them.
         """
@@ -120,7 +120,7 @@ class InputReader(ABC):
     def stream(
         self, sources: Iterable[Any], batch: int, on_bad: Callable[[Any, DataError], None] | None = None
     ) -> Iterator[Sequence[Item]]:
-        """Items in lists of at most ``batch``; one that cannot be read goes to ``on_bad`` and the rest goes on."""
+        """Items in lists of at most ``batch``; an unreadable one goes to ``on_bad``, and the others continue."""
         if batch < 1:
             raise DataError(f"a batch holds 1 {self.thing} or more, found {batch}")
         gathered: list[Item] = []

@@ -78,11 +78,11 @@ class Responder:
 
     @staticmethod
     def premise(facts: ModelFacts) -> str:
-        """What every question to a model takes for granted, in words; nothing where the model could deny it."""
+        """The premise of every question to a model, in words; empty if the model can reject it."""
         return ""
 
     def query_text(self, query: Any) -> str | None:
-        """A query in words, as sightings tell it; None where nothing was asked."""
+        """A query in words, as in a sighting; None if nothing was asked."""
         return None if query is None else self.facts.queries[query]
 
     def queries(self) -> list[Any]:
@@ -104,7 +104,7 @@ class Responder:
         return None if queries[0] is None else torch.tensor(queries, device=self.device)
 
     def examples(self, count: int, seed: int) -> dict[str, Tensor]:
-        """Made-up questions by name, with which an export is made and checked; none of a model that takes none."""
+        """Example questions by name, to make and check an export; none for a model that takes no question."""
         return {"query": torch.arange(count) % len(self.facts.queries)} if self.facts.queries else {}
 
     def free_sizes(self) -> dict[str, dict[int, str]]:

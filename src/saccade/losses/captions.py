@@ -1,4 +1,4 @@
-"""What teaches a captioner: the words, attention that reaches every cell, and of hard attention where it was drawn.
+"""Losses of a captioner: the words, a penalty for cells that get no attention, and the sampled cells of hard attention.
 
 Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044).
 

@@ -1,4 +1,4 @@
-"""What teaches a map where to look: its share on the evidence, as in the score ``true_positive_strength``.
+"""A loss that trains a map to lie on the evidence: its share there, as in the score ``true_positive_strength``.
 
 With weights A ≥ 0 on cells, nᵢ the evidence that cell i covers and dᵢ all that it covers (of pixels: 1 on the
 evidence, and 1), the share of the map on the evidence M and the loss are

@@ -9,7 +9,7 @@ Appendix A      cross-entropy of "stop" at meta step m + 1
 ==============  ===============================================================================================
 
 Which part reaches which parameter is decided in the model: there the layers that choose glimpses and that tell V see a
-detached state. So the recurrent networks and the mask learn from what was said, and never from where was looked.
+detached state. So the recurrent networks and the mask learn from what was said, never from where the model looked.
 
 Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
 its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.

@@ -1,4 +1,4 @@
-"""Likelihood losses: how surprised a model is by the right answer, or by which of several answers are right."""
+"""Likelihood losses: the negative log-probability of the right answer, or of several right answers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What keeps the maps of different questions about one picture apart: the share that two of them have in common.
+"""A loss that keeps the maps of different questions about one picture apart: the share that two maps have in common.
 
 With the maps Aᵢ ≥ 0 of k questions about a picture, each divided by its sum, the loss is the mean over all pairs of
 
     o(a, b) = Σₓ min(a(x), b(x)) = 1 − TV(a, b)                                                                  (1)
 
-and over all pictures. Nobody says where to look: two questions may share no place, whichever places they take. The
+and over all pictures. The loss does not say where to look, only that two questions must not share a place. The
 gradient reaches the smaller of two weights on a cell, so a map gives up what another question holds more firmly.
 
 Axes: S pictures, k questions about each, h and w cells or pixels.

@@ -1,4 +1,4 @@
-"""Policy gradient with a learnt baseline, for actions in a row that are each rewarded.
+"""Policy gradient with a learned baseline, for actions in a row that are each rewarded.
 
 Papers: Williams 1992; Welleck et al., 2017 (arXiv:1711.05165), Section 4.2: L = Σ log p(a) · (V(s) − R).
 

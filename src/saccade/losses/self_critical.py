@@ -4,7 +4,7 @@ Paper: Rennie et al., "Self-Critical Sequence Training for Image Captioning", CV
 
     L = −E[r(w)], w drawn from p,        ∇L ≈ −(r(w) − b) ∇log p(w), b what does not depend on w.
 
-Deviation: there b is the reward of the greedy caption. A model that has learnt little draws captions far below its
+Deviation: there b is the reward of the greedy caption. A model that has learned little draws captions far below its
 greedy ones, so that nearly all it draws is held against it and what it says gets worse. Here K captions of a picture
 are drawn side by side and b of each is the mean reward of the K − 1 others (Luo, "A Better Variant of Self-Critical
 Sequence Training", 2020, arXiv:2003.09971): as independent of w, and 0 advantage on average.

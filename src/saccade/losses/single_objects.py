@@ -1,4 +1,4 @@
-"""What teaches a classifier of single objects: one object of each picture, or each of them from its own place.
+"""Losses of a classifier of single objects: one object per picture, or each object at its own place.
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
 Section 5, "Implementation Details": cross-entropy of the one object of a picture. Ours is what becomes of it where a

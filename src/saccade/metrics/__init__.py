@@ -4,7 +4,7 @@ Plain tensor functions that return one value per picture, (B,), so that the call
 NaN means "no such score here" and is counted by every aggregate. Scores of captions take strings, and some are defined
 for a whole set only.
 
-``MapScorer`` scores maps batch by batch, beside baselines and bounds, whoever made them; ``summarise`` puts what was
+``MapScorer`` scores maps batch by batch, beside baselines and bounds, from any tool; ``summarise`` puts what was
 measured into one dictionary of plain numbers.
 """
 

@@ -28,7 +28,7 @@ class ColumnBuffer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all columns, in the order in which they came."""
+        """The names of all columns, in the order in which they came."""
         return tuple(self._parts)
 
     def __contains__(self, name: str) -> bool:
@@ -67,7 +67,7 @@ class Values(ColumnBuffer):
 
 
 ENDS: dict[str, Ends] = dict.fromkeys(("distance", "nss", "map_follow", "map_turn"))
-"""Of the scores that are no shares: they have none."""
+"""Scores that are not shares have no ends."""
 
 
 def ends_of(score: str) -> Ends:

@@ -1,4 +1,4 @@
-"""What an answer rests on: is it still right when the evidence is gone, or when everything else is?
+"""Does an answer depend on the evidence: is it still right when the evidence, or everything else, is gone?
 
 Each picture is changed in four ways, where the evidence M (a box or a mask) is known:
 

@@ -1,4 +1,4 @@
-"""How sure a score is: one rule for every interval, from leaving out one picture at a time.
+"""Confidence intervals of scores: one rule for all of them, the jackknife over pictures.
 
 Examples that share a picture (several questions about one scene) are not independent, so the unit is the picture with
 everything that was asked about it. The rule is the same for a mean of values and for a score of a whole set, such as

@@ -1,4 +1,4 @@
-"""Is an order of methods stable, and which of their differences are more than chance?
+"""Is a ranking of methods stable, and which differences are significant?
 
 ========================  ==========================================================================================
 :func:`kendall_tau`       τ_b of two orders: 1 where they agree, 0 by chance; ties in either count in neither

@@ -1,4 +1,4 @@
-"""How sure a score is that was measured on several splits of one set of pictures.
+"""Confidence interval of a score that was measured on several splits of one set of pictures.
 
 The splits share most of their training pictures, so their scores are not independent, and the usual interval of a mean
 is too narrow. Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003, correct its

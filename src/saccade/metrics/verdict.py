@@ -1,7 +1,7 @@
-"""A verdict on a model in one line: is it better than guessing, what does it rest on, and do its maps beat chance?
+"""A verdict on a model in one line: is it better than guessing, what does it depend on, and do its maps beat chance?
 
-Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. What cannot be
-told is said to be so, or left out.
+Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. A part that the
+data cannot decide says so, or is left out.
 
 Chance, for a map, is the best of the maps that do not look at the picture: even, the centre of the picture, the centre
 of the object's box, and where the part usually lies (:data:`BLIND`). A model must beat the best of them.

@@ -1,4 +1,4 @@
-"""What every model is: encode the input once, answer from the encoding, and return the answer with its trace.
+"""The base classes of all models: encode the input once, answer from the encoding, return the answer with its trace.
 
 ==========================  =======================================================================================
 :class:`AttentionModel`     any input: what all models have in common
@@ -17,11 +17,10 @@ computation.
 ``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
 on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
 normalised again, so a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval mode a choice
-is the cell with the largest weight. Scores stay the model's own. Of an act that repeats (words, glimpses), the first
-steps may be given alone, (B,t,…) with t ≤ T: the model computes the later ones from what the given ones changed. A crop
-has no weights: its frame (B,2,3), cells of the crop → pixels of the network input, is given instead.
-``trace.as_given()`` has all looks of a trace in this form, so
-that ``model(images, attention=trace.as_given())`` repeats them.
+is the cell with the largest weight. Scores stay the model's own. For an act that repeats (words, glimpses), it is
+enough to give the first steps, (B,t,…) with t ≤ T; the model computes the later ones. A crop has no weights: its frame
+(B,2,3), cells of the crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a
+trace in this form, so that ``model(images, attention=trace.as_given())`` repeats them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import check_given
+from saccade.attention.given import check_given, check_not_negative
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, ShapeError, nearest
 from saccade.geometry import Size
@@ -107,10 +106,11 @@ class AttentionModel(nn.Module, ABC):
         """The looks whose weights can be given, in order."""
         return ()
 
-    def given(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:
+    def given(self, attention: Given | None, name: str, shape: Sequence[int], *, signed: bool = False) -> Tensor | None:
         """The weights of ``shape`` given for the look ``name``, or None where the model is to use its own.
 
-        Every name in ``attention`` must be a look of this model.
+        Every name in ``attention`` must be a look of this model. Weights below 0 are refused unless ``signed``, which
+        is for frames of crops and for masks that can be negative.
         """
         if attention is None:
             return None
@@ -120,6 +120,8 @@ class AttentionModel(nn.Module, ABC):
         if name not in attention:
             return None
         check_given(attention[name], shape, f"attention for look '{name}'")
+        if not signed:
+            check_not_negative(attention[name], f"attention for look '{name}'")
         return attention[name]
 
     def given_steps(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Blind: the stack and the head of SOFT without the query: what can be known of the answer without the question.
+"""Blind: the stack and head of SOFT without the query, to see how often the answer can be guessed.
 
 A control of the attribute table of Seo et al. (2016, arXiv:1606.02393): on MREF the most frequent colour of a picture
 is the answer to about four questions in ten. A model that does no better has not used its query.

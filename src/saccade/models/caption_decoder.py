@@ -1,4 +1,4 @@
-"""A network that says a caption word by word, and before each word looks at the picture.
+"""A decoder that says a caption word by word and looks at the picture before each word.
 
 Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044), Sections 3.1.2 and 4; sizes and details from its
 authors' released code.

@@ -1,4 +1,4 @@
-"""What models that read the answer from one crop of the picture share: two stacks, the first finds where to cut.
+"""Shared by models that read the answer from one crop of the picture: two stacks, the first of which chooses the crop.
 
 The first stack sees the whole picture, whatever is asked; the query decides what is cut out; the second stack sees the
 crop and nothing else. So only by cutting out the right thing can the query change the answer.
@@ -65,7 +65,7 @@ class CroppingModel(PictureQueryModel):
         height, width = self.backbone.grid(config.picture)[self.backbone.names[-1]]
         self.reader.grid(config.crop)  # refuses a crop that is too small for the stages
         self.located = (self.channels, height, width)
-        """Of the last map of the localisation network."""
+        """Shape of the last map of the localisation network."""
 
     @classmethod
     def tiny(cls) -> Any:

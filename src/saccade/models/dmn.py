@@ -1,4 +1,4 @@
-"""Dynamic memory network: a story is read word by word, and its sentences are gone over in passes.
+"""Dynamic memory network: it reads a story word by word, then attends to its sentences in several passes.
 
 Paper: Kumar et al., "Ask Me Anything: Dynamic Memory Networks for NLP", 2016 (arXiv:1506.07285).
 
@@ -18,7 +18,7 @@ Deviations from the paper:
   learn which of several like sentences is the last one; what comes after a sentence tells.
 - Story and question share the GRU and the embeddings, which begin at random: no vectors from elsewhere.
 - The first word is said from a₁ = GRU([0, q], m), so that every word is said by the same step.
-- The end-of-passes fact is one learnt vector after the last sentence. A model that is taught gates stops there; one
+- The end-of-passes fact is one learned vector after the last sentence. A model that is taught gates stops there; one
   that is not always makes all passes.
 - Recurrent weights begin orthogonal. What an episode takes from a fact, and the memory from an episode, begins as the
   identity, so that a gate can compare facts with the memory from the start. Dropout is on the embeddings.
@@ -45,7 +45,7 @@ class DMNConfig:
     """Sizes of the network."""
 
     words: int = 30
-    """Of the vocabulary, the empty one included; comes from the data."""
+    """Words of the vocabulary, including the empty one; set from the data."""
     memory: int = 50
     """Sentences that it reads: the last so many of a story."""
     answer_words: int = 1

@@ -1,4 +1,4 @@
-"""HARD: a backbone, and a location that is latent: every cell of the last map answers for itself.
+"""HARD: a backbone with a latent location; every cell of the last map gives its own answer.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1.
 
@@ -114,7 +114,7 @@ class HardModel(PictureQueryModel):
         }
 
     def _log_probability(self, answers: Tensor) -> Tensor:
-        """Of answers as :meth:`cell_answers` and the logits have them."""
+        """Probabilities of answers in the form of :meth:`cell_answers` and the logits."""
         return F.logsigmoid(answers) if self.multi_label else answers
 
     @property

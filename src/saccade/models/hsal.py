@@ -79,7 +79,7 @@ class HsalConfig(MultisetConfig):
     carry_state: bool = True
     """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
     follow_priority: bool = False
-    """Whether a learnt factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
+    """Whether a learned factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
     alone, which the reward of glimpses does not reach."""
     saliency: str = "energy"
     """The saliency model by name; see :data:`saccade.attention.saliency.SALIENCY`."""

@@ -15,7 +15,7 @@ Appendix A         location and value heads do not reach the state              
 
 W x_i is linear, so the part of it that a glimpse decides, W_a a + W_g g, is computed once for all cells
 (:meth:`Controller.project`) and then only picked up. What is drawn needs its scores at once, step by step; what is
-learnt from them is computed from the states of a whole rollout (:meth:`Controller.judge`), so that the way back is one.
+learned from them is computed from the states of a whole rollout (:meth:`Controller.judge`), in one backward pass.
 Both make fewer and larger products of the same numbers.
 
 Axes: B examples, N cells, k glimpses, D units of state, C channels of the volume, Y classes with "nothing more".
@@ -36,7 +36,7 @@ from saccade.geometry import Size
 
 FOLLOW = 5.0
 """Where the factor of P in the scores of where to look begins: the cell of the highest priority is e^5 times as likely
-as one of no priority, before anything is learnt."""
+as one of no priority, before anything is learned."""
 
 
 class MetaController(nn.Module):

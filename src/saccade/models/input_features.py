@@ -1,4 +1,4 @@
-"""What of a model describes its input: features that :mod:`saccade.likeness` compares with those of held-out inputs.
+"""Features that describe an input of a model; :mod:`saccade.likeness` compares them with those of held-out inputs.
 
 ==============  ==================================================================================================
 ``encoding``    what ``encode`` made of the input, where that is a feature map

@@ -39,7 +39,7 @@ class MemN2NConfig:
     """Sizes of the network."""
 
     words: int = 30
-    """Of the vocabulary, the empty one included; comes from the data."""
+    """Words of the vocabulary, including the empty one; set from the data."""
     memory: int = 50
     """Sentences that it holds: the last so many of a story."""
     times: int = 50

@@ -1,4 +1,4 @@
-"""What the models that read a multiset of labels share: an activation model, taught first on single objects.
+"""Shared by the models that read a multiset of labels: an activation model, trained on single objects first.
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
 Section 5, "Implementation Details": the backbone is fine-tuned as a classifier of single objects, then frozen.

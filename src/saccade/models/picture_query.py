@@ -1,4 +1,4 @@
-"""What the query models share: a backbone, an answer head, one look on the last stage.
+"""Shared by the query models: a backbone, an answer head, and one look on the last stage.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393): all compared models have the same
 backbone (Eq. 1: f = CNN(I)) and one linear layer for the answer. They differ in what happens between. Section 5.1 has
@@ -55,7 +55,7 @@ class PictureQueryConfig:
     multi_label: bool = False
     """Whether several answers may hold at once; the sigmoid of a logit is then the probability of that answer."""
     prior: bool = False
-    """Whether the query adds a learnt term of its own to the logits."""
+    """Whether the query adds a learned term of its own to the logits."""
 
     def __post_init__(self) -> None:
         check_range(self, 1, MAX_WORDS, "queries", "answers")
@@ -121,7 +121,7 @@ class PictureQueryModel(QueryModel):
         self.backbone = self.new_backbone()
         self.look_name = self.backbone.names[-1]
         self.channels = self.backbone.channels[self.look_name]
-        """Of the last stage's features."""
+        """Channels of the last stage's features."""
         self.prior = QueryPrior(config.queries, config.answers) if config.prior else None
 
     def new_backbone(self) -> Stages:

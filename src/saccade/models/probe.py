@@ -1,4 +1,4 @@
-"""A probe: one small head on the maps of a frozen backbone, which says what the features hold.
+"""A probe: one small head on the maps of a frozen backbone. Its accuracy shows what the features contain.
 
 The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.levels`).
 :class:`ProbeModel` gives a picture one label, :class:`AskedProbeModel` answers questions about it.

@@ -48,14 +48,14 @@ def additive(weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQuer
 
 
 def for_each(products: Tensor, asked: ExampleQueries | None) -> Tensor:
-    """Of products (B,N,M,A) with a vector for each question, those of the questions that are asked: (M,R,N)."""
+    """Selects from products (B,N,M,A) with a vector for each question those of the asked questions: (M,R,N)."""
     if asked is None:
         return products[..., 0].permute(2, 0, 1)
     return products[asked.picture, :, :, asked.query].permute(2, 0, 1)
 
 
 def for_question(values: Tensor, query: Tensor | None) -> Tensor:
-    """Of values (B,A,…) those of the question (B,) that is asked, of the first where none is named: (B,…)."""
+    """Selects from values (B,A,…) those of the asked question (B,), or of the first if none is named: (B,…)."""
     if query is None:
         return values[:, 0]
     where = query.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])

@@ -16,7 +16,7 @@ def quadrant_batch(count: int, seed: int, *, each: bool = False) -> tuple[dict[s
     Args:
         count: number of questions B.
         seed: of everything drawn.
-        each: ask every picture for each of its quadrants in turn, so that the answers cannot be learnt by heart from
+        each: ask every picture for each of its quadrants in turn, so that the answers cannot be learned by heart from
             the pictures alone; otherwise every question has a picture of its own.
     """
     generator = torch.Generator().manual_seed(seed)

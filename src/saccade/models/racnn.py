@@ -221,7 +221,7 @@ class RacnnModel(ImageOnlyModel):
     ) -> tuple[Tensor, Tensor]:
         """Where a scale looks: the box (B,3) in shares of its ``parent`` (B,2,3), and θ (B,2,3) in the picture."""
         config, count = self.config, images.shape[0]
-        frame = self.given(attention, name, (count, 2, 3))
+        frame = self.given(attention, name, (count, 2, 3), signed=True)
         if frame is not None:
             theta = given_window(frame, config.crop, images).to(parent)  # (B,2,3)
             inside = geometry.compose(geometry.invert(parent), theta)  # (B,2,3)

@@ -168,7 +168,7 @@ class RanModel(LabelModel):
         if attention is not None and name in attention and attention[name].dim() < len(shape):
             by_channel = self.config.mask_type == "channel"
             shape = shape[:2] if by_channel and attention[name].dim() == 2 else (shape[0], *shape[2:])
-        return self.given(attention, name, shape)
+        return self.given(attention, name, shape, signed=self.config.mask_type == "channel")
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """A gate for each module, the first module first."""

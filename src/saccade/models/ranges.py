@@ -1,6 +1,6 @@
-"""The ranges of settings that decide how large or how slow a model is: wide for any model, too narrow for an attack.
+"""Allowed ranges of settings that decide size and speed: wide enough for real models, too narrow for attacks.
 
-A model folder may come from a stranger. Its settings are checked before anything is built by them.
+A model folder is untrusted. Its settings are checked before anything is built from them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ MAX_GLIMPSES = 32
 MAX_PIXELS = 4096
 """A side of a picture that a model is built for."""
 MAX_SENTENCES = 1024
-"""Of a story that a model holds."""
+"""Most sentences of a story in a model's memory."""
 MAX_HOPS = 16
 """Looks at one story, or words of its answer."""

@@ -1,4 +1,4 @@
-"""Where in a backbone a query may enter: the stages that end a resolution, told from the frames of the stages.
+"""The stages of a backbone where a query may enter: those that end a resolution, found from the frames of the stages.
 
 A deep backbone has several stages of one grid; the last of them knows the most at that resolution. A pooling that is a
 stage of its own ends the resolution of the convolutions before it, as each stage of the paper's small stack does.

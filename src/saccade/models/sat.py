@@ -1,4 +1,4 @@
-"""Show, Attend and Tell: a caption, and for each of its words where was looked.
+"""Show, Attend and Tell: a caption, and for each word where the model looked.
 
 Paper: Xu et al., "Show, Attend and Tell: Neural Image Caption Generation with Visual Attention", 2015
 (arXiv:1502.03044).
@@ -228,7 +228,7 @@ class SatModel(ImageModel):
         return self.teacher_force(encoding, query, attention=attention)
 
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
-        """Of hard attention in training the noise (B,T,L) of its draws, and the pictures (B,) seen by expectation."""
+        """Noise (B,T,L) for the draws of hard attention in training, and the pictures (B,) that use the expectation."""
         if not (self.training and self.is_hard):
             return None, None
         chance = torch.rand(features.shape[0], device=features.device)  # (B,)

@@ -18,7 +18,7 @@ size of the crop (the picture's), the pooling of the last map (the mean), the pa
 :mod:`saccade.models.picture_query`. Flattening ties a model to pictures of one size.
 
 It ends near the level of a model that is not told the query, here as in the paper: a window that shows everything
-already holds the most frequent colour, and nothing near it is better. :mod:`saccade.models.stn_tuned` gets away.
+already holds the most frequent colour, and nothing near it is better. :mod:`saccade.models.stn_tuned` does better.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class StnModel(CroppingModel):
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.one_hot_query(encoding, query)  # (B,Q)
-        frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         cropped = self.transformer.attend(images, located.flatten(1), asked, frame=frame)
         feature = self.read(cropped.crop)  # (B,C)
         if self.config.query_to_classifier:

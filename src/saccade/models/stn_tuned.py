@@ -9,7 +9,7 @@ level of a model without a query. What is new against :mod:`saccade.models.stn`:
   (``helper_logits``, whose cross-entropy the task adds). The gradient of a crop compares a window with its neighbours a
   pixel away; that of attention compares all cells at once. The helper is taught nothing but the answer: no place;
 * the crop teaches the extent of the window, not its place: what points is then taught as SOFT is, and by nothing that
-  pulls it elsewhere while it has not learnt to point.
+  pulls it elsewhere while it has not learned to point.
 
 The answer is still read from the crop alone: the helper's is thrown away, and not computed outside of training.
 
@@ -60,7 +60,7 @@ class StnTunedModel(CroppingModel):
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.one_hot_query(encoding, query)  # (B,Q)
-        frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         pointed = self.transformer.attend(images, located, asked, frame=frame)
         raw = {
             "logits": self.classify(self.read(pointed.crop), asked),  # (B,K)

@@ -1,4 +1,4 @@
-"""A story and a question in, an answer out: what all models of stories have in common.
+"""The interface of all story models: a story and a question in, an answer out.
 
 A story is word ids (B,S,J): S sentences, the first told first, each of at most J words, 0 where there is no word. A
 question is word ids (B,Q). Logits are over the whole vocabulary, whose word 0 is the empty one: (B,V), or (B,A,V) for a

@@ -22,7 +22,7 @@ class StoryLSTMConfig:
     """Sizes of the network."""
 
     words: int = 30
-    """Of the vocabulary, the empty one included; comes from the data."""
+    """Words of the vocabulary, including the empty one; set from the data."""
     memory: int = 50
     """Sentences that it reads: the last so many of a story."""
     size: int = 50

@@ -1,4 +1,4 @@
-"""A small vision transformer that is told the query as its class token: a control, and what others call attention.
+"""A small vision transformer with the query as its class token: a control, and the usual kind of attention.
 
 Papers: Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021 (arXiv:2010.11929), in its hybrid form (Section 3.1):
 patches are the cells of a convolutional stack, here three stages of the one that the models of Seo et al. (2016,
@@ -15,7 +15,7 @@ made of. They lack to 1 what the token gives to itself. The total is their mean 
 then the layers before have mixed the patches, so the rows need not say what the answer rests on;
 :meth:`VitModel.rollout` multiplies all layers, and is derived.
 
-Deviations from the paper: the class token is the query; sine and cosine positions of both axes instead of learnt ones;
+Deviations from the paper: the class token is the query; sine and cosine positions of both axes instead of learned ones;
 a hidden width of twice the token's in the MLP; the answer head of :mod:`saccade.models.picture_query`.
 
 Axes: B examples, Q queries, D width of a token, N = 1 + h·w tokens, h and w cells.
@@ -48,7 +48,7 @@ class VitConfig(PictureQueryConfig):
     depth: int = 3
     """Stages of the small stack, whose last cells are the patches."""
     width: int = 96
-    """Of a token."""
+    """Width of a token."""
     layers: int = 4
     heads: int = 4
 

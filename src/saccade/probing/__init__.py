@@ -1,1 +1,1 @@
-"""Probes of a frozen backbone: features once, rivals trained side by side, and a verdict that names its error."""
+"""Probes of a frozen backbone: features once, heads trained side by side, and a verdict with its uncertainty."""

@@ -1,4 +1,4 @@
-"""Maps that do not look at the picture, for the pictures of a probe: what chance means for the maps of its heads.
+"""Maps that ignore the picture: the chance level for the maps of a probe's heads.
 
 ``box_centre`` looks at the centre of the object's box, where a point or mask inside it is the evidence. ``part_prior``
 looks where the evidence usually lies: at the same place of the object's box where boxes are known, else at the same

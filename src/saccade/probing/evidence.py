@@ -1,4 +1,4 @@
-"""What the kept head rests on, and whether its maps beat chance, where boxes or masks say where labels can be seen.
+"""Does the kept head depend on the evidence, and do its maps beat chance? Needs boxes or masks.
 
 Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
 backbone sees them (:mod:`saccade.metrics.evidence_swap`), so a changed picture costs a pass of the backbone.
@@ -53,7 +53,7 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
         pictures: N pictures.
         frame: (2,3) cells of the features → pixels of the network input.
         grid: (h, w) of the features.
-        weight: of the loss; 0: nobody is taught.
+        weight: of the loss; 0: no such loss.
 
     Raises:
         ConfigError: the pictures have no evidence.

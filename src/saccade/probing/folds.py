@@ -1,4 +1,4 @@
-"""Splits of a set of labelled pictures: every class in every fold, and pictures that belong together in one of them.
+"""Splits labelled pictures into folds: every class is in every fold, and pictures that belong together are in one fold.
 
 The pictures are dealt into J folds. Split j is tested on fold j, chooses its settings on fold j + 1 and learns from the
 others, so every picture is tested once, and never chooses what it is tested with.

@@ -75,7 +75,7 @@ def _rivals(probed: ProbeResult) -> Section:
     if plan.evidence_weight:
         text += (
             f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
-            f"{plan.evidence_weight:g}. That their maps lie there is no finding of theirs."
+            f"{plan.evidence_weight:g}. So it is no surprise that their maps lie there."
         )
     best = next(number for number, row in enumerate(probed.rows) if row.name == probed.kept.name)
     columns = ("rival", "test accuracy", f"less {title_of(BASE)}, points", "differs", "validation")
@@ -138,7 +138,7 @@ def _curve(probed: ProbeResult) -> Section:
         "Test accuracy after learning from a part of the training pictures (first seed, mean over splits). Where it "
         "still rises between the last two columns, more pictures are likely to help."
     )
-    return Section("What more pictures would bring", text, [Table(["", *(f"{share:.0%}" for share in shares)], rows)])
+    return Section("Would more pictures help?", text, [Table(["", *(f"{share:.0%}" for share in shares)], rows)])
 
 
 def _mistakes(probed: ProbeResult, features: Features, model_of: HeadModel) -> Section:
@@ -192,8 +192,8 @@ def _data(probed: ProbeResult) -> Section:
     copies = pictures.copies
     if copies:
         lines.append(
-            f"{pluralise(len(copies), 'picture')} looked like another one. They stay on the same side of every split, "
-            "so they leak nothing."
+            f"{pluralise(len(copies), 'picture')} looked like another one. Both stay in the same part of every "
+            "split, so no test picture leaks into training."
         )
     else:
         lines.append("No two pictures look the same.")

@@ -51,7 +51,7 @@ class ProbedPictures:
     """(N,) the number of each example's class."""
     classes: tuple[str, ...]
     groups: tuple[int, ...]
-    """Of each example: examples with the same number belong together."""
+    """The group number of each example; examples of one group belong together."""
     store: PreparedPictures
     places: Tensor
     """(P,) where each picture is in the store."""
@@ -100,7 +100,7 @@ class ProbedPictures:
         return None if self.evidence is None else self.evidence.take(self.row(examples))
 
     def canvas(self, examples: Tensor) -> tuple[Tensor, Tensor]:
-        """Of each picture the way from the network input to it (B,2,3), and its height and width (B,2)."""
+        """For each picture: the frame from the network input to it (B,2,3), and its height and width (B,2)."""
         place = self.places[picture_of(examples, self.questions)]
         size = self.store.image_size[place]
         return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size

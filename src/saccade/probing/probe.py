@@ -199,7 +199,7 @@ def probe(
     labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     if (groups := len({*pictures.groups})) < plan.splits:
         raise ConfigError(
-            f"splits: {groups} different pictures cannot be dealt into {plan.splits}; ask for fewer splits"
+            f"splits: {groups} different pictures cannot be split {plan.splits} ways; ask for fewer splits"
         )
     splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
     simple = [majority_trial(labels, splits), neighbour_trial(features, labels, answers, splits, questions)]

@@ -40,14 +40,14 @@ class Plan:
     rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
     """Learning rates of the grid."""
     linear_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-    """Of the linear head, which costs next to nothing: the rival that others must beat is tuned the most."""
+    """Learning rates of the linear head. It is cheap and the baseline to beat, so it is tuned the most."""
     decays: tuple[float, ...] = (1e-2, 1.0)
     """Weight decays of the grid."""
     seeds: int = 3
     """Trainings with the best setting."""
     splits: int = 5
     shares: tuple[float, ...] = (0.25, 0.5)
-    """Of the training pictures, for the learning curve; all of them come on top."""
+    """Shares of the training pictures for the learning curve; the full set is added."""
     steps: int | None = None
     """Batches to learn from; None: :attr:`epochs` times through the training pictures."""
     epochs: int | None = None
@@ -56,12 +56,12 @@ class Plan:
     hidden: int = 32
     queries: int = 4
     evidence_weight: float = 0.0
-    """Of what maps miss of boxes and masks, as an extra loss of the attention heads; 0: nobody says where to look."""
+    """Weight of an extra loss that trains the attention heads to look at boxes and masks; 0: no such loss."""
 
     def __post_init__(self) -> None:
         check_weight("evidence_weight", self.evidence_weight)
         if self.steps is not None and self.epochs is not None:
-            raise ConfigError("epochs and steps both say how long to learn; name one of them")
+            raise ConfigError("give epochs or steps, not both")
 
     def steps_for(self, pictures: int) -> int:
         """Batches for that many training pictures."""
@@ -92,7 +92,7 @@ class Trial:
     probabilities: Tensor | None = None
     """(N,K) of the first seed: each picture as its own split tested it."""
     heads: list[ProbeHead] = field(default_factory=list)
-    """Of the first seed, one for each split."""
+    """The heads of the first seed, one for each split."""
     statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     """Mean and standard deviation of each channel, for each split."""
 

@@ -1,4 +1,4 @@
-"""What the trials say, in numbers and in one sentence.
+"""The result of the trials, in numbers and in one sentence.
 
 Every rival is compared with the linear head on the same splits: differences of the test accuracies, split by split,
 with the corrected interval of :mod:`saccade.metrics.resplits`. The head that is kept, and that the sentence is about,

@@ -21,7 +21,7 @@ class Restarts:
     chosen: int
     """The restart whose weights these are."""
     train_accuracy: tuple[float, ...] = ()
-    """Of every restart, at the end of training; the run chooses by it."""
+    """Training accuracy of every restart at the end; the run keeps the best."""
     accuracy: tuple[float, ...] = ()
     """The same on the validation questions."""
     generated: tuple[str, ...] = ()

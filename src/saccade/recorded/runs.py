@@ -85,7 +85,7 @@ class RecordedRun:
 
     @property
     def seed(self) -> int:
-        """Of the weights and of the order of training."""
+        """Seed of the weights and of the order of training."""
         return int(self.recipe["seed"])
 
     @property

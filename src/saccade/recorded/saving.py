@@ -1,4 +1,4 @@
-"""Keep what a run gave: its evaluation joined with how it was trained, as one JSON file."""
+"""Records the result of a run: its evaluation and how it was trained, as one JSON file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.errors import CheckpointError
 from saccade.recorded.runs import RecordedRun
 
 DIGITS = 5
-"""Of a number on the way: more than a curve shows, and a record stays short."""
+"""Digits of intermediate numbers: more than a curve can show, and records stay short."""
 _TRAINING_FACTS = (
     "machine", "step", "phase", "metrics", "versions", "replica", "data_changes", "photographs", "maps_supervised",
 )  # fmt: skip
@@ -39,7 +39,7 @@ def save_run_record(
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
         last = rows[-1]
     except (OSError, ValueError, IndexError) as error:
-        raise CheckpointError(f"{run}: not a finished run ({error}); go on with 'saccade train --resume'") from error
+        raise CheckpointError(f"{run}: not a finished run ({error}); continue with 'saccade train --resume'") from error
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
     facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
     facts |= {"mean_of": config["mean_of"]} if config.get("mean_of") else {}  # whose weights were averaged

@@ -3,8 +3,8 @@
 Two things make a cell uncertain: which test pictures there were and which seed trained the model. All seeds of a cell
 are tested on the same pictures, so more seeds do not make the first part smaller: its half-width is the mean of the
 runs' own intervals (with the picture as the unit). The second part is Student's t for the mean of the seeds. The two
-are independent and add in quadrature. With one seed only the first part is known. What a published number is itself
-uncertain by was never printed, so it counts as exact.
+are independent and add in quadrature. With one seed only the first part is known. Papers do not print the uncertainty
+of their numbers, so a published number counts as exact.
 """
 
 from __future__ import annotations

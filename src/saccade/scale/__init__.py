@@ -1,4 +1,4 @@
-"""Past one machine: looking at many pictures, one row each in Parquet, on this machine or on a Ray cluster.
+"""Looks at many pictures, on this machine or on a Ray cluster, and writes one row per picture to Parquet.
 
 >>> from saccade import scale                                            # doctest: +SKIP
 >>> scale.look("s3://bucket/photos", model="soft-mref", ask=7, out="s3://bucket/looks", engine="ray")  # doctest: +SKIP

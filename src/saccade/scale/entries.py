@@ -1,6 +1,6 @@
 """The pictures of a part, one after the other, as bytes: from files, from a tar shard, from a column of a Parquet file.
 
-Shards come from strangers. Nothing is unpacked onto the disk, no member is larger than a picture may be, and a path in
+Shards are untrusted. Nothing is unpacked onto the disk, no member is larger than a picture may be, and a path in
 a table stays inside the folder of the table. What cannot be read becomes an entry whose ``load`` raises a DataError, so
 that it ends as a row with an error.
 """
@@ -77,7 +77,7 @@ def _member(archive: tarfile.TarFile, info: tarfile.TarInfo, shard: Member) -> E
     source = f"{shard.uri}#{name}"
     called = f"{shard.name}/{name[: -len(PurePosixPath(name).suffix)]}"
     if info.size > MAX_BYTES:
-        return _failing(called, source, f"{info.size:,} bytes, where {MAX_BYTES:,} are the most")
+        return _failing(called, source, f"{info.size:,} bytes, and at most {MAX_BYTES:,} are allowed")
     member = archive.extractfile(info)
     data = b"" if member is None else member.read(info.size)
     if len(data) < info.size:

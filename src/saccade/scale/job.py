@@ -22,10 +22,10 @@ class Job:
     model: str
     """A zoo name, a model folder or run folder that every machine sees, ``timm:NAME`` or ``hf:NAME``."""
     digest: str
-    """Of the files of the model: another machine must have the same."""
+    """Digest of the model's files; all machines must have the same."""
     ask: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the model's family, such as beam."""
+    """Options of the model's family, such as beam."""
     maps: KeptMaps = "total"
     """Which maps are kept: of all looks together, of each look and step too, or none."""
     side: int = 64
@@ -63,7 +63,7 @@ class Part:
     kind: PartKind
     members: tuple[Member, ...]
     column: str | None = None
-    """Of a Parquet file: the one that has the pictures; None: it is found."""
+    """Column of a Parquet file that has the pictures; None: it is found."""
 
     def file(self, job: Job) -> str:
         """The name of its file: number, and a digest of what is asked and of what is looked at."""
@@ -84,7 +84,7 @@ class Part:
 
 
 def model_digest(folder: Path | None, name: str) -> str:
-    """Of the files that decide what a model answers; of a published model of another library, of its name."""
+    """Digest of the files that decide the answers; for a published model of another library, of its name."""
     digest = hashlib.sha256()
     if folder is None:
         digest.update(name.encode())

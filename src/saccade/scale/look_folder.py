@@ -52,7 +52,9 @@ class LookFolder:
         names = self._folder.names()
         self.files = sorted(name for name in names if name.startswith("part-") and name.endswith(".parquet"))
         if DONE not in names:
-            raise DataError(f"{out}: unfinished ({len(self.files)} parts so far); go on with 'saccade look … --resume'")
+            raise DataError(
+                f"{out}: unfinished ({len(self.files)} parts so far); continue with 'saccade look … --resume'"
+            )
         try:
             self.done = json.loads(self._folder.read(DONE))
             parts = int(self.done["parts"]) if self.done["format"] == FORMAT else -1
@@ -137,6 +139,12 @@ def total_of(row: Mapping[str, Any]) -> Tensor:
 
 def _called(row: Mapping[str, Any]) -> str:
     return row["name"] if row["question"] is None else f"{row['name']}{SEPARATOR}{row['question']}"
+
+
+def count_look_rows(out: str | Path) -> tuple[int, int]:
+    """How many rows a finished job has, and how many of them have an error."""
+    told = LookFolder(out).done
+    return int(told["rows"]), int(told["errors"])
 
 
 def read_look_records(out: str | Path, count: int) -> list[Record]:

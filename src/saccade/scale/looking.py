@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from saccade.errors import ConfigError, SaccadeError, nearest
@@ -78,6 +79,10 @@ def look(
         raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
     if engine == "local" and (address is not None or actors is not None):
         raise ConfigError("--address and --actors are for --engine ray; leave them out")
+    if engine == "ray":
+        from saccade.scale.ray_engine import ray_module
+
+        ray_module()  # before the folder is made
     started = time.monotonic()
     asked = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     predictor = load(model, device if engine == "local" else "cpu")
@@ -96,7 +101,9 @@ def look(
         except SaccadeError:
             discard_if_unstarted(folder)
             raise
-        return finish(folder, job, parts, receipts, time.monotonic() - started)
+        looked = finish(folder, job, parts, receipts, time.monotonic() - started)
+        told = predictor.of_unlike(looked.unlike, looked.rows - looked.errors)
+        return replace(looked, remarks=(*filter(None, [told]), *predictor.caveats))
 
 
 def job_of(
@@ -104,7 +111,7 @@ def job_of(
 ) -> Job:
     """What is asked, once it is known that the model can answer it."""
     if predictor.facts.preprocessing is None:
-        raise ConfigError(f"--engine: '{predictor.name}' reads no pictures; leave --engine out")
+        raise ConfigError(f"--engine: '{predictor.name}' does not read pictures; leave --engine out")
     predictor.question(ask)
     predictor.responder.options(dict(options))
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -128,7 +135,7 @@ def _gathered(
     with closing(running):
         for receipt in running:
             if receipt.failed:
-                raise ConfigError(f"{receipt.failed} (what is done stays, --resume goes on)")
+                raise ConfigError(f"{receipt.failed} (finished parts are kept; --resume continues)")
             receipts[receipt.part] = receipt
             progress(done + len(receipts), total)
     return list(receipts.values())

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from saccade.errors import DataError, OutputError
+from saccade.likeness import Fit
 from saccade.lock import locked
 from saccade.scale.job import Job, Part
 from saccade.scale.schema import FORMAT, SCHEMA_VERSION, arrow_schema, parse_metadata, pyarrow
@@ -37,6 +38,8 @@ class Receipt:
     first_errors: tuple[str, ...] = ()
     failed: str = ""
     """Why there is no file; then the job ends."""
+    unlike: int = 0
+    """Rows whose picture is unlike those that the model learned from."""
 
     def to_json(self) -> str:
         """As text, from a worker elsewhere."""
@@ -60,6 +63,10 @@ class LookJobResult:
     resumed: int = 0
     """Parts that were there already."""
     seconds: float = 0.0
+    unlike: int = 0
+    """Rows whose picture is unlike those that the model learned from."""
+    remarks: tuple[str, ...] = ()
+    """What to know about all answers, a sentence each."""
     first_errors: tuple[str, ...] = field(default=(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -70,20 +77,21 @@ class LookJobResult:
 def write_part(folder: Folder, part: Part, job: Job, rows: Iterable[dict[str, Any]]) -> Receipt:
     """Write the file of a part."""
     arrow, parquet = pyarrow()
-    count, errors = 0, []
+    count, unlike, errors = 0, 0, []
     buffer, groups = io.BytesIO(), []
     schema = arrow_schema()
     for group in _groups(rows):
         groups.append(arrow.Table.from_pylist(group, schema=schema))
         count += len(group)
+        unlike += sum(bool(Fit(row.get("fit")).unlike) for row in group)
         errors += [str(row["error"]) for row in group if row.get("error")]
     # The counts are known in the end, and the metadata must be known at the start: rows wait, as compact columns.
-    final = arrow_schema({"rows": count, "errors": len(errors)})
+    final = arrow_schema({"rows": count, "errors": len(errors), "unlike": unlike})
     with parquet.ParquetWriter(buffer, final, compression="zstd") as writer:
         for table in groups:
             writer.write_table(table.cast(final))
     folder.write(part.file(job), buffer.getvalue())
-    return Receipt(part.number, count, len(errors), tuple(errors[:_ERRORS_TOLD]))
+    return Receipt(part.number, count, len(errors), tuple(errors[:_ERRORS_TOLD]), unlike=unlike)
 
 
 def _groups(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -111,23 +119,23 @@ def end_tries(folder: Folder, name: str) -> None:
     folder.remove(f"{_TRYING}{name}")
 
 
-def part_counts(folder: Folder, name: str) -> tuple[int, int]:
-    """Rows and errors of a part file, from its footer."""
+def part_counts(folder: Folder, name: str) -> tuple[int, int, int]:
+    """Reads the footer of a part file: rows, errors, and rows of pictures unlike the training pictures."""
     arrow, parquet = pyarrow()
     where = f"{folder.where}/{name}"
     try:
         with folder.open(name) as file:
             told = parse_metadata(parquet.read_metadata(file).metadata, where)
-        return int(told["rows"]), int(told["errors"])
+        return int(told["rows"]), int(told["errors"]), int(told.get("unlike", 0))
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise DataError(
-            f"{where}: damaged ({' '.join(str(error).split())[:120]}); delete it and go on with --resume"
+            f"{where}: damaged ({' '.join(str(error).split())[:120]}); delete it and continue with --resume"
         ) from error
 
 
 @contextmanager
 def held(folder: Folder) -> Iterator[None]:
-    """Keep other commands out of the folder; of a store nobody can."""
+    """Keep other commands out of the folder; a remote store cannot be locked."""
     folder.make()
     if folder.is_remote:
         yield
@@ -152,7 +160,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
         return list(parts)
     if not resume:
         is_job = JOB in names
-        cure = "add --resume to go on with it, or choose another --out" if is_job else "choose another --out"
+        cure = "add --resume to continue it, or choose another --out" if is_job else "choose another --out"
         raise OutputError(f"{folder.where} exists and is not empty; {cure}")
     if JOB not in names:
         raise OutputError(f"{folder.where}: nothing to resume in it (no {JOB}); choose an empty folder")
@@ -201,14 +209,16 @@ def finish(
         )
     done = {receipt.part: receipt for receipt in receipts}
     counts = [
-        (done[part.number].rows, done[part.number].errors)
+        (done[part.number].rows, done[part.number].errors, done[part.number].unlike)
         if part.number in done
         else part_counts(folder, part.file(job))
         for part in parts
     ]
-    rows, errors = (sum(column) for column in zip(*counts))
+    rows, errors, unlike = (sum(column) for column in zip(*counts))
     told = tuple(text for receipt in receipts for text in receipt.first_errors)[:_ERRORS_TOLD]
-    looked = LookJobResult(folder.where, rows, errors, len(parts), len(parts) - len(done), round(seconds, 2), told)
+    looked = LookJobResult(
+        folder.where, rows, errors, len(parts), len(parts) - len(done), round(seconds, 2), unlike, first_errors=told
+    )
     values = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "rows": rows, "errors": errors, "parts": len(parts)}
     folder.write(DONE, f"{json.dumps(values, indent=2)}\n".encode())
     return looked

@@ -2,8 +2,8 @@
 
 Only the names of files travel: an actor reads, decodes, asks and writes, and returns a receipt. So no picture and no
 map goes through Ray's object store, pictures of mixed sizes need no common tensor type, and one bad picture is a row
-with an error. Ray starts an actor that died again, and its part with it, for ever; the worker counts the tries of
-a part and gives up. The file of a part has one name, so that a second try overwrites nothing but itself.
+with an error. Ray restarts a dead actor and its part without end; the worker counts the tries of a part and gives up
+after some. The file of a part has one name, so that a second try overwrites nothing but itself.
 
 Ray can keep a checkpoint of a pipeline itself (``DataContext.checkpoint_config``): it notes the id of every row that
 was written, and holds all ids in memory when it resumes. Here the part files say the same with one name for a thousand
@@ -110,7 +110,7 @@ class Looker:
         self._worker: Worker | None = None
         try:
             self._worker = Worker(job, out, batch=batch, device=device, decoders=1, counts_tries=True)
-        except SaccadeError as error:  # told with the first part: an actor that cannot start would be started for ever
+        except SaccadeError as error:  # told with the first part: an actor that cannot start would be started forever
             self._failed = str(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
@@ -208,5 +208,5 @@ def _in_one_line(error: Exception) -> ConfigError:
     """What Ray raised, in words; the parts that are done stay."""
     said = " ".join(str(error).split())
     return ConfigError(
-        f"Ray ended the job ({type(error).__name__}: {said[:200]}); what is done stays, --resume goes on"
+        f"Ray ended the job ({type(error).__name__}: {said[:200]}); finished parts are kept; --resume continues"
     )

@@ -1,4 +1,4 @@
-"""The row-maker: pictures of a part in, rows out. Every engine calls it, so that all write the same rows."""
+"""Makes the rows of a part from its pictures. Every engine calls it, so all engines write the same rows."""
 
 from __future__ import annotations
 

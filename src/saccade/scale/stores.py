@@ -13,7 +13,7 @@ from saccade.errors import DataError, OutputError
 from saccade.untrusted import open_regular, read_regular
 
 MAX_BYTES = 512 << 20
-"""Of one picture file."""
+"""Largest picture file, in bytes."""
 
 
 def is_remote(uri: str) -> bool:
@@ -66,7 +66,7 @@ def read_file(uri: str, most: int = MAX_BYTES) -> bytes:
     with reached(uri):
         size = system.size(path) or 0
         if size > most:
-            raise DataError(f"{uri}: {size:,} bytes, where {most:,} are the most")
+            raise DataError(f"{uri}: {size:,} bytes, and at most {most:,} are allowed")
         return bytes(system.cat_file(path))
 
 
@@ -125,7 +125,7 @@ class Folder:
             make_folder(self.path)
 
     def names(self) -> list[str]:
-        """Of the files in it; nothing where there is no such folder."""
+        """Names of its files; none if there is no such folder."""
         if not self._is_remote:
             with writing(self.path):
                 return sorted(file.name for file in self.path.iterdir()) if self.path.exists() else []

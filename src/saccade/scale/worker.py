@@ -51,7 +51,8 @@ class Worker:
         try:
             name = part.file(self._job)
             if self._folder.has(name):  # an earlier try wrote it, and its worker ended before it could say so
-                return Receipt(part.number, *part_counts(self._folder, name))
+                rows, errors, unlike = part_counts(self._folder, name)
+                return Receipt(part.number, rows, errors, unlike=unlike)
             if self._counts_tries and (tries := begin_try(self._folder, name)) > TRIES:
                 return Receipt(part.number, failed=self._given_up(part, tries - 1))
             receipt = write_part(self._folder, part, self._job, self._rows.rows(part))
@@ -90,7 +91,7 @@ def loaded(job: Job, device: str) -> Predictor:
 
 
 def digest_of(model: str) -> str:
-    """Of the model called ``model``."""
+    """Digest of the model called ``model``."""
     from saccade.tracing.asking import is_published
     from saccade.zoo import resolve
 

@@ -1,1 +1,1 @@
-"""Scores of maps that anyone made: how maps find their truth, what is left out, and what is told about it."""
+"""Scores maps from any tool: how maps find their truth, what is left out, and how it is reported."""

@@ -75,8 +75,8 @@ def _explained(scored: ScoreResult) -> str:
             "PR-AUC: all pixels of all pictures in one ranking."
         )
     return (
-        f"{text}\n\nIntervals have the picture as the unit. Under the maps: what maps score that do "
-        "not look at the picture (uniform, centre), these maps exchanged between pictures (shuffled), and bounds."
+        f"{text}\n\nIntervals have the picture as the unit. The rows below are maps that ignore the picture (uniform, "
+        "centre), these maps exchanged between pictures (shuffled), and bounds."
     )
 
 
@@ -85,8 +85,9 @@ def _about_scenes(scored: ScoreResult) -> list[Section]:
         return []
     facts = scored.scene.facts
     text = (
-        "Does the map lie on what was asked for, when one thing in the scene is changed? A segmenter that knows the "
-        "question passes these, whatever the model's answer rests on.\n\nmap_follow: the target is moved, how much of "
+        "Does the map lie on what was asked for, when one thing in the scene is changed? A segmenter that knows "
+        "the question passes these, whatever the model's answer depends on.\n\nmap_follow: the target is moved, "
+        "how much of "
         "the map goes with it, minus the same for another object. map_turn: two questions about one scene, how much of "
         "the map turns. map_specific: how often the map changes more when the target is moved or removed than when "
         "another object is; chance is 0.5. map_hold: how much of the map stays when something else changes; a map that "
@@ -111,7 +112,7 @@ def _drawn(scored: ScoreResult, maps: Maps, truths: Truths, pictures: Mapping[st
         text = (
             f"By {TITLES[scored.main]}. The truth is outlined. Each map is shown by its own peak."
             if found
-            else "These maps were read once and are gone; give a path or an array to see them here."
+            else "These maps came from a stream and cannot be read again; give a path or an array to draw them."
         )
         sections.append(Section(title, text, blocks))
     return sections

@@ -1,4 +1,4 @@
-"""What is done with maps and masks that cannot be scored as they are. Every choice is printed beside the scores."""
+"""How to treat maps and masks that cannot be scored as they are. Every choice is printed with the scores."""
 
 from __future__ import annotations
 

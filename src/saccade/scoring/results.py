@@ -19,7 +19,7 @@ from saccade.scoring.truths import Truths
 
 SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
 SCHEMA_VERSION = 1
-"""Of the JSON file."""
+"""Schema version of the JSON file."""
 TITLES = {
     "true_positive_strength": "strength",
     "selectivity": "selectivity",
@@ -69,11 +69,11 @@ class SceneScores:
     """Means over scenes."""
     baselines: Mapping[str, Mapping[str, float]]
     names: tuple[str, ...]
-    """Of the scenes."""
+    """Names of the scenes."""
     values: Mapping[str, Tensor]
     """The score of each scene (N,), NaN where a map that it needs is missing, or where the areas are not alike."""
     facts: Mapping[str, Any]
-    """Of the causal set, as in its causal.json: version, digest, count and settings."""
+    """Facts of the causal set, from its causal.json: version, digest, count and settings."""
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
@@ -104,13 +104,13 @@ class ScoreResult:
     """Scores of maps, beside baselines and bounds on the same truth."""
 
     kind: str
-    """Of the truth: masks, boxes or points."""
+    """Kind of the truth: masks, boxes or points."""
     scores: Mapping[str, Interval]
     """Means over maps, with intervals by picture. ``pr_auc`` is pooled over all pixels and has no interval."""
     baselines: Mapping[str, Mapping[str, float]]
     """The same scores of what maps are compared with."""
     names: tuple[str, ...]
-    """Of the maps that were scored."""
+    """Names of the maps that were scored."""
     pictures: tuple[str, ...]
     """The picture of each."""
     values: Mapping[str, Tensor]
@@ -126,7 +126,7 @@ class ScoreResult:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What else to tell: method, model."""
     scene: SceneScores | None = None
-    """Of scenes and their twins, where the truth is a causal set."""
+    """Scores of scenes and their twins, if the truth is a causal set."""
     sources: tuple[Maps, Truths] | None = field(default=None, repr=False, compare=False)
     """Where maps and truths can be read again, to be drawn."""
 

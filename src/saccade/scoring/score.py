@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
 
 _PIXELS_AT_ONCE = 1 << 22
-"""Of truths that are scored together."""
+"""Most pixels of truths that are scored together."""
 _PIXELS_WAITING = 1 << 25
-"""Of truths whose maps wait for others of their size."""
+"""Most pixels of truths whose maps wait for others of their size."""
 _DONORS = 16
 """Maps that are kept to stand in for those of other pictures, where a batch has but one picture."""
 _SETTLE = 8
@@ -102,8 +102,8 @@ class Scoring:
         if self._truths.unusable and self._policies.broken == "stop":
             first = self._truths.unusable[0]
             raise DataError(
-                f"{self._truths.where}: {len(self._truths.unusable)} rows cannot be used, the first: {first}; mend it, "
-                "or leave such rows out and count them with --broken skip"
+                f"{self._truths.where}: {len(self._truths.unusable)} rows cannot be used, the first: {first}; fix "
+                "it, or leave such rows out and count them with --broken skip"
             )
         at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
         scene_by_scene = () if self._pool is None else self._truths.wanted
@@ -146,8 +146,8 @@ class Scoring:
         if not self._found:
             one, other = next(iter(self._seen)), next(iter(self._truths.names), "nothing")
             raise DataError(
-                f"no map has a truth: maps are called as '{one}', truths as '{other}'; give both the same names, or "
-                "say with --separator what stands between picture and question"
+                f"no map has a truth: maps have names such as '{one}', truths such as '{other}'; give both the "
+                "same names, or give the text between picture and question with --separator"
             )
         self._add_missing()
         for key in list(self._waiting):
@@ -162,6 +162,10 @@ class Scoring:
             self._guarded(chunk.names, lambda: self._take_twin(chunk, pool))
             return
         named = [truth_for(name, self._truths.names, self._policies.separator) for name in chunk.names]
+        if isinstance(chunk.maps, SaccadeError) and named[0] is None:  # nobody can say what it would have been
+            self._left_out["broken"] += chunk.names
+            self._notes |= dict.fromkeys(chunk.names, str(chunk.maps))
+            return
         self._left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
         rows = [at for at, truth in enumerate(named) if truth is not None]
         if not rows:
@@ -178,7 +182,7 @@ class Scoring:
 
     def _see(self, name: str) -> None:
         if name in self._seen:
-            raise DataError(f"two maps are called '{name}'; give each a name of its own")
+            raise DataError(f"two maps are called '{name}'; give each its own name")
         self._seen[name] = len(self._seen)
 
     def _take_twin(self, chunk: Chunk, pool: TwinPool) -> None:
@@ -271,8 +275,8 @@ class Scoring:
         if self._points is None and bool((maps < 0).any()):
             at = int((maps < 0).flatten(1).any(1).nonzero()[0, 0])
             raise DataError(
-                f"'{names[at]}': is negative somewhere, and a share of such a map is none; --signed abs takes absolute "
-                "values, --signed positive what lies above 0"
+                f"'{names[at]}': has negative values, so shares of it are not defined; --signed abs takes absolute "
+                "values, --signed positive sets negative values to 0"
             )
         return maps
 

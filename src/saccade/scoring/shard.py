@@ -14,9 +14,9 @@ class Shard:
     """What scoring found of a part of the maps; it can travel between processes."""
 
     seen: tuple[str, ...]
-    """Of all maps, in order."""
+    """Names of all maps, in order."""
     names: tuple[str, ...]
-    """Of those that were scored, in order."""
+    """Names of the scored maps, in order."""
     pictures: tuple[str, ...]
     """By their number in ``scorer``."""
     scorer: MapScorer

@@ -79,7 +79,7 @@ class Truths(Protocol):
         """Masks of truths that have one size; ``size`` is that of the maps, for pictures without one."""
 
     def points(self, name: str) -> Points:
-        """Of a truth that is points."""
+        """The points of a truth."""
 
     def pool(self, policies: Policies) -> TwinPool | None:
         """Takes all maps scene by scene, those of twins too, where the truth is a causal set; else None."""

@@ -1,4 +1,4 @@
-"""Sections of a page about answers with one label: what was taken for what, class by class, and what they rest on."""
+"""Sections of a page about answers with one label: confusions, scores by class, and dependence on the evidence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | N
         return Section("Confusion matrix", "A row for each true class, a column for each answer.", [table])
     if not pairs:
         return None
-    text = f"The pairs that are confused most; a matrix of {classes} classes would not fit the page."
+    text = f"The most confused pairs; a matrix of {classes} classes would not fit the page."
     rows = [[pair["true"], pair["said"], int(pair["n"])] for pair in pairs]
     return Section("Confusions", text, [Table(("true", "said", "times"), rows)])
 
@@ -75,10 +75,10 @@ def rests_on_section(rests_on: Mapping[str, Any]) -> Section | None:
     said = str(rests_on.get("says") or "")
     text = (
         "Where your boxes or masks say what the answer is about, pictures were changed and asked about again: the "
-        "evidence blurred, or taken from a picture with another answer; and everything else in the same way. A model "
-        "that stays right without the evidence reads something else."
+        "evidence blurred, or taken from a picture with another answer; and everything else in the same way. A "
+        "model that stays right without the evidence uses something else."
     )
-    return Section("What the answer rests on", f"{said}.\n\n{text}" if said else text, [table])
+    return Section("What the answer depends on", f"{said}.\n\n{text}" if said else text, [table])
 
 
 def caption(mistake: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""One colour map for every weight, safe for colour-blind readers and for grey printers, and the bar that explains it.
+"""The colour map of all weights, safe for colour-blind readers and grey printers, and its colour bar.
 
 The nine anchors were computed in the OKLCH colour space: lightness rises in equal steps from 0.24 to 0.95 while the hue
 turns from indigo over teal to pale yellow, and chroma is as high as sRGB allows up to 0.155. Because lightness alone

@@ -1,8 +1,8 @@
 """Several models on the same pictures, look by look: attended images above, maps below, as a paper prints them.
 
-A column is one look of one model; a block of two rows is one picture. The upper row shows what has passed all looks of
-the model so far, picture × the product of its maps up to this one; the lower row shows this look's own weights, in
-grey, white at its own peak. For a crop both rows show its window.
+A column is one look of one model; a block of two rows is one picture. The upper row shows the picture times the product
+of the model's maps up to this one; the lower row shows this look's own weights, in grey, white at its own peak. For a
+crop both rows show its window.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shown:
 
     model: str
     trace: AttentionTrace
-    """Of one example."""
+    """The trace of one example."""
     last: int | None = None
     """Only this many of its last looks; None: all."""
 

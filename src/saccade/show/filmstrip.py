@@ -1,4 +1,4 @@
-"""One picture that tells how the answer came about: the question, every act in order, the total last.
+"""Draws how an answer was made as one picture: the question, every look in order, the total last.
 
 Each column has the overlay above, below it the attended image (for a crop: what was cut out), and under both the name
 of the act with the raw peak weight. Strips longer than a row wrap, and so does what stands under a narrow panel.

@@ -1,4 +1,4 @@
-"""One picture that tells how a multiset was read: a row for each label, from what stood out to what was left of it.
+"""Draws how a multiset was read as one picture: a row for each label, from the saliency before to the saliency after.
 
 A row has the saliency before, the covert mask, the priority map, the glimpses in order on the picture with the label
 that was said, and the saliency after, darkened where attention has been (inhibition of return). The row in which the

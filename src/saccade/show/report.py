@@ -56,6 +56,8 @@ class Report:
     """Shown before the first section, such as the headline figures."""
     live: Live | None = None
     """Shown before all of that, and running."""
+    left_out: str = ""
+    """What the page does not show, which its lead says too; for those who made it."""
 
     def html(self) -> str:
         """The whole page."""
@@ -90,7 +92,7 @@ class Report:
 {opening}
 {body}
 {_footnotes(notes)}
-<footer><p>Made by saccade {__version__}. This file is complete: it loads nothing from anywhere.</p></footer>
+<footer><p>Made by saccade {__version__}. This file is self-contained: it loads nothing from the network.</p></footer>
 </main>
 </div>
 {"" if live is None else live.end}

@@ -19,31 +19,31 @@ TITLE = "Is it right, and is its attention faithful?"
 
 ASKS = {
     "accuracy": "is the answer right",
-    "weighted_map": "do the right labels come before the wrong ones (mean average precision, weighted by how often)",
+    "weighted_map": "are the right labels ranked before the wrong ones (mean average precision, weighted by frequency)",
     "swapped_query": "asked for something else in the picture, does it still give the first answer",
-    "exact_match": "is every label there as often as it should be, and no other",
+    "exact_match": "is every label given exactly as often as it occurs",
     "true_positive_strength": "which share of the attention lies on the evidence",
     "selectivity": "attention on the target ÷ attention on all objects",
     "pointing": "does the peak lie on the evidence",
     "iou": "does the map, cut at half its peak, cover the evidence and nothing else",
     "pr_auc": "does the map segment the evidence at any cut; pixels of all pictures pooled",
     "pointing_at": "does the peak lie near the clicked point: within a tenth of the diagonal of the object's box",
-    "attention_near": "which share of the attention lies that near",
+    "attention_near": "which share of the attention lies that close",
     "distance": "how far the peak lies from the clicked point, in diagonals of the object's box",
-    "deletion": "what is left of the answer's probability on average as pixels go, most attended first",
-    "insertion": "how much of it there is on average as pixels come back, most attended first",
+    "deletion": "the mean probability of the answer while pixels are removed, most attended first",
+    "insertion": "the mean probability of the answer while pixels are added back, most attended first",
     "causal_follow": "the target is rendered again with another answer: does the answer follow",
     "causal_hold": "another object is changed or removed: does the answer stay",
     "map_follow": "the target is moved: how much of the map goes with it, more than with another object that is moved",
     "map_turn": "another object is asked for: how much of the map turns to it",
     "map_specific": "does it move more when the target is moved or removed than when another object is; ½ by chance",
-    "map_hold": "another object changes: how much of the map stays; an even map has all, so never alone",
+    "map_hold": "another object changes: how much of the map stays; an even map scores 1, so read it with the others",
     "cause_top": "is the object with most of the map the one whose recolouring moves the answer most",
     "cause_pairs": "of two objects, has the one with more effect on the answer more of the map; ½ by chance",
     "misplaced": "which share of the map on objects lies on those without an effect on the answer",
     "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
     "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
-    "edit_farthest": "how far the last look's weights can go, and the answer's probabilities stay within .01",
+    "edit_farthest": "how far the last look's weights can move while the answer's probabilities stay within .01",
     "off_objects": "which share of the map lies on no object",
     "word_evidence_blur_raw": "the tenth of the picture that a word's map marks is blurred: how much log p of the word "
     "falls (nats), less the same for other words' maps",
@@ -65,7 +65,7 @@ RIVALS = {
     "shuffled": "the model's own maps, of other pictures (and of the twins of these)",
     "all_objects": "every object alike, on the model's grids",
     "box_centre": "the middle of the object's box, on the model's grids",
-    "part_prior": "where the part asked for mostly lies in its box in training, on the model's grids",
+    "part_prior": "the mean training position of the part inside the box, on the model's grids",
     "foreground": "the model's own map, cut to pixels brighter than 5 %",
     "target_mask": "the pixels of what is asked for: it knows the question and nothing of the model",
     "object_area": "objects ranked by their size",
@@ -99,7 +99,7 @@ def intervention_sections(result: Scores) -> list[Section]:
         done = (
             "Scenes are rendered again with one thing changed"
             if is_rerendered(result)
-            else "Weights, windows or glimpses are exchanged for others, and the rest of the model runs on them"
+            else "Weights, windows or glimpses are edited, and the rest of the model runs on them"
         )
         text = (
             f"{asked[:1].upper()}{asked[1:]}\n\n{done}, and the model is asked again; "
@@ -113,11 +113,11 @@ def _words(asked: set[str], rivals: set[str]) -> list[Table]:
     """What scores ask and what they are compared with, in words."""
     rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
     rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
-    return [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
+    return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
 
 
 def answer_sections(result: Scores) -> list[Section]:
-    """Maps under intervention, what the answers rest on, confusions, classes: those that ``result`` tells of."""
+    """Maps under intervention, what the answers depend on, confusions, classes: those that ``result`` tells of."""
     per_class = result.get("per_class", {})
     found = (
         *intervention_sections(result),

@@ -64,7 +64,7 @@ def report_from_run(
     sections += [section for section in (looks, *scored) if section is not None]
     source = f"`{folder.name}/config.yaml`, as resolved"
     table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
-    sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
+    sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
     again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(settings)]))
     sections.append(Section("Score it again", blocks=[again]))
     title, lead = _title_and_lead(settings, folder)
@@ -72,8 +72,8 @@ def report_from_run(
     return Report(title, lead, sections, [KeyFigures(figures)])
 
 
-def report_from_records(records: Sequence[Record]) -> Report:
-    """Answers with what was looked at, one section a record.
+def report_from_records(records: Sequence[Record], left_out: str = "") -> Report:
+    """Answers with what was looked at, one section a record; ``left_out`` says what is not shown.
 
     Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences (or slots),
     supporting (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is
@@ -84,9 +84,10 @@ def report_from_records(records: Sequence[Record]) -> Report:
     models = sorted({str(record.info["model"]) for record in records if record.info.get("model")})
     lead = f"{len(records)} answer{'s' if len(records) != 1 else ''}, each with the attention that produced it"
     lead += f", by {', '.join(models)}." if models else "."
+    lead += f"\n\n{left_out}" if left_out else ""
     several = len(models) > 1
     sections = [_record_section(number, record, name_model=several) for number, record in enumerate(records, 1)]
-    return Report("What was asked, and where the model looked", lead, sections)
+    return Report("What was asked, and where the model looked", lead, sections, left_out=left_out)
 
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
@@ -129,7 +130,7 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
 
 
 def _pictures_of(settings: Mapping[str, Any]) -> list[str]:
-    """What 'evaluate' has to be told of a run on files, whose model does not remember where they were."""
+    """Options that 'evaluate' needs for a run on files, because a model does not store where they are."""
     recipe = settings.get("recipe")
     data = recipe.get("data") if isinstance(recipe, Mapping) else None
     name = data.get("name") if isinstance(data, Mapping) else None
@@ -158,9 +159,9 @@ def _mean_sections(settings: Mapping[str, Any]) -> list[Section]:
             continue
         differing = ", ".join(f"{key} {value}" for key, value in _flat(part.get("settings") or {}) if key)
         rows.append((_said(part.get("name")), percent(part.get("share")), differing or DASH))
-    text = "Every weight is the mean of theirs. Their scores are not its own: `saccade evaluate` finds those."
+    text = "Every weight is the mean of their weights. Their scores do not hold for it: run `saccade evaluate`."
     table = Table(("run", "share", "where its recipe differs from the one below"), rows, dash="nowhere")
-    return [Section("Whose mean it is", text, [table])] if rows else []
+    return [Section("The averaged runs", text, [table])] if rows else []
 
 
 def _words(name: str) -> str:

@@ -114,7 +114,7 @@ def _with_gaps(title: str, rivals: Mapping[str, Scores], scores: Sequence[str], 
 
 QUESTIONS = {
     "scene": "does the map lie on what was asked for? a segmenter that knows the question passes",
-    "model": "does the map say what the answer rests on?",
+    "model": "does the map show what the answer depends on?",
 }
 """What the groups of scores under intervention ask."""
 REMARKS = {
@@ -142,7 +142,7 @@ def rests_on_table(rests_on: Scores) -> Table:
         if name in accuracy
     ]
     n = f", n {rests_on['n']:,}" if "n" in rests_on else ""
-    return Table(("what is there", "right", "95 % interval"), rows, caption=f"what the answers rest on{n}")
+    return Table(("what is there", "right", "95 % interval"), rows, caption=f"what the answers depend on{n}")
 
 
 def _is_on_one_grid(result: Scores) -> bool:
@@ -211,7 +211,7 @@ def _oracle(holders: Iterable[str], scores: Sequence[str]) -> str:
     if set(scores) <= set(BOUNDED):
         return "grid oracle: the bound, the most that weights on the model's grids can have"
     only = " and ".join(map(_spaced, BOUNDED))
-    return f"grid oracle: the map of the model's grids with the best {only}; a bound of that score and of no other"
+    return f"grid oracle: the map of the model's grids with the best {only}; a bound of that score only"
 
 
 def _spaced(name: str) -> str:

@@ -1,4 +1,4 @@
-"""One picture that tells how a caption came about: the sentence, the picture, then a panel for every word.
+"""Draws how a caption was made as one picture: the sentence, the picture, then a panel for every word.
 
 A panel shows where the model looked when it said the word, smooth as in the paper (:mod:`saccade.show.smoothing`) or
 cell by cell. Below it stand a bar for the gate β, the share of what was seen that went into the word, the word itself,

@@ -1,7 +1,7 @@
-"""What an encoder that rests makes of picture files, computed once and kept on disk: a step then costs the rest alone.
+"""Features of a frozen encoder, computed once and stored on disk, so that training steps skip the encoder.
 
-Where neither weights nor statistics of the encoder change and pictures are not varied, its features are the same in
-every epoch.
+If the encoder's weights and statistics do not change and pictures are not augmented, its features are the same in every
+epoch.
 """
 
 from __future__ import annotations

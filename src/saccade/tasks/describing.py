@@ -1,4 +1,4 @@
-"""What a model's inputs look like and how sure it may be, measured on held-out examples once it is trained.
+"""After training, measures on held-out examples what a model's inputs look like and how its confidences must be scaled.
 
 A task says which examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`). Half of them give the statistics
 of features, the others the scores that p-values count. Among the model's features
@@ -152,7 +152,7 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
 def describe_trained(task: Any, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
 
-    Nothing is fitted where that split was learnt from: a network is right and sure on what it has learnt, so the
+    Nothing is fitted where that split was learned from: a network is right and sure on what it has learned, so the
     temperature would make it surer still of everything.
     """
     if not isinstance(task, PictureTask):

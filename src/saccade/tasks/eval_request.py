@@ -1,4 +1,4 @@
-"""What a model is scored on: its own data, with what the evaluation asks for in their place."""
+"""What a model is scored on: its own data, with the changes that the evaluation asks for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def requested_settings(facts: ModelFacts, request: EvalRequest, readers: Collect
     """
     own = facts.data.get("name", "")
     if request.data is None and own in readers:
-        raise ConfigError(f"a model does not remember where its data was; give --data {own}:PATH")
+        raise ConfigError(f"a model does not store where its data is; give --data {own}:PATH")
     if request.protocol is not None:
         raise ConfigError(f"--protocol: a {facts.family} model is scored on val or test, which have no protocols")
     if request.drawing is not None:

@@ -49,7 +49,7 @@ class CrossEntropy:
     """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
 
     evidence_weight: float = 0.0
-    """Of what the maps miss of the evidence, :mod:`saccade.losses.evidence`; 0: nobody says where to look."""
+    """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.evidence`; 0: no such loss."""
 
     def __post_init__(self) -> None:
         check_weight("evidence_weight", self.evidence_weight)
@@ -160,12 +160,12 @@ class LabelTask(PictureTask):
     ) -> dict[str, Any]:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
-        Beside the accuracy stands that of whoever always gives the commonest label of the scored pictures.
+        Beside the accuracy stands the majority-class baseline of the scored pictures.
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the family '{cls.name}' scores models that say by themselves what they see")
+            raise ConfigError(f"the family '{cls.name}' scores models that take no question")
         config = config_of(cls.pictures, data)
         chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
         if chosen.size is None:

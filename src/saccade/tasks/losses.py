@@ -12,7 +12,7 @@ from saccade.errors import ConfigError, nearest
 
 
 class PhaseSettings(Protocol):
-    """What a task is told of a phase. Its ``name`` is for messages: nothing that is learnt depends on it."""
+    """What a task is told of a phase. Its ``name`` is for messages: nothing that is learned depends on it."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Training a model on pictures, whatever it answers: what all tasks on pictures share."""
+"""Shared by all tasks on pictures: training a model, whatever it answers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PictureTask(Task):
 
     @property
     def learns_val(self) -> bool:
-        """Whether the pictures of val are learnt from too: then they describe nothing that is held out."""
+        """Whether the pictures of val are learned from too: then they describe nothing that is held out."""
         return False
 
     def held_out(self, split: str, count: int) -> Iterator[HeldOut]:

@@ -1,4 +1,4 @@
-"""Training and scoring a model, whatever it reads and answers: what the tasks of all families share.
+"""Shared by the tasks of all families: training and scoring a model, whatever it reads and answers.
 
 Batches are a function of their number alone, which is what makes resuming exact: a finite split is visited in an order
 that (seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
@@ -33,7 +33,7 @@ Batch = dict[str, Any]
 
 
 def _check_batch(together: int, size: int | None) -> None:
-    """Refuse a batch that the training examples do not fill once, with one that they fill twice as a way out."""
+    """Refuse a batch size above the number of training examples; the error suggests one that fits twice."""
     if size is not None and size < together:
         smaller = 1 << max(0, size.bit_length() - 2)
         raise DataError(
@@ -63,7 +63,7 @@ class Task(ABC):
     sentences: ClassVar[bool] = False
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
-    """What a phase may be taught by: names of losses and their dataclasses."""
+    """The losses that a phase may use: names and their dataclasses."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
@@ -102,7 +102,7 @@ class Task(ABC):
         """The examples ``indices`` (B,) of ``data`` for training; ``number`` counts the batches of all ranks."""
 
     def checked_loss(self, loss: Any, data: str) -> Any:
-        """``loss``, once it is clear that the material ``data`` and the model can be taught by it."""
+        """Returns ``loss`` if it fits the phase's ``data`` and the model; raises otherwise."""
         return loss
 
     @abstractmethod
@@ -126,7 +126,7 @@ class Task(ABC):
         """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
     def summary(self) -> str:
-        """What is learnt from, in one line, where these are files, and below it what looks wrong with them.
+        """What is learned from, in one line, where these are files, and below it what looks wrong with them.
 
         Nothing is said of scenes that are made.
         """
@@ -163,7 +163,7 @@ class Task(ABC):
         return None
 
     def portable_settings(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
+        """Settings of the data as the model folder stores them: the path of READER:PATH is private and left out."""
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
     def new_model(self, seed: int) -> AttentionModel:
@@ -183,7 +183,7 @@ class Task(ABC):
         return model
 
     def start_from(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
-        """Let every model of this task begin with those of ``weights`` that fit; the places that keep their own."""
+        """Start every model of this task from the matching ``weights``; returns the places that keep their own."""
         left = load_matching(self.model, weights, where)
         self._start = weights, where
         return left
@@ -201,7 +201,7 @@ class Task(ABC):
         return self._splits[name]
 
     def phase_loss(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
-        """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
+        """The loss of a phase as a dataclass; refuses data, features or losses that this task does not have.
 
         Args:
             phase: what a recipe says of it.
@@ -331,7 +331,7 @@ class Task(ABC):
 
 
 def in_batches(data: Any, batch_size: int) -> Iterator[Any]:
-    """A finite split from beginning to end."""
+    """The batches of a finite split, in order."""
     if data.size is None:
         raise DataError(f"split '{data.split}' has no end; name a finite one (val, test)")
     for start in range(0, data.size, batch_size):

@@ -1,4 +1,4 @@
-"""The attention of transformers that others wrote, as traces: the model runs as it is, and is watched meanwhile.
+"""Traces the attention of transformers from other libraries; the model runs unchanged.
 
 ======================  =============================================================================================
 ``attention_calls``     sees each attention call of a forward pass, and computes the rows of its weights that are wanted

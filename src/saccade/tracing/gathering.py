@@ -34,11 +34,11 @@ class CallRows:
     """What is kept of one call: rows of its weights."""
 
     number: int
-    """Of its kind, from 1."""
+    """Its number among those of its kind, from 1."""
     weights: Tensor
     """(B,h,T,K)."""
     prefix: int
-    """Of the keys, those before the patches."""
+    """Number of keys before the patches."""
 
 
 @dataclass(frozen=True)

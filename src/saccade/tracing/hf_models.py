@@ -22,7 +22,7 @@ from saccade.tracing.published import Published, distinct, numbered
 def hf_published(name: str) -> Published:
     """The model ``name`` with its weights; a DataError within seconds where they cannot be had."""
     if not name:
-        raise ConfigError("hf: names no model; write for example hf:google/vit-base-patch16-224, or hf:FOLDER")
+        raise ConfigError("hf: needs the name of a model, such as hf:google/vit-base-patch16-224, or hf:FOLDER")
     library = _transformers()
     is_folder = Path(name).is_dir()
     with nullcontext() if is_folder else from_hub(f"the weights of hf:{name}"):

@@ -1,4 +1,4 @@
-"""What a model says of itself: the tokens before its patches, what it pools, its classes, the size of its input.
+"""Facts that a model declares: the tokens before its patches, its pooling, its classes, its input size.
 
 A timm model has attributes for it, one of transformers a ``config``; of any other the names of its token parameters
 tell. Nothing is guessed from the number of tokens.

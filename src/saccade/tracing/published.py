@@ -1,4 +1,4 @@
-"""A published transformer, and what is known of it: what the loaders of timm and transformers return."""
+"""A published transformer and its facts, as the loaders for timm and transformers return them."""
 
 from __future__ import annotations
 

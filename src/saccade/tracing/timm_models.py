@@ -19,7 +19,7 @@ def timm_published(name: str) -> Published:
         network = timm.create_model(name, pretrained=True)
     told, size = colours(network), input_size(network)
     if told is None or size is None:
-        raise ConfigError(f"timm says of '{name}' neither size nor colours of its input; trace_of takes its tensor")
+        raise ConfigError(f"timm does not state the input size and colours of '{name}'; give trace_of a tensor")
     count = int(getattr(network, "num_classes", 0))
     return Published(network, f"timm:{name}", size, *told, classes=_classes(network, count))
 

@@ -1,4 +1,4 @@
-"""The attention of somebody else's vision transformer as a trace; the model runs as it is, and is watched meanwhile."""
+"""Traces the attention of a vision transformer from another library; the model runs unchanged."""
 
 from __future__ import annotations
 

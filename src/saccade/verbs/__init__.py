@@ -1,1 +1,1 @@
-"""What a user can ask for, as Python functions: the command line parses, calls them and prints."""
+"""The verbs as Python functions; the command line parses options, calls them and prints."""

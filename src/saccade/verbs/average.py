@@ -1,4 +1,4 @@
-"""One model of several runs that began with the same weights: the mean of theirs, which costs no more at use than one.
+"""Averages the weights of several runs that started from the same weights; the result is as fast as one model.
 
 Of runs that were taught by different settings it is a "soup" (Wortsman et al. 2022, arXiv:2203.05482); of runs taught
 by different rewards it lies between them and can earn more of each (Ramé et al. 2023, arXiv:2306.04488). What is
@@ -51,7 +51,9 @@ def average(
     """
     if isinstance(runs, (str, Path)) or len(runs) < 2:
         found = [runs] if isinstance(runs, (str, Path)) else runs
-        raise ConfigError(f"a mean is of two runs or more, found {', '.join(map(str, found)) or 'none'}; name another")
+        raise ConfigError(
+            f"averaging needs two runs or more, found {', '.join(map(str, found)) or 'none'}; name another"
+        )
     shares = _shares(weights, len(runs))
     if stored is not None and stored not in get_args(StoredType):
         raise ConfigError(f"stored: no type '{stored}': {nearest(str(stored), get_args(StoredType))}")
@@ -99,12 +101,14 @@ def _opened(path: Path) -> _Run:
     try:
         is_run, has_model = (path / "config.yaml").is_file(), (folder.model / CONFIG).is_file()
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a run that you may read") from error
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}); name a run that you have permission to read"
+        ) from error
     if not is_run:
         found = "it has no config.yaml" if path.is_dir() else "there is no such folder"
         raise CheckpointError(f"{path}: not a run folder ({found}); name folders that 'saccade train' wrote")
     if not has_model:
-        raise CheckpointError(f"{path}: a run that has not kept a model yet; go on with 'saccade train … --resume'")
+        raise CheckpointError(f"{path}: a run that has not saved a model yet; continue with 'saccade train … --resume'")
     facts = read_facts(folder.model)
     kept = from_dict(Recipe, migrate_recipe(facts.recipe, what=str(folder.model / CONFIG)), where=str(folder.model))
     facts = replace(facts, recipe=to_dict(kept))  # recipes of different ages are compared key by key
@@ -121,7 +125,7 @@ def _shares(weights: Sequence[float] | None, count: int) -> list[float]:
     total = sum(given)
     if not all(weight > 0 for weight in given) or not math.isfinite(total):
         raise ConfigError(
-            f"weights: finite numbers above 0, found {', '.join(map(str, given))}; leave out what is not to count"
+            f"weights: finite numbers above 0, found {', '.join(map(str, given))}; leave out runs that should not count"
         )
     return [weight / total for weight in given]
 
@@ -141,8 +145,9 @@ def _check_of_one_kind(first: _Run, other: _Run) -> None:
     for key in [*here, *(key for key in there if key not in here)]:
         if here.get(key) != there.get(key):
             raise ConfigError(
-                f"{key} is {_told(there.get(key))} in {other.path} and {_told(here.get(key))} in {first.path}: such "
-                "models have no mean; average runs of one model, with the same settings, questions and answers"
+                f"{key} is {_told(there.get(key))} in {other.path} and {_told(here.get(key))} in {first.path}: "
+                "such models cannot be averaged; average runs of one model, with the same settings, questions and "
+                "answers"
             )
 
 

@@ -29,7 +29,7 @@ FORMATS = ("onnx",)
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"
 BEGIN, STEP = "begin.onnx", "step.onnx"
-"""Of a model that says its answer word by word."""
+"""Files of a model that says its answer word by word."""
 
 
 def export(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a model reads what it is shown: a story is no picture, and a picture no story."""
+"""Checks that a model can read its input: a story is not a picture, and a picture is not a story."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many pictures or stories through one model, each kept as it is answered."""
+"""Asks a model about many pictures or stories and saves each answer as it comes."""
 
 from __future__ import annotations
 
@@ -53,12 +53,16 @@ def look(
     predictor.question(ask)
     predictor.responder.options(options)
     if cells and predictor.facts.preprocessing is None:
-        raise ConfigError(f"--cells: '{predictor.name}' reads no pictures, whose cells it paints; leave it out")
+        raise ConfigError(
+            f"--cells: '{predictor.name}' does not read pictures, so it has no cells to paint; leave it out"
+        )
     if filmstrip is False and predictor.facts.preprocessing is None:
-        raise ConfigError(f"--overlay: '{predictor.name}' reads no pictures to lay looks over; leave it out")
+        raise ConfigError(
+            f"--overlay: '{predictor.name}' does not read pictures, so there is nothing to draw on; leave it out"
+        )
     if cells and (out is None or not _saves_strips(filmstrip, predictor)):
         raise ConfigError(
-            "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"
+            "--cells: it paints the cells of filmstrips, but no filmstrip is saved; add --filmstrip and --out DIR"
         )
     if parquet and out is None:
         raise ConfigError("--parquet: it writes a table beside the pictures that are kept; add --out DIR")

@@ -21,7 +21,7 @@ from saccade.models.io.facts import Part
 from saccade.models.io.folder import load_model
 
 MIN_NUMBERS = 1000
-"""Of a kernel or matrix whose cosine is looked at: between two by chance it is then 0 ± 0.03."""
+"""Fewest numbers of a kernel or matrix whose cosine is checked; by chance the cosine is then 0 ± 0.03."""
 MIN_COSINE = 0.1
 
 
@@ -51,8 +51,8 @@ def _warn_if_unrelated(one: Mapping[str, Tensor], other: Mapping[str, Tensor], h
     found = least_alike(one, other)
     if found is not None and found[1] < MIN_COSINE:
         warnings.warn(
-            f"{there} and {here} are no more alike in '{found[0]}' than by chance (cosine {found[1]:.2f}): where runs "
-            "did not begin with the same weights, or went far since, their mean may know nothing; evaluate it first",
+            f"{there} and {here} differ in '{found[0]}' as much as unrelated weights do (cosine {found[1]:.2f}): a "
+            "mean works only for runs that started from the same weights and stayed close; evaluate it first",
             stacklevel=4,
         )
 

@@ -1,4 +1,4 @@
-"""The proof of an export: the same inputs through onnxruntime and through torch, output by output."""
+"""Checks an export: runs the same inputs through onnxruntime and torch and compares every output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A captioner as two ONNX graphs: what is computed once of a picture, and one word more. The search is the caller's.
+"""Exports a captioner as two ONNX graphs: the encoding of a picture, and one decoding step. The caller does the search.
 
 ``begin.onnx`` takes pictures and gives the scene (``features``, ``seen``) and the memory (``hidden``, ``cell``).
 ``step.onnx`` takes these and the word before (B,), -1 at the start, and gives the logits of the next word, the look
@@ -72,4 +72,6 @@ def check_steps(model: AttentionModel, name: str) -> None:
     if not all(hasattr(model, part) for part in ("init_state", "next_word", "scene", "memory")):
         raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
     if getattr(model.config, "pick", "expected") == "drawn":
-        raise CheckpointError(f"'{name}' draws the cells that it sees, and a graph cannot; set pick: best or expected")
+        raise CheckpointError(
+            f"'{name}' samples the cells that it looks at, which an ONNX graph cannot; set pick: best or expected"
+        )

@@ -1,4 +1,4 @@
-"""Probe a frozen backbone with one's own labelled pictures: a verdict, a page and a model folder."""
+"""Probes a frozen backbone with your own labelled pictures: a verdict, a page and a model folder."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def probe_pictures(
     began = time.monotonic()
     wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
     if keep == CLASS_TOKEN:
-        raise ConfigError(f"keep: {CLASS_TOKEN} looks nowhere; keep one of {', '.join(HEADS)}")
+        raise ConfigError(f"keep: {CLASS_TOKEN} has no attention; keep one of {', '.join(HEADS)}")
     folder = _checked_folder(Path(out))
     plan = plan or Plan()
     if plan.splits < 3:

@@ -41,7 +41,8 @@ def report(
     _check_there(paths)
     if scores is not None:
         raise ConfigError("--scores goes with the page of one run; records have none")
-    return report_from_records(_records(paths, looks))
+    records, left_out = _records(paths, looks)
+    return report_from_records(records, left_out)
 
 
 def _check_there(sources: Sequence[Path]) -> None:
@@ -53,14 +54,24 @@ def _check_there(sources: Sequence[Path]) -> None:
             )
 
 
-def _records(sources: Sequence[Path], looks: int) -> list[Record]:
+def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
+    """The records to draw, and a sentence about the rows that are not drawn; empty where all are."""
     paths: list[Path] = []
     rows: list[Record] = []
+    left_out: list[str] = []
     for source in sources:
         if (source / "job.json").is_file():  # of look --engine
-            from saccade.scale.look_folder import read_look_records
+            from saccade.scale.look_folder import count_look_rows, read_look_records
 
-            rows += read_look_records(source, looks)
+            drawn = read_look_records(source, looks)
+            rows += drawn
+            total, errors = count_look_rows(source)
+            if total > len(drawn):
+                failed = f", {errors:,} of them without an answer" if errors else ""
+                left_out.append(
+                    f"Of the {total:,} rows in {source}, the first {len(drawn):,} with an answer are drawn and "
+                    f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
+                )
             continue
         if (source / "runs.json").is_file():
             raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
@@ -71,7 +82,7 @@ def _records(sources: Sequence[Path], looks: int) -> list[Record]:
             paths += inside
         else:
             paths.append(source)
-    return rows + [read_record(path) for path in paths]
+    return rows + [read_record(path) for path in paths], " ".join(left_out)
 
 
 def _scores(path: Path) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _blocks(seen: Sequence[tuple[Sighting, Example]], opened: OpenedSplit) -> li
     """A gallery of pictures; or, of what was no picture, a table for each."""
     remark = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
     pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
-    caption = f"The first of the validation split{remark}; outlined, where the truth is to be seen, if that is known"
+    caption = f"The first of the validation split{remark}; the evidence is outlined where it is known"
     tables = [SlotHeat(each.slot_grid, _told(each, example)) for each, example in seen if not each.is_spatial]
     return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
 

@@ -1,4 +1,4 @@
-"""Score maps that anyone made, against masks, boxes or points; and write what was found."""
+"""Scores maps from any tool against masks, boxes or points."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from saccade.errors import ConfigError
-from saccade.scoring.maps import open_maps
+from saccade.errors import ConfigError, DataError
+from saccade.scoring.maps import Maps, StackMaps, open_maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import ScoreResult
 from saccade.scoring.score import OnProgress, score_maps
-from saccade.scoring.truths import open_truth
+from saccade.scoring.truths import MaskStack, Truths, open_truth
 
 
 def score(
@@ -72,7 +72,10 @@ def score(
     if method is None:
         if model is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
-        return score_maps(open_maps(maps, key=key, names=names), told, Policies(**policies), on_progress=on_progress)
+        opened = open_maps(maps, key=key, names=names)
+        if names is None:
+            _check_as_many(opened, told)
+        return score_maps(opened, told, Policies(**policies), on_progress=on_progress)
     from saccade.predict import load
     from saccade.verbs.score_methods import method_maps
 
@@ -83,3 +86,15 @@ def score(
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
     settings = {"method": called, "model": None if predictor is None else predictor.name}
     return replace(found, settings=settings)
+
+
+def _check_as_many(maps: Maps, truth: Truths) -> None:
+    """Refuse stacks (N,H,W) of different N: their maps and masks have no names, so only their order matches them."""
+    if not isinstance(maps, StackMaps) or not isinstance(truth, MaskStack):
+        return
+    many, wanted = len(maps.paths() or ()), len(truth.paths())
+    if many != wanted:
+        raise DataError(
+            f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give both as "
+            "mappings from names"
+        )

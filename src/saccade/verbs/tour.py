@@ -118,15 +118,15 @@ def _others(rows: Sequence[Sequence[str]]) -> Section:
     cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in rows]
     return Section(
         "The other models that ship",
-        "Recorded when they were made, not computed here; the whole tour stops at each of them.",
+        "These scores were recorded when the models were trained. The full tour computes all of them.",
         [Table(columns, cells, caption="Full test, and published"), Code("saccade tour --out tour")],
     )
 
 
 def _next_steps() -> Section:
     return Section(
-        "Go on from here",
-        "Ask about a picture of your own, score a model in full, or train one yourself.",
+        "Next steps",
+        "Ask about your own picture, score a model in full, or train one.",
         [
             Code("saccade look scene.png --ask 7 --model hattnet-ctx-sparse-mref --out out"),
             Code("saccade evaluate hattnet-ctx-sparse-mref --limit 2000"),

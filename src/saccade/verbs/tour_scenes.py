@@ -1,4 +1,4 @@
-"""A stop of the tour at a model that is asked nothing: what its kinds, multisets and captions, have in common.
+"""Shared by the tour's sections on models that take no question: multisets and captions.
 
 Generated scenes are made and scored on the spot, from glyphs that ship; of a model of photographs, whose pictures do
 not, the recorded scores stand alone.
@@ -41,7 +41,7 @@ class SceneGuide:
     others: Mapping[str, str]
     """Baselines of the table."""
     caption: str
-    """Of the table on the page."""
+    """Caption of the table on the page."""
     beside: str
     """What the table in the terminal sets the model beside."""
     figures: Callable[[StopScores, ModelFacts], KeyFigures]
@@ -60,7 +60,7 @@ def scene_stop(name: str, guide: SceneGuide, *, limit: int, device: str, progres
     if facts.data.get("name") not in guide.scenes:
         recorded = recorded_score(name, facts)
         progress(name, recorded.n, recorded.n)
-        where = f"{recorded.data}, {recorded.split} split, recorded when the model was made"
+        where = f"{recorded.data}, {recorded.split} split, recorded when the model was trained"
         scores = StopScores.of(recorded, where, guide.headings, guide.others)
         said = f"{lead} Its test pictures do not come with the package."
         shown = [] if guide.examples is None else [guide.examples(load(name, device))]

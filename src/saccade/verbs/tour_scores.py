@@ -1,4 +1,4 @@
-"""What a stop of the tour says in numbers: a model beside those who look otherwise, and its row of the summary."""
+"""The numbers in a section of the tour: a model beside its baselines, and its row of the summary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StopScores:
 
     @classmethod
     def of(cls, score: Score, where: str, headings: Mapping[str, str], others: Mapping[str, str]) -> StopScores:
-        """Of an evaluation those scores that have a heading, of its baselines ``others`` (name → in words).
+        """Takes from an evaluation the scores that have a heading, and the baselines in ``others`` (name → in words).
 
         Baselines of an old definition that are not on the model's footing are left out.
         """
@@ -81,7 +81,7 @@ def recorded_score(name: str, facts: ModelFacts) -> Score:
 
 
 def headline(name: str, facts: ModelFacts, metric: str, here: Score | None) -> list[str]:
-    """The row of the summary: ``metric`` measured ``here``, recorded when the model was made, and published."""
+    """The row of the summary: ``metric`` measured ``here``, recorded when the model was trained, and published."""
     recorded = facts.scores[0] if facts.scores else None
     published = published_for(facts)
     measured = ["–", "–"] if here is None else [_with_interval(here, metric), f"{here.n}"]

@@ -166,7 +166,7 @@ def train(
     if at_once is not None:
         raise ConfigError("--at-once is for several runs: it goes with --seeds or several recipes")
     if resume and os.path.isfile(Path(out) / RUNS):
-        raise ConfigError(f"{out} holds several runs: go on with them by the same recipes and seeds as before")
+        raise ConfigError(f"{out} holds several runs: resume them with the same recipes and seeds as before")
     start_up = StartUp()
     if devices == nodes == 1:
         wake_cuda(device)
@@ -245,9 +245,9 @@ def prepare(
     if recipe is None and resume:
         resolved = _recorded(out)
         if settings != Settings():
-            raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
+            raise ConfigError("a resumed run keeps its recipe: leave out --set, --data, --protocol and the like")
     elif recipe is None:
-        raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
+        raise ConfigError("no recipe: name one (see 'saccade list recipes'), or continue a run with --resume")
     else:
         resolved = settings.resolve(recipe)
     with quick_imports():
@@ -278,7 +278,7 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     left = cast("Task", task).start_from(wanted, start)
     unasked = [name for name in left if fits(name, parts)]
     if unasked:
-        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=4)
+        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=4)
 
 
 def _anywhere(data: str | None) -> str | None:

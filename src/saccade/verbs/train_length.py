@@ -36,9 +36,9 @@ class Length:
         if self == Length():
             return list(overrides)
         if self.epochs is not None and self.steps is not None:
-            raise ConfigError("--epochs and --steps both say how long: give one of them")
+            raise ConfigError("give --epochs or --steps, not both")
         if not recipes:
-            raise ConfigError("a run that goes on keeps its recipe: leave out --epochs, --steps, --batch-size and --lr")
+            raise ConfigError("a resumed run keeps its recipe: leave out --epochs, --steps, --batch-size and --lr")
         each: list[list[str]] = []
         for name in recipes:
             with naming(name, recipes):

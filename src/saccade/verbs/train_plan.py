@@ -1,4 +1,4 @@
-"""Which runs are asked for, and what ``runs.json`` remembers of them so that they can go on."""
+"""The list of requested runs, and what ``runs.json`` stores so that they can be resumed."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class PreviousRuns:
         names = {planned.run.name for planned in plan}
         if missing := [name for name in self.runs if name not in names]:
             raise ConfigError(
-                f"{self.folder} holds {', '.join(missing)}, which these recipes and seeds leave out: name them too, or "
-                "go on without recipes"
+                f"{self.folder} holds {', '.join(missing)}, which these recipes and seeds leave out: name them "
+                "too, or resume without recipes"
             )
         for planned in plan:
             if self.digests.get(planned.run.recipe, digest(planned.resolved)) != digest(planned.resolved):
@@ -139,9 +139,7 @@ def read_runs(folder: Path) -> PreviousRuns:
     except FileNotFoundError:
         raise CheckpointError(f"{folder} does not hold several runs (no {RUNS}); start without --resume") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); it was not written so"
-        ) from error
+        raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error})") from error
 
 
 def _restore(run: Run, entry: dict[str, Any]) -> None:
@@ -186,7 +184,7 @@ def _number(value: float | None) -> float:
 
 
 def digest(recipe: Recipe) -> str:
-    """Of everything in the resolved recipe but its seed."""
+    """Digest of everything in the resolved recipe except its seed."""
     content = to_dict(recipe) | {"seed": 0}
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 

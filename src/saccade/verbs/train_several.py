@@ -167,14 +167,14 @@ def train_several(
     if max_minutes is not None and not max_minutes > 0:
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     if accept_changed_data and not resume:
-        raise ConfigError("changed data can be accepted for runs that go on: add --resume")
+        raise ConfigError("changed data can be accepted for resumed runs only: add --resume")
     folder, settings = Path(out), settings.anywhere()
     before = read_runs(folder) if resume else None
     if recipes is None:
         if before is None:
             raise ConfigError("no recipe: name one or more (see 'saccade list recipes')")
         if settings != Settings() or seeds is not None:
-            raise ConfigError("runs that go on keep their recipes: leave out --seeds, --set, --data and the like")
+            raise ConfigError("resumed runs keep their recipes: leave out --seeds, --set, --data and the like")
         recipes, settings, seeds = before.recipes, before.settings, before.seeds
     plan = make_plan(recipes, settings, seeds, folder)
     if before is None:
@@ -242,7 +242,7 @@ class _Several:
         return self._summed_up()
 
     def _threads(self, at_once: int | None) -> int:
-        """Of each run: as before, as the environment says, or a share of the cores."""
+        """Threads of each run: as before, as the environment says, or a share of the cores."""
         if self.before is not None:
             return self.before.threads
         said = os.environ.get("OMP_NUM_THREADS", "")

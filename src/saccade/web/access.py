@@ -18,7 +18,7 @@ from starlette.types import Scope
 from saccade.web.errors import ApiError
 
 PARAMETER = "token"
-"""Of the printed address."""
+"""Name of the token's parameter in the printed address."""
 
 
 def new_token() -> str:
@@ -27,7 +27,7 @@ def new_token() -> str:
 
 
 class Access:
-    """Lets in whoever has ``token``."""
+    """Lets requests with ``token`` in."""
 
     def __init__(self, token: str) -> None:
         self._token = token.encode()
@@ -49,7 +49,7 @@ class Access:
         raise ApiError(
             401,
             "token_wanted",
-            "this server wants its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
+            "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
         )
 
     def _is_right(self, sent: str) -> bool:

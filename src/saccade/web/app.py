@@ -32,7 +32,7 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
     Args:
         service: models, pictures and answers.
         names: hosts that the server goes by besides the loopback; see :class:`~saccade.web.guard.Guard`.
-        token: wanted of everybody; None: of nobody.
+        token: required of every request; None: no token.
     """
 
     @asynccontextmanager

@@ -1,6 +1,6 @@
 """Uploaded pictures are decoded in a few processes; see :mod:`saccade.data.pictures.decoder_pool`.
 
-Whoever hangs up, or is told that it took too long, leaves no work behind: the process that decodes for them is killed.
+If the client hangs up or decoding takes too long, the process that decodes is killed, so no work is left behind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attention that somebody edited in the page: which looks can be, what was changed, and what was said before.
+"""Edited attention in the page: which looks can be edited, what was changed, and the answer without the edit.
 
 A view names its ``editable`` looks. An edited answer has ``edited``: for each look how many of its cells differ from
 the model's own and how far they moved (total variation of the two maps, each as shares of its sum), the looks that

@@ -1,4 +1,4 @@
-"""The door: which requests come in at all, how much of them, and what every response says to the browser.
+"""Checks every request before it is handled, limits its size, and sets the security headers of every response.
 
 A page from elsewhere must not reach a server on the loopback. Such a page can make the browser send requests to
 127.0.0.1, and by rebinding a name of its own it can even read the answers. So the Host must be an address or name of
@@ -86,7 +86,7 @@ class Guard:
         try:
             self._check_origin(scope)
             if Headers(scope=scope).get("upgrade", "").casefold() == "websocket":
-                raise ApiError(400, "no_upgrade", "there are no web sockets here; the API is plain HTTP")
+                raise ApiError(400, "no_upgrade", "this server has no web sockets; the API is plain HTTP")
             if self._access is not None and (redirect := self._access.check(scope)) is not None:
                 await redirect(scope, receive, send)
                 return

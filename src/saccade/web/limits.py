@@ -12,13 +12,13 @@ class Limits:
     """Bytes, pixels, seconds and places; every one of them can be hit, and then the answer says which."""
 
     picture_bytes: int = 20 * MEGABYTE
-    """Of a request that carries a picture."""
+    """Largest request with a picture."""
     request_bytes: int = MEGABYTE // 4
-    """Of any other request."""
+    """Largest request without a picture."""
     arriving_bytes: int = 160 * MEGABYTE
-    """Of all requests in hand together."""
+    """Most bytes of all open requests together."""
     pixels: int = 32_000_000
-    """Of an uploaded picture, by its header, before it is decoded."""
+    """Most pixels of an uploaded picture; its header is checked before it is decoded."""
     side: int = 1024
     """Pixels of the longer side that are kept of a picture; a larger one is reduced."""
     decoders: int = 2
@@ -40,10 +40,10 @@ class Limits:
     waiting: int = 128
     """Requests that may wait for one model."""
     kept_bytes: int = 48 * MEGABYTE
-    """Of uploaded pictures and rendered scenes, the latest of them."""
+    """Memory for uploaded pictures and rendered scenes; the latest are kept."""
     encodings_bytes: int = 8 * MEGABYTE
-    """Of encoded pictures, for each model."""
+    """Memory for encoded pictures, for each model."""
     records: int = 256
     """Answers that can be fetched again."""
     records_bytes: int = 32 * MEGABYTE
-    """Of those answers."""
+    """Memory for those answers."""

@@ -1,4 +1,4 @@
-"""A bounded memory: the latest things used are kept, the oldest make room."""
+"""A bounded store: the most recently used entries are kept, the oldest are dropped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LruStore(Generic[Thing]):
 
     @property
     def bytes(self) -> int:
-        """Of all things kept."""
+        """Bytes of all entries."""
         return self._bytes
 
     def __len__(self) -> int:

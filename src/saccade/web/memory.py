@@ -1,4 +1,4 @@
-"""Gives memory that uploads have left behind back to the system.
+"""Returns memory that uploads used to the system.
 
 The C library keeps what was freed, in pieces between what is still in use: after a crowd of uploads a server would hold
 100 MB for nothing. glibc can be asked for it back; other C libraries are left alone.

@@ -68,7 +68,9 @@ class ServedModel:
             if self.takes_json
             else ", and nothing else can be sent to this server; ask it with 'saccade look'"
         )
-        raise ApiError(422, "reads_no_pictures", f"'{self.name}' reads no pictures (but: {self._told.reads}){how}")
+        raise ApiError(
+            422, "reads_no_pictures", f"'{self.name}' does not read pictures; it reads: {self._told.reads}{how}"
+        )
 
     def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""

@@ -1,4 +1,4 @@
-"""Pictures that were sent or composed: kept for a while under a name of ours.
+"""Pictures that were uploaded or composed, kept for a while under a name that the server chooses.
 
 A name is made of what is in the picture, so sending it twice keeps it once. Nothing that a request says becomes a path:
 its own name for the picture is shown, cut to the last part, and used for nothing else.

@@ -1,6 +1,6 @@
 """Connections: how long one may take to send a request and to read the answer, and how many there are at most.
 
-uvicorn waits for ever for the rest of a header, so a thousand half-sent ones would stay. Here a timer ends them.
+uvicorn waits forever for the rest of a header, so a thousand half-sent ones would stay. Here a timer ends them.
 When all places are taken, a new connection takes the place of the one that has been idle longest; only if every one of
 them has a request in hand is the new one told to come back.
 """

@@ -1,4 +1,4 @@
-"""How one answer's attention compares with the evidence, and what knowing less would score."""
+"""Scores one answer's attention against the evidence, beside baselines."""
 
 from __future__ import annotations
 

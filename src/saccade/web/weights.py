@@ -68,7 +68,7 @@ def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[s
 def input_size(predictor: Predictor) -> Size:
     """(height, width) of the model's input; a ConfigError for a model that reads no pictures."""
     if (prepared := predictor.facts.preprocessing) is None:
-        raise ConfigError(f"'{predictor.name}' reads no pictures, and the page has nothing else to show it")
+        raise ConfigError(f"'{predictor.name}' does not read pictures, and the page can show nothing else")
     return prepared.size
 
 

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Cancelled(Exception):  # noqa: N818 (no error: nobody waits for the result)
-    """Ends a piece of work that nobody wants any more."""
+    """Ends a piece of work whose result is no longer needed."""
 
 
 class _Piece:

@@ -38,26 +38,28 @@ def resolve(name_or_path: str | Path) -> Path:
     try:
         own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a model that you may read") from error
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}); name a model that you have permission to read"
+        ) from error
     ours = shipped().get(str(name_or_path))
     if ours is not None:
         if own is not None and not own.samefile(ours):
-            warnings.warn(f"'{path}' is the shipped model; for the one in the folder here say ./{path}", stacklevel=3)
+            warnings.warn(f"'{path}' is the shipped model; for the folder of that name write ./{path}", stacklevel=3)
         return ours
     if own is not None:
         return own
     if path.exists():
         refuse_foreign(path)
         if (path / "config.yaml").is_file():
-            raise CheckpointError(f"{path}: a run that has not kept a model yet; go on with 'saccade train … --resume'")
+            raise CheckpointError(
+                f"{path}: a run that has not saved a model yet; continue with 'saccade train … --resume'"
+            )
         if (path / "runs.json").is_file():
             one = next((run.parent for run in sorted(path.glob("**/model/"))), path / "RUN")
             raise CheckpointError(f"{path} holds several runs: name one of them, such as {one}")
         raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
     if str(name_or_path).startswith(("timm:", "hf:")):
-        raise CheckpointError(
-            f"'{name_or_path}' comes from another library: saccade look shows it, and no other command"
-        )
+        raise CheckpointError(f"'{name_or_path}' comes from another library: only saccade look supports it")
     known = nearest(str(name_or_path), shipped(), listed_by="saccade list")
     zoo = known if shipped() else "(no models are shipped with this copy)"
     raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")

@@ -1,4 +1,4 @@
-"""Models that others share on the hub: ``hf://USER/NAME`` is fetched once, checked, and used from the cache after.
+"""Models on the hub: ``hf://USER/NAME`` is downloaded once, checked, and then used from the cache.
 
 A model folder of the hub is one that ``saccade train`` or ``saccade probe`` wrote. Nothing but its own files is fetched
 (:data:`FILES`), so no pickle and no code comes along. The digest of the weights is checked

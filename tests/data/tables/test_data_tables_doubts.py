@@ -31,7 +31,7 @@ def test_labels_that_agree() -> None:
 
 def test_numbers_that_are_written_differently() -> None:
     assert spellings(["1", "1.0", "2", "two"], "answers") == (
-        "2 answers differ in spelling alone and are learnt as different ones (first '1' and '1.0')"
+        "2 answers differ in spelling alone and count as different ones (first '1' and '1.0')"
     )
     assert spellings(["1", "2", "1.5", "nan", "NaN2", "inf", "-inf", "1,0", "01", "1" + "0" * 400], "answers") == ""
 

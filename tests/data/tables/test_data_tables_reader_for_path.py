@@ -61,8 +61,8 @@ def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:
         ("gone.csv", "there is no such file or folder"),
         ("nothing/", "is empty: there are no pictures"),
         ("flat/", "holds files and no folders of classes.*metadata.csv"),
-        ("a.txt", "not a kind of file that is known by itself"),
-        ("other.json", "not a kind of file that is known by itself"),
+        ("a.txt", "not a kind of file that is recognised by its name"),
+        ("other.json", "not a kind of file that is recognised by its name"),
     ],
 )
 def test_what_is_no_data_says_what_would_be(place: Path, path: str, said: str) -> None:

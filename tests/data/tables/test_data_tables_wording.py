@@ -99,7 +99,7 @@ def pictures(folder: Path) -> None:
 def test_labels_of_a_table_stay_as_they_are_and_are_told(tmp_path: Path) -> None:
     pictures(tmp_path)
     (tmp_path / "t.csv").write_text("image,labels,split\na.png,cup; Cup,train\nb.png,plate,train\n")
-    with pytest.warns(UserWarning, match="labels that differ in spelling alone are learnt as different ones: 'Cup', "):
+    with pytest.warns(UserWarning, match="labels that differ in spelling alone count as different ones: 'Cup', "):
         table = read_multisets(f"csv:{tmp_path / 't.csv'}")
     assert table.classes == ("Cup", "cup", "plate")
 

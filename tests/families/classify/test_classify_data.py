@@ -227,7 +227,7 @@ def test_pickle_is_never_opened(tmp_path: Path) -> None:
         ({"name": "tar:x"}, "no reader 'tar'"),
         ({"name": "cifar10", "options": {"strict": True}}, "has none"),
         ({"name": "folder:x", "options": {"kind": 1}}, "unknown setting"),
-        ({"shift": {}, "augment": {}}, "leave one out"),
+        ({"shift": {}, "augment": {}}, "give one of them"),
         ({"size": [0, 3]}, "size"),
         ({"seed": -1}, "seed"),
         ({"cache_mb": -1}, "cache_mb"),

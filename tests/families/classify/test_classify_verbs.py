@@ -127,7 +127,7 @@ def test_masks_that_are_nearly_even_are_said_to_show_no_place() -> None:
 @pytest.mark.parametrize(
     ("model", "source"),
     [
-        ("ran-56-cifar10", "cifar10, test split, recorded when the model was made"),
+        ("ran-56-cifar10", "cifar10, test split, recorded when the model was trained"),
         ("racnn-details", "pictures of details, test split, seed 0, computed just now"),
     ],
 )

@@ -43,7 +43,7 @@ def test_the_record_stands_beside_its_baselines(model: Path, tmp_path: Path) -> 
     ]
     for words in ("attention near the click", "training prior", "saccade look bird.jpg --model crown-x", "species"):
         assert words in page, words
-    assert "published" not in page.split("crown-x", 1)[1].split("Go on from here")[0]
+    assert "published" not in page.split("crown-x", 1)[1].split("Next steps")[0]
 
 
 def test_a_model_without_a_record_says_so(model: Path, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_command_ends_with_the_verdict(run: Path, table: Path) -> None:
     said = scored(run, f"csv:{table}")["verdict"]
     assert "% by " in said
     assert " ".join(result.stdout.split()).endswith(f"{said}.")
-    assert "what the answers rest on" in result.stdout
+    assert "what the answers depend on" in result.stdout
 
 
 def test_maps_are_taught_where_to_look_and_everything_says_so(table: Path, run: Path, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:
-    with pytest.raises(ConfigError, match="does not remember where its pictures were; give --data csv:PATH"):
+    with pytest.raises(ConfigError, match="does not store where its pictures are; give --data csv:PATH"):
         scored(run, None)
     with pytest.raises(ConfigError, match="--glyphs is about generated scenes"):
         scored(run, f"csv:{table}", glyphs="pack")

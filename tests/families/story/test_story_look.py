@@ -251,7 +251,7 @@ def test_pictures_alone_have_cells_and_overlays(folder: Path, tmp_path: Path) ->
     told = written(tmp_path, *TOLD)
     for option in ("--cells", "--overlay"):
         error = verb("look", told, "--ask", ASK, "-m", folder, "-o", tmp_path / "out", option, code=2).stderr
-        assert f"error: {option}: 'tiny-memn2n' reads no pictures" in error
+        assert f"error: {option}: 'tiny-memn2n' does not read pictures" in error
     assert not (tmp_path / "out").exists()
 
 

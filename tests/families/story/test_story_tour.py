@@ -36,7 +36,7 @@ def test_stories_of_each_task_and_those_of_the_document(architecture: str, tmp_p
     assert len(tables) == 2 + 3
     assert all(table.grid.supporting for table in tables[:4])
     assert [name in tables[number].caption for number, name in enumerate(("qa1", "qa2"))] == [True, True]
-    assert "which these sentences do not tell: the story is incomplete" in tables[4].caption
+    assert "which does not follow from these sentences: the story is incomplete" in tables[4].caption
     assert told[-1] == (2 * QUICK, 2 * QUICK)
     row = dict(zip(HEADLINE, found.headline))
     assert (row["metric"], row["n here"]) == ("accuracy (here: of generated stories)", str(2 * QUICK))

@@ -137,7 +137,7 @@ def test_only_what_differs_is_written(
 
 def test_other_published_weights_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(monkeypatch, seed=8)
-    with pytest.raises(CheckpointError, match="lies on other ImageNet weights of 'mobilenetv2'"):
+    with pytest.raises(CheckpointError, match="was stored relative to other ImageNet weights of 'mobilenetv2'"):
         load_model(folder)
 
 

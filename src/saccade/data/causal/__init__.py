@@ -1,4 +1,4 @@
-"""Scenes with their twins, for causal scores of anyone's maps: drawn, written, described and read back.
+"""Causal sets: scenes with their twins, drawn, written to disk and read back, to score maps from any tool.
 
 ``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read` reads it:
 

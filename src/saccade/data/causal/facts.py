@@ -1,8 +1,8 @@
-"""``causal.json``: what a causal set is made of, how much of it there is, and its digest; and the frozen set.
+"""``causal.json``: the settings, counts and digest of a causal set; and the frozen set ``causal-v1``.
 
 ``causal-v1`` is frozen: the first 10,000 usable scenes of seed 0, split test, on black, of the glyphs that ship with
-saccade, so that everyone can draw it without a download. Its digest is pinned here. Whoever draws something else under
-these settings is told so, and the set is not written. A change of what is drawn needs a new version.
+saccade, so that everyone can draw it without a download. Its digest is pinned here. If these settings draw anything
+else, saccade raises an error and writes nothing. A change of the drawing needs a new version.
 """
 
 from __future__ import annotations

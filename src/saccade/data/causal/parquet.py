@@ -1,6 +1,6 @@
-"""A causal set as Parquet, one row a scene, with pictures as the datasets library has them: a struct of bytes and path.
+"""A causal set as Parquet: one row per scene, pictures as the structs of the datasets library.
 
-The schema says which columns are pictures, in the library's own words, so that it decodes them. Needs the extra
+The schema marks the picture columns as that library does, so it decodes them. Needs the extra
 ``tables``.
 """
 

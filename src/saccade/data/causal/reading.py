@@ -1,7 +1,6 @@
-"""A causal set read back: scenes one after another, their pictures and masks when they are asked for.
+"""Reads a causal set: scene by scene, with pictures and masks loaded when they are used.
 
-Files may come from strangers: lines are checked one by one, pictures are opened only inside the folder, and a digest
-that does not fit is an error.
+Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Causal scenes as pixels: which object is asked about, which other one is changed, and all twins rendered.
 
-A scene is used where two of its objects or more have a free place to be moved to; the others are passed over. The
+A scene is used if at least two of its objects have a free place to be moved to; other scenes are skipped. The
 target is drawn from these objects by the number of the scene.
 """
 

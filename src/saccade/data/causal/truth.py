@@ -1,4 +1,4 @@
-"""One line of ``truth.jsonl``: what is true of a scene and of its twins; and the digests of scenes and of a set.
+"""One line of ``truth.jsonl``: the truth about a scene and its twins; and the digests of scenes and sets.
 
 ==========  ============================================================================================================
 id           eight digits, the number of the scene in its stream; also the name of its picture
@@ -90,5 +90,5 @@ class SetDigest:
         self._found.update(bytes.fromhex(scene))
 
     def hex(self) -> str:
-        """Of the scenes so far."""
+        """Digest of the scenes so far."""
         return self._found.hexdigest()

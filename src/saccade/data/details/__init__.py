@@ -1,1 +1,1 @@
-"""Generated pictures whose class hangs on a small detail."""
+"""Generated pictures whose class depends on a small detail."""

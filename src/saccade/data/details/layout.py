@@ -1,4 +1,4 @@
-"""Pictures whose class hangs on a small detail, as integers: a pure function of (seed, picture number).
+"""Layouts of pictures whose class depends on a small detail: a pure function of (seed, picture number).
 
 A picture of 224×224 pixels shows four discs on a blurred, noisy ground. One of them, the **bearer**, has a light rim.
 It is red, green or blue. Every disc carries a mark of 19 pixels, woven of stripes in one of four directions. The class
@@ -7,7 +7,7 @@ than a picture of 112×112 pixels can hold: at half the size all four marks look
 stripes lies far under the noise (``render.py``). So a coarse view says where to look and which colour it is, and a
 network learns no more from it. The evidence is the mark.
 
-The marks of the other discs are woven as well, so stripes alone do not tell: they must be those of the bearer.
+The other discs have striped marks too, so finding stripes is not enough: they must be the stripes of the bearer.
 
 Discs lie in distinct cells of a grid of 3×3, each with an offset of its own, so no two touch. An edit gives another
 layout, which is rendered again: the bearer elsewhere (:func:`moved`), another mark (:func:`rewoven`), or the same
@@ -44,7 +44,7 @@ CELLS = 3
 """Cells in a row of the grid that discs are placed on."""
 CELL = SIZE // CELLS
 RADIUS = (20, 25)
-"""Of a disc: the smallest and the largest."""
+"""Smallest and largest radius of a disc."""
 REACH = RADIUS[1] + 2
 """How far the soft edge of any disc goes from its middle pixel; its cell has room for that."""
 RIM = 4

@@ -6,8 +6,8 @@ in each direction. The triangle filter that shrinks by two, (1, 3, 3, 1)/8, leav
 cos³ 75° = 1.7 % of upright and level stripes, (cos³ 60°)² = 1.6 % of slanting ones. Of an amplitude of 56 grey levels
 that is one level, under noise of σ ≈ 17 levels (5 in the smaller view).
 
-That is little, not nothing. A filter that is told where the mark lies and which four waves there are fits each of them
-to the small view and takes the best fit: it names the right direction in half of the pictures, where chance is a
+That is little, but not nothing. A filter that is told where the mark lies and which four waves there are fits each of
+them to the small view and takes the best fit: it names the right direction in half of the pictures, where chance is a
 quarter. The networks of the recipes do not learn to: at half the size they stay at chance (``docs/results.md``).
 
 The ground is a lattice of 8×8 random colours, bilinear between them, as two products of small whole numbers that are
@@ -54,7 +54,7 @@ def render_details(layout: DetailLayout) -> Tensor:
 
 
 def _patch(layout: DetailLayout, disc: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Of one disc of every picture: where its patch lies (B,3,P), its colours (B,3,P) and how opaque it is (B,1,P)."""
+    """One disc of every picture: the pixels of its patch (B,3,P), its colours (B,3,P) and its opacity (B,1,P)."""
     device = layout.index.device
     along = torch.arange(-REACH, REACH + 1, device=device)
     dy, dx = (each.flatten() for each in torch.meshgrid(along, along, indexing="ij"))  # (P,) each

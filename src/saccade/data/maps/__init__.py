@@ -1,1 +1,1 @@
-"""Maps that anyone made, and the truth they are compared with, read from files of strangers."""
+"""Maps from any tool and the truth they are compared with, read from untrusted files."""

@@ -1,7 +1,7 @@
 """One map or mask from the bytes of a file: npy, npz, PNG, TIFF or HDF5.
 
-Files are untrusted. The size in a header is checked before values are read. Arrays of Python objects are refused, as
-they would have to be unpickled. An HDF5 file may not lead to another file.
+Files are untrusted. The size in a header is checked before values are read. Arrays of Python objects are refused,
+because reading them means unpickling. An HDF5 file may not link to another file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
 H5 = frozenset({".h5", ".hdf5"})
 SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5
-"""Of files that hold maps or masks."""
+"""Suffixes of files that hold maps or masks."""
 SEVERAL = frozenset({".npz"}) | H5
-"""Of files that can hold several by name."""
+"""Suffixes of files that can hold several arrays by name."""
 MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
-"""Of one file, and of one array in it."""
+"""Largest file, and largest array in it."""
 _KEYS_SHOWN = 8
 
 
@@ -131,7 +131,7 @@ class _Npz:
 def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int = MAX_BYTES) -> bytes:
     """What one member of a zip file holds; never more than ``most`` bytes, whatever its header says."""
     if info.file_size > most:
-        raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, {most:,} are the most")
+        raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, and at most {most:,} are allowed")
     try:
         with file.open(info) as member:
             return member.read(info.file_size)
@@ -219,7 +219,9 @@ def grey_map(data: bytes, name: str) -> Array:
         return values[..., 0]  # grey with transparency
     colours = values[..., :3]
     if (colours != colours[..., :1]).any():
-        raise DataError(f"{name}: a picture in colours, which say no amount; save the map itself, as grey or .npy")
+        raise DataError(
+            f"{name}: a colour picture, which does not hold the values of a map; save the map as grey or .npy"
+        )
     return colours[..., 0]
 
 

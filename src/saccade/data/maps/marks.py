@@ -39,7 +39,7 @@ class PictureMarks:
     """Boxes xyxy or points (x, y), in pixels of the picture."""
     labels: list[str | None] = field(default_factory=list)
     segments: list[Any] = field(default_factory=list)
-    """Of COCO: the segmentation of each place, None where it has a box alone."""
+    """For COCO: the segmentation of each place; None where it has only a box."""
 
     def of(self, label: str | None) -> list[int]:
         """The numbers of the places with that label; None: of all."""

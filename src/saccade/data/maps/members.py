@@ -122,7 +122,7 @@ class TarMembers(_Files):
     def _bytes(self, file: str) -> bytes:
         info = self._infos[file]
         if info.size > MAX_BYTES:
-            raise DataError(f"{self.where}: {file} has {info.size:,} bytes, {MAX_BYTES:,} are the most")
+            raise DataError(f"{self.where}: {file} has {info.size:,} bytes, and at most {MAX_BYTES:,} are allowed")
         try:
             member = self._archive.extractfile(info)
             return b"" if member is None else member.read(info.size)

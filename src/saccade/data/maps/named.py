@@ -1,4 +1,4 @@
-"""Names of maps and of truths, and how the one finds the other.
+"""Names of maps and truths, and how a map finds its truth.
 
 A map is called after its picture, or after its picture and a question, with a separator between them: ``cat__colour``.
 A file is called by its name without folders and suffix. Where two files would then have the same name, or where the

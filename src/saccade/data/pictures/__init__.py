@@ -1,1 +1,1 @@
-"""Pictures in: reading, preparing, varying and caching them."""
+"""Pictures: reading, preparing, augmenting and caching them."""

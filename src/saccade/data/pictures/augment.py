@@ -1,8 +1,8 @@
-"""Training pictures varied on the device: cut, turned, mirrored, in another light, by one resampling of the batch.
+"""Augments training pictures on the device: crop, rotation, mirroring and light, by one resampling of the batch.
 
-A batch is varied by a function of one seed, so a resumed run sees the same pictures. Colours are left alone unless
-``tint`` or ``invert`` says otherwise: they are what many questions are about. What a crop cuts away may be the thing
-asked for; keep ``area`` near 1 where it is small. A picture is turned and slanted first, then cut.
+The augmentation of a batch is a function of one seed, so a resumed run sees the same pictures. Colours are left alone
+unless ``tint`` or ``invert`` says otherwise: they are what many questions are about. What a crop cuts away may be the
+thing asked for; keep ``area`` near 1 where it is small. A picture is turned and slanted first, then cut.
 
 ``erase`` is that of Zhong et al., "Random Erasing Data Augmentation", 2017 (arXiv:1708.04896), with the mean colour of
 the picture in place of random pixels.
@@ -31,7 +31,7 @@ HOLE_ASPECT = 3.0
 """What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is
 a third of a picture at most."""
 MAX_AREA = 2.0
-"""Of a crop, in pictures: stretched by up to 2 it still shrinks no side by more than 2, and no pixel is skipped."""
+"""Largest area of a crop, in pictures: stretched by up to 2, no side shrinks by more than 2 and no pixel is skipped."""
 
 
 @dataclass(frozen=True)

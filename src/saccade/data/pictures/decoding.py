@@ -40,7 +40,7 @@ _SUFFIXES = {
     "TIFF": (".tif", ".tiff"), "PPM": (".ppm", ".pgm", ".pbm"), "AVIF": (".avif",),
 }  # fmt: skip
 SUFFIXES = frozenset(suffix for name in FORMATS for suffix in _SUFFIXES[name])
-"""Of the files that are looked for in folders."""
+"""Suffixes of the files that are searched in folders."""
 LONGEST_SIDE = 1_000_000
 """Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels."""
 STRIP = 1 << 22

@@ -33,7 +33,7 @@ class LabelledBatch:
     label: Tensor
     """(B,) number of the right answer."""
     evidence: Tensor | None = None
-    """(B,H,W) bool: the pixels that show it; None where nobody knows."""
+    """(B,H,W) bool: the pixels that show it; None if not known."""
 
     def __len__(self) -> int:
         return len(self.label)
@@ -44,10 +44,10 @@ class DrawnPictures(ABC):
     """Settings of generated pictures, and how they are drawn."""
 
     name: str
-    """Of the generator, as users name it."""
+    """Name of the generator, as users type it."""
     seed: int = 0
     side: int = 64
-    """Of a picture, in pixels."""
+    """Side of a picture, in pixels."""
 
     answers: ClassVar[tuple[str, ...]]
     """What the labels are called, by number."""

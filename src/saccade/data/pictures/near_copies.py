@@ -1,6 +1,6 @@
 """Pictures that look the same although their bytes differ: saved again, resized, or with another quality.
 
-A score on a near-copy of a training picture is partly a score on what was learnt. Near-copies are named, never dropped:
+A score on a near-copy of a training picture is partly a score on training data. Near-copies are named, never dropped:
 whether two frames of a video are one picture is for the user to say.
 
 Each picture gets a signature: a difference hash (is each of 8×8 cells brighter than its right neighbour? Krawetz 2013)
@@ -30,7 +30,7 @@ from saccade.data.tables.wording import pluralise
 from saccade.errors import DataError, OutputError
 
 MAX_PICTURES, MAX_BYTES = 4000, 1 << 29
-"""Of a larger table, near-copies are not looked for: that would take minutes."""
+"""Larger tables are not searched for near-copies: that would take minutes."""
 BITS = 6
 """Bits of 64 in which the hashes of near-copies differ at most."""
 
@@ -71,7 +71,7 @@ def near_copies(split_of: Mapping[Path, str], on_progress: OnProgress | None = N
     looks = "looks" if len(pairs) == 1 else "look"
     return (
         f"{pluralise(len(pairs), 'picture')} {looks} like one in another split, so a score is partly of pictures that "
-        f"were learnt (first {copy.name} ({split_of[copy]}) ≈ {original.name} ({split_of[original]}))"
+        f"were learned (first {copy.name} ({split_of[copy]}) ≈ {original.name} ({split_of[original]}))"
     )
 
 
@@ -79,7 +79,7 @@ class CopyGroups(NamedTuple):
     """Which pictures belong together because they look the same."""
 
     group: list[int]
-    """Of each picture: the number of the first one that it looks like, or its own."""
+    """For each picture: the number of the first one that it looks like, or its own."""
     unsearched: str
     """Why near-copies were not looked for, in words; nothing where they were."""
 

@@ -16,7 +16,7 @@ from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.palette import COLOURS, rgb
 
 SIDE = 12
-"""Of the patch, in pixels."""
+"""Side of the patch, in pixels."""
 _COLOUR = BACKGROUND_DRAWS + 40  # after the draws of every background that may lie behind it
 
 

@@ -1,9 +1,9 @@
-"""MDIST: bits of digits, coloured and scaled like digits, strewn over the black behind them.
+"""MDIST: fragments of digits, coloured and scaled like digits, scattered over the black background.
 
 After Seo et al. (arXiv:1606.02393, §5.1) and the generator the authors released: seventeen 5 × 5 crops of random
 glyphs a picture, each in one of the five colours with its own noise, its scale uniform in 0.5 … 3.0, added to the
-background wherever it falls. Many crops are blank, as glyphs are mostly border. Digits know nothing of them: their
-positions are rejected for other digits only.
+background wherever it falls. Many crops are blank, as glyphs are mostly border. Digits ignore them: a position is
+rejected only because of other digits.
 
 The authors cut coloured crops to whole numbers and add bytes, which wrap around where crops of bright colours cross.
 That is the drawing ``authors``; by default crops are rounded and sums stop at 255 (``drawing.py``).

@@ -1,7 +1,7 @@
 """Whether scenes are placed and painted by the kernels of ``kernels/``, and why where they are not.
 
 The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Everywhere else torch's
-own operations make the same scenes, more slowly. So they do for the rest of the process after a kernel could not be
+own operations make the same scenes, more slowly. The same happens for the rest of the process if a kernel cannot be
 built; a warning says so once, and :func:`why_no_kernels` from then on.
 """
 

@@ -1,7 +1,7 @@
 """Random numbers by counter: the same integers on every device, in any order and for any batch size.
 
 A generator with state gives different scenes when the batch size changes. Here a draw is a pure function of a seed
-and a few counters (scene, object, try …), so scene 7 is scene 7 whoever asks for it, with whom, and where.
+and a few counters (scene, object, try …), so scene 7 is the same scene in every batch and on every device.
 
 The state has two 32-bit lanes (a, b), carried in int64. One counter c is taken in by
 

@@ -1,6 +1,6 @@
 """Scenes as integers: which digits, how large, where, and in which colour; and edits of one object.
 
-A layout is everything there is to know about scenes, hence the truth to score against: boxes, masks, classes and
+A layout is the whole description of a scene, and so the truth to score against: boxes, masks, classes and
 scales are read from it, and a scene with one object changed is an edited layout, rendered again.
 """
 

@@ -1,6 +1,6 @@
 """The 2,000 digits that ship with saccade: one PNG sheet and one JSON of labels, origin and digests.
 
-So that pictures can be made, models tried and tests run on a machine that has never downloaded anything. The sheet has
+With them, pictures can be made, models tried and tests run on a machine that has downloaded nothing. The sheet has
 the glyphs row by row; ``tools/glyph_pack.py`` makes both files from MNIST.
 """
 

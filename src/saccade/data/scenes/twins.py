@@ -1,7 +1,7 @@
 """Twins of a scene: the same scene with one thing changed, drawn from the number of the scene.
 
-What is drawn depends on the seed, the number of the scene and the slot of the object, on nothing else. So a twin is the
-same whoever asks for it:
+What is drawn depends on the seed, the number of the scene and the slot of the object, on nothing else. So a twin is
+always the same:
 
 =============  ========================================================================================================
 recoloured      one of the other four colours; the object's own noise stays

@@ -1,1 +1,1 @@
-"""Tables of one's own data: rows, splits, leaks between splits, and readers by name."""
+"""Tables of your own data: rows, splits, leaks between splits, and readers by name."""

@@ -76,7 +76,7 @@ def _folders(path: Path, skipped: list[str]) -> list[Path]:
     except OSError as error:
         raise DataError(f"folder:{path}: cannot be read ({error.strerror or error}); check the path") from error
     if len(names) > _MAX_CLASSES:
-        raise DataError(f"folder:{path}: {len(names):,} folders, and at most {_MAX_CLASSES:,} classes are learnt")
+        raise DataError(f"folder:{path}: {len(names):,} folders, and at most {_MAX_CLASSES:,} classes are learned")
     return [path / name for name in names]
 
 
@@ -162,7 +162,7 @@ def _same_bytes(paths: Iterable[Path]) -> Iterable[list[Path]]:
 
 
 def _length(path: Path) -> int:
-    """Of a file in bytes; -1 where nobody can tell."""
+    """Size of a file in bytes; -1 if it cannot be read."""
     try:
         return path.stat().st_size
     except OSError:

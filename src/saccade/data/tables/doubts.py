@@ -1,4 +1,4 @@
-"""What looks wrong with a table although every row can be used: named in the summary of the data, never changed.
+"""Suspicious things in a usable table: reported in the data summary, never changed.
 
 Each function returns one line with how many there are and the first of them, or nothing.
 """
@@ -42,7 +42,7 @@ def spellings(words: Iterable[str], things: str) -> str:
     if not alike:
         return ""
     number, first = sum(map(len, alike)), " and ".join(f"'{word}'" for word in alike[0])
-    return f"{number:,} {things} differ in spelling alone and are learnt as different ones (first {first})"
+    return f"{number:,} {things} differ in spelling alone and count as different ones (first {first})"
 
 
 def repeated_keys(places: Sequence[str]) -> str:

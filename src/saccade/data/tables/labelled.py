@@ -6,7 +6,7 @@ column    holds
 image     path of the picture, from the table's folder; each picture in one row
 label     what it shows, one word or several
 split     optional: train, val or test
-group     optional: pictures that belong together (a patient, a video), which a split must not tear apart
+group     optional: pictures that belong together (a patient, a video); all of them go into one split
 box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture: where the label can be seen
 mask      optional: path of a picture of the same size, black where there is no evidence
 ======== =============================================================================================================
@@ -94,7 +94,7 @@ class LabelTable:
         return in_lines(f"{self.name}: {rows}, {classes}", doubts)
 
     def _lone(self) -> str:
-        """Classes with one training picture, in words: they can be learnt by heart, not by what they show."""
+        """Classes with one training picture, in words: they can be learned by heart, not by what they show."""
         held = Counter(row.label for row in self.rows if row.split == "train")
         lone = sorted(label for label, pictures in held.items() if pictures == 1)
         return (

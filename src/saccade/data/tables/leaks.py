@@ -1,7 +1,7 @@
-"""Pictures that are in more than one split: what is scored on them was learnt, so the score means nothing.
+"""Finds pictures in more than one split. A score on pictures that the model was trained on means nothing.
 
 A table that puts one picture, or one group of pictures, into two splits contradicts itself and is refused. Copies of a
-picture under different names are nobody's statement, and some collections have many: they are named in a warning.
+picture under different names are not the table's claim, and some collections have many, so they only cause a warning.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def check_groups_whole(table: str, kind: str, found: Iterable[tuple[str, str]]) 
     torn = [f"{name} ({', '.join(where)})" for name, where in splits.items() if len(where) > 1]
     if torn:
         raise DataError(
-            f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be of pictures that were "
-            f"learnt: {first_few(torn, _NAMED)}; give each {kind} one split, or leave out the column 'split': each "
-            f"{kind} then falls into one by itself"
+            f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be on training pictures: "
+            f"{first_few(torn, _NAMED)}; give each {kind} one split, or leave out the column 'split': each {kind} "
+            "then gets a split by a hash of its name"
         )
 
 
@@ -86,14 +86,14 @@ def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
     if copies:
         warnings.warn(
             f"{table}: {_are(len(copies), 'picture')} the same, byte for byte, as one in another split, so a score "
-            f"is partly of pictures that were learnt: {first_few(copies, _NAMED)}; keep one of each, or give the "
+            f"is partly on training pictures: {first_few(copies, _NAMED)}; keep one of each, or give the "
             "copies one split",
             stacklevel=3,
         )
 
 
 def _copies(alike: Iterable[Path], split_of: Mapping[Path, str]) -> list[str]:
-    """Of files of one length, those with the bytes of an earlier one in another split."""
+    """Among files of one length, those with the same bytes as an earlier one in another split."""
     first: dict[bytes, Path] = {}
     copies = []
     for path in alike:

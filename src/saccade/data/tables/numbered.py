@@ -1,4 +1,4 @@
-"""Examples of a split are asked for by number; one that it does not have is named, and nobody waits for a device."""
+"""Checks the numbers of requested examples; an error names a number that the split does not have."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ _digests: dict[tuple[Path, int, int], str] = {}
 
 
 def _digest(file: Path) -> str:
-    """Of the file as it is now; computed once."""
+    """Digest of the file as it is now; computed once."""
     told = file.stat()
     key = (file, told.st_size, told.st_mtime_ns)
     if key not in _digests:

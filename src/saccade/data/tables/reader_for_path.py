@@ -1,4 +1,4 @@
-"""Which reader a path alone means: ``photos/`` → ``folder:photos/``, ``my.csv`` → ``csv:my.csv``."""
+"""Chooses the reader for a bare path: ``photos/`` → ``folder:photos/``, ``my.csv`` → ``csv:my.csv``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def with_reader(reference: str, names: Collection[str]) -> str:
         "coco" if path.suffix.lower() == ".json" and is_coco(path) else None
     )
     if reader is None:
-        raise DataError(f"'{path}' is not a kind of file that is known by itself: {_READABLE}; or name READER:PATH")
+        raise DataError(
+            f"'{path}' is not a kind of file that is recognised by its name: {_READABLE}; or name READER:PATH"
+        )
     return f"{reader}:{path}"
 
 
@@ -70,6 +72,6 @@ def _folder_reader(path: Path) -> str:
     if any(is_folder for _, is_folder in found):
         return "folder"
     raise DataError(
-        f"'{path}' holds files and no folders of classes, so what they show is not known: sort them into folders, "
-        "one for each class, or put a metadata.csv with file_name and label beside them"
+        f"'{path}' holds files and no folders of classes, so the labels are not known: sort them into folders, one "
+        "for each class, or add a metadata.csv with file_name and label"
     )

@@ -1,4 +1,4 @@
-"""READER:PATH, the way data of one's own is named: ``csv:my.csv``, ``cub:FOLDER``; and readers by name.
+"""READER:PATH, the way your own data is named: ``csv:my.csv``, ``cub:FOLDER``; and readers by name.
 
 A READER has two letters or more, so that ``C:`` stays a drive. Each kind of data (questions, multisets, captions) has
 a dictionary of readers of its own.

@@ -1,4 +1,4 @@
-"""The three parts of a data set: what they are called, and into which of them a name falls by itself."""
+"""The three splits of a data set: their names, and the split that a hash of a name chooses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def checked_split(name: str) -> Split:
 
 
 def split_of(name: str) -> Split:
-    """The split of what is called ``name`` where nobody says it: 70 / 15 / 15 % of all names, by their hash."""
+    """The split of ``name`` if none is given: 70 / 15 / 15 % of all names, by their hash."""
     share = hashed_share(name)
     return next(split for split, end in _SHARES.items() if share < end)
 

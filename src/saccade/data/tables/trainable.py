@@ -1,4 +1,4 @@
-"""What must be there before a model is trained on a table of one's own pictures: a name, and rows in train and val."""
+"""Checks a table of your own pictures before training: it needs a name, and rows in train and val."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a table: numbers of things, rows that were left out, words that differ in spelling alone.
+"""Sentences about a table: counts, rows that were left out, and words that differ in spelling only.
 
 A reader leaves nothing out silently: each row that cannot be used becomes an entry ``REASON: WHERE``, and a message
 counts the entries by reason. Words that differ in spelling alone, such as ``cup`` and ``Cup``, are not changed but
@@ -90,7 +90,7 @@ def _number(word: str) -> str:
 
 
 def warn_of_spellings(table: str, words: Iterable[str], things: str) -> None:
-    """Warn of words that are learnt as different ones though they differ in spelling alone.
+    """Warn of words that are learned as different ones though they differ in spelling alone.
 
     Args:
         table: READER:PATH.
@@ -101,7 +101,7 @@ def warn_of_spellings(table: str, words: Iterable[str], things: str) -> None:
     if alike:
         named = first_few([", ".join(f"'{word}'" for word in group) for group in alike], _SHOWN)
         warnings.warn(
-            f"{table}: {things} that differ in spelling alone are learnt as different ones: {named}; "
+            f"{table}: {things} that differ in spelling alone count as different ones: {named}; "
             "spell those that mean the same alike",
             stacklevel=3,
         )

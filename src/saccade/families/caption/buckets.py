@@ -1,4 +1,4 @@
-"""An order in which every batch has captions of (nearly) one length, so that little of it is padding.
+"""Orders captions so that every batch has (nearly) one caption length and little padding.
 
 Xu et al., "Show, Attend and Tell" (arXiv:1502.03044, §4.3), draw a length and then 64 captions of it. Here an epoch is
 a permutation: captions are sorted by length, equal ones shuffled, cut into batches, and the batches shuffled.

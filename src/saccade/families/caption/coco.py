@@ -130,7 +130,9 @@ def _annotations(folder: Path, part: str) -> Path | None:
 def _entries(path: Path, member: str) -> Iterator[dict[str, Any]]:
     for _, entry in member_elements(path, member):
         if not isinstance(entry, dict):
-            raise DataError(f"{path}: an entry of '{member}' is no object; this takes COCO's caption annotations")
+            raise DataError(
+                f"{path}: an entry of '{member}' is no object; this reader takes COCO's caption annotations"
+            )
         yield entry
 
 

@@ -1,4 +1,4 @@
-"""Pictures to put into words: generated scenes, the Flickr sets, COCO, tables of one's own.
+"""Captioned pictures: generated scenes, the Flickr sets, COCO, and your own tables.
 
 =========== ========================================================================================================
 scenes       one or two digits, or none, and the one sentence that is true of them, ``caption_scenes.py``
@@ -9,8 +9,8 @@ Numbers count captions in :meth:`CaptionData.take`, as in training, and pictures
 evaluation; a scene has one caption, so its numbers are the same. Generated training never ends: caption i is that of
 scene i. Val has 2,000 scenes, test 5,000.
 
-Deviation: pictures are laid into the network input whole, where the paper cuts the centre out of them: what a caption
-says of the border could not be seen, and a model is used as it was trained.
+Deviation: the whole picture is fitted into the network input, where the paper crops the centre. A crop would hide what
+a caption says about the border, and users show whole pictures.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CaptionDataConfig:
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader; scenes have none."""
     seed: int = 0
-    """Of generated scenes."""
+    """Seed of generated scenes."""
     cache_mb: int = 4096
     """Decoded pictures of a split kept on the device at most; the 6,000 of Flickr8k need 862 at 224 × 224."""
     features_mb: int = FEATURES_MB

@@ -1,4 +1,4 @@
-"""From words to sentences: captions are searched for, so a look may find several.
+"""From words to sentences: captions are found by a search, so one look may return several.
 
 ``decode`` puts given words into a sentence with the probability of each; :class:`CaptionResponder` searches for the
 words first, by beam search, and asks the model once more for the probability of each word.

@@ -1,4 +1,4 @@
-"""The weights of one word, edited: does the captioner still say it?
+"""Edits the weights of one word: does the captioner still say the word?
 
 The true sentence is given word by word, and of each scene one content word is edited, drawn by the scene's number. The
 answer is the word that the model finds likeliest in its place.

@@ -1,4 +1,4 @@
-"""Captions: a sentence about a picture. Generated scenes, the Flickr sets, COCO, tables of one's own."""
+"""Captions: a sentence about a picture. Generated scenes, the Flickr sets, COCO, and your own tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Captions of pictures of which a frozen encoder has kept its features.
+"""Captions for pictures whose features a frozen encoder has already computed and stored.
 
-Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder: with what is kept of it a step costs the
-decoder alone.
+Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder: with stored features, a step costs only the
+decoder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CaptionFeatures:
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         if not isinstance(data.source, CaptionFiles):
-            raise DataError("features are kept of files: generated scenes are new each time")
+            raise DataError("features can be stored for files only: generated scenes are new each time")
         self.source = source = data.source
         self.split, self.device, self.size, self.lengths = data.split, data.device, source.size, source.lengths
         self._features = CachedFeatures(

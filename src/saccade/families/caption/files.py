@@ -1,8 +1,8 @@
 """One split of a table of captions: pictures decoded up to a limit of memory, captions as numbers of words.
 
 Pictures that cannot be read are left out when the split is opened, and captions of which the vocabulary knows no word
-are not among the pairs, counted and named in one warning. What people said of a picture stays as it was written: such
-a caption is still one of the ``references`` that answers are compared with.
+are not among the pairs, counted and named in one warning. References stay as they were written: such a caption is still
+one of the ``references`` for scoring.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Hockenmaier, "From Image Descriptions to Visual Denotations" (TACL 2014). Below 
 * or both in Karpathy's ``dataset_flickr8k.json`` (``dataset_flickr30k.json``), which counts where it is there;
 * the pictures, in the folder that their archive unpacks to, or in ``Images``.
 
-A picture in no list is in no split and is passed over: the archive of Flickr8k has 91 of them.
+A picture that no list names is in no split and is skipped: the Flickr8k archive has 91 of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a phase of captions may be taught by: one dataclass for each loss, by its name in a recipe.
+"""The losses of captions: one dataclass for each, by the name that a recipe uses.
 
 Papers: Xu et al. 2015, arXiv:1502.03044 (soft and hard attention), and Rennie et al. 2017, arXiv:1612.00563
 (self-critical).

@@ -1,11 +1,11 @@
-"""Pictures whose captions the model says itself, and what people said of them, by which these are rewarded.
+"""Training on the model's own captions: each is rewarded by how well it matches the reference captions of its picture.
 
 For self-critical training (Rennie et al. 2017, arXiv:1612.00563): the reward of a caption is CIDEr-D by the training
 captions of its picture, with the document frequencies of all training captions, counted once; beside it BLEU-4 and
 METEOR, as much of each as is asked for.
 
 References are cut into words as the scores cut them (:mod:`saccade.metrics.text.ptb_tokens`), so that a reward is
-what the score of the same words would be. A word that the model cannot say is the unknown word here.
+what the score of the same words would be. A word outside the model's vocabulary counts as the unknown word.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Scenes with one canonical sentence each, as a pure function of (seed, scene number).
 
 One or two coloured digits, small or large, and what is to be said of them: "a large green three", "a small red seven
-above a large white two", "a large blue one left of a small white four". What makes a sentence the only right one holds
-by construction, not by chance:
+above a large white two", "a large blue one left of a small white four". By construction, exactly one sentence is right:
 
 * small digits have 18 to 27 hundredths of the picture's side, large ones 36 to 48, so none is in between;
 * two digits are in reading order: the one above comes first, or the left one of two that are side by side. Which of

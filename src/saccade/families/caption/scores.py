@@ -1,4 +1,4 @@
-"""Scores of a model that says captions: its sentences beside those of people, and where it looked for each word.
+"""Scores of a captioning model: its sentences against human ones, and where it looked for each word.
 
 Of any pictures: BLEU with and without the brevity penalty, ROUGE-L, CIDEr-D, METEOR-lite, and METEOR 1.5 where its
 program is there. Of generated scenes, whose every object is known, also:
@@ -86,15 +86,15 @@ class CaptionScores:
     references: list[tuple[str, ...]] = field(default_factory=list)
     exact: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=_word_scorer)
-    """Of content words, one map each; nothing where the truth of words is not known."""
+    """Scores of the maps of content words, one map each; empty if the truth of words is not known."""
     causal: Values = field(default_factory=Values)
     """One value for every digit that was recoloured."""
     edits: EditScores = field(default_factory=EditScores)
-    """Of the attention to one word of each scene, edited; of fewer scenes."""
+    """Scores of edited attention to one word of each scene, from fewer scenes."""
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
     evidence: WordEvidence = field(default_factory=WordEvidence)
-    """Of words of photographs: whether they rest on what their maps mark."""
+    """For photographs: whether words depend on what their maps mark."""
 
     def sentences(self) -> dict[str, Interval]:
         """The scores of the sentences, with intervals."""

@@ -1,4 +1,4 @@
-"""Splits of captions: generated scenes and tables, opened to be looked at, scenes written to disk."""
+"""Splits of captioned data: opened for display, and generated scenes written to disk."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write_split(
     """
     config = config_of(CaptionDataConfig, settings)
     if not config.is_generated:
-        raise DataError(f"{config.name} is read, not generated; there is nothing to make")
+        raise DataError(f"{config.name} is read, not generated; it cannot be made")
     check_request(count, start, out)
     scenes = CaptionScenes(config, split, torch.device("cpu"), SCENE_VOCABULARY, allow_pack=True)
 

@@ -1,6 +1,6 @@
 """Pictures and their captions as rows of a table: what every reader of captions returns, before a picture is opened.
 
-A table of one's own is CSV or JSON lines with ``image, caption``:
+Your own table is CSV or JSON lines with ``image, caption``:
 
 ======== =============================================================================================================
 column    holds
@@ -8,7 +8,7 @@ column    holds
 image     path of the picture, from the table's folder; a picture with several captions has as many rows
 caption   a sentence; or ``captions`` in JSON lines, a list of them
 split     optional: train, val or test; the same in all rows of a picture
-group     optional: pictures that belong together, which a split must not tear apart
+group     optional: pictures that belong together; all of them go into one split
 ======== =============================================================================================================
 
 Other columns are ignored; splits, and what is refused of them, are those of ``question_rows.py``. No torch here, and no

@@ -1,12 +1,12 @@
 """Captions: a picture in, a sentence out, with a look at the picture for every word.
 
-The training side; the scoring side is :mod:`saccade.families.caption.scores`, what teaches is named in
+This is training; scoring is in :mod:`saccade.families.caption.scores`, and the losses are in
 :mod:`saccade.families.caption.losses`.
 
 A phase learns from pictures and their captions. With ``features: kept`` it learns from what the frozen encoder makes of
 picture files, which is computed once and kept on disk (see the module ``features``); with ``auto`` nothing is kept.
-With ``data: own_words`` it learns from what the model says (see ``rewards``). Pictures are varied as ``data.augment``
-says wherever they are seen.
+With ``data: own_words`` it is trained on the model's own captions (see ``rewards``). Pictures are augmented as
+``data.augment`` says.
 
 Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
 pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.

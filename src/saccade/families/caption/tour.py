@@ -1,4 +1,4 @@
-"""A stop of the tour at a model that says captions: scenes word by word, one of them recoloured, and its scores."""
+"""The tour's section on a captioning model: scenes word by word, one of them recoloured, and its scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
 def _guide() -> SceneGuide:
     return SceneGuide(
         title="what is there to say?",
-        lead="says what is on a picture, word by word. Before each word it looks at the picture again, and a gate β "
+        lead="describes a picture word by word. Before each word it looks at the picture again, and a gate β "
         "says how much of what it sees goes into the word.",
         look="--beam 5 --captions 3",
         scenes=(SCENES,),
@@ -79,7 +79,9 @@ def _strips(predictor: Predictor) -> Gallery:
         bare = CaptionData(replace(config, empty=1.0), "test", predictor.device, allow_pack=True)
         strips += _strips_of(predictor, bare, bare.pictures(torch.arange(1)), what="An empty scene: ")
     return Gallery(
-        strips, "Word by word: where it looked, and how far the gate was open; boxed, what is meant", wide=True
+        strips,
+        "Word by word: where it looked, and how far the gate was open; a box marks what the word names",
+        wide=True,
     )
 
 

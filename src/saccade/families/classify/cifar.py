@@ -9,8 +9,8 @@ binary     the official "binary version": six files of 10,000 records of 3,073 b
            colour planes. The official python version is pickle, which can run code when it is read; it is refused.
 ========= ==========================================================================================================
 
-Train and val: every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learnt from,
-as in published tables; val then holds pictures that were learnt, so it only tells that training works.
+Train and val: every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learned from,
+as in published tables; val then holds pictures that were learned, so it only tells that training works.
 
 Data: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009.
 """
@@ -36,7 +36,7 @@ from saccade.geometry import Size
 from saccade.untrusted import parse_json, read_regular
 
 NAME = "cifar10"
-"""Of the data, of its download and of its folder in the cache."""
+"""Name of the data, of its download and of its folder in the cache."""
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
 EACH = 10_000

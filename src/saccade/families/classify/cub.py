@@ -1,7 +1,7 @@
 """CUB-200-2011 as a classifier sees it: which of 200 birds is it? The whole bird's box is the evidence.
 
 Wah et al., "The Caltech-UCSD Birds-200-2011 Dataset" (CNS-TR-2011-001), in its official layout. Train is the official
-training list less a tenth of its pictures for val, test the official test list. Boxes are never learnt from: they
+training list less a tenth of its pictures for val, test the official test list. Boxes are never learned from: they
 score crops, and a control crops by them.
 """
 

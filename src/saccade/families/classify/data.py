@@ -68,13 +68,13 @@ class LabelDataConfig:
     size: Size = (32, 32)
     """(height, width) of the network input."""
     seed: int = 0
-    """Of generated pictures."""
+    """Seed of generated pictures."""
     shift: Shift | None = None
     """Move and mirror training pictures by whole pixels; None: not at all."""
     augment: Augmentation | None = None
     """Resample training pictures; None: not at all. Either this or ``shift``."""
     hold_out: bool = True
-    """Of CIFAR-10: whether val, every tenth training picture, is left out of training."""
+    """For CIFAR-10: whether val, every tenth training picture, is left out of training."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader or of the generated set."""
     cache_mb: int = 4096
@@ -88,7 +88,7 @@ class LabelDataConfig:
         if self.cache_mb < 0:
             raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
         if self.shift is not None and self.augment is not None:
-            raise ConfigError("shift and augment both say how training pictures are varied; leave one out")
+            raise ConfigError("shift and augment both change training pictures; give one of them")
         if self.is_generated:
             self.drawn()
         elif self.is_cifar:
@@ -129,7 +129,7 @@ class LabelDataConfig:
 
     @property
     def learns_val(self) -> bool:
-        """Whether val is a part of the pictures that are learnt from."""
+        """Whether val is a part of the pictures that are learned from."""
         return self.is_cifar and not self.hold_out
 
     @property
@@ -137,7 +137,7 @@ class LabelDataConfig:
         """What must be known of the splits before a score of val is read; empty where there is nothing."""
         if not self.learns_val:
             return ""
-        return f"{CIFAR}: val is a part of the 50,000 pictures that are learnt from; choose nothing by its scores"
+        return f"{CIFAR}: val is a part of the 50,000 pictures that are learned from; choose nothing by its scores"
 
     def drawn(self) -> DrawnPictures:
         """The generated set: its ``side`` is the height of the network input, unless the options say another."""

@@ -1,4 +1,4 @@
-"""The generated set ``details``: pictures whose class hangs on a small detail, with the detail as evidence.
+"""The generated set ``details``: pictures whose class depends on a small detail, with the detail as evidence.
 
 What they show and how little a coarse view tells is in :mod:`saccade.data.details.layout` and ``render``.
 """

@@ -1,4 +1,4 @@
-"""Classification: a picture in, one label out. CIFAR-10, birds, generated details, folders, tables of one's own."""
+"""Classification: a picture in, one label out. CIFAR-10, birds, generated details, folders, and your own tables."""
 
 from __future__ import annotations
 

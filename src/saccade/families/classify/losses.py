@@ -1,4 +1,4 @@
-"""What a phase of classification may be taught by: one dataclass for each loss, by its name in a recipe.
+"""The losses of classification: one dataclass for each, by the name that a recipe uses.
 
 ``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.zoom`); the others for the rest.
 """
@@ -13,7 +13,7 @@ from saccade.tasks.label_task import CrossEntropy
 from saccade.tasks.losses import check_share, check_weight
 
 USUAL_SIDE = 0.5
-"""Of the regions that proposals learn first, as a share of their parent's side: the paper's."""
+"""Side of the regions that proposals learn first, as a share of the parent's side, as in the paper."""
 Scale = Literal["scale1", "scale2", "scale3"]
 
 
@@ -31,7 +31,7 @@ class Proposals:
     of: Literal["scale2", "scale3", "both"] = "both"
     """Whose proposals are taught."""
     side: float = USUAL_SIDE
-    """Of the region, as a share of its parent's."""
+    """Side of the region, as a share of its parent's."""
 
     def __post_init__(self) -> None:
         check_share("side", self.side)

@@ -9,8 +9,8 @@
 ``surrounded_crop_hold``   … and the finest crop lies where it was
 =========================  ===================================================================================
 
-Only pictures that are answered rightly, with a crop that covers the evidence, count: NaN for the others. Whoever
-is wrong already cannot show that he follows.
+Only pictures that are answered correctly, with a crop that covers the evidence, count; others are NaN. A model that is
+already wrong cannot show that it follows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maps from gradients of the same network, laid over the picture: what a classifier's masks are scored beside."""
+"""Gradient maps of the same network, for comparison with a classifier's own masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of a classifier: right answers, how sure it may be, what it mixes up, and how its maps lie on the evidence.
+"""Scores of a classifier: accuracy, calibration, confusions, and how its maps lie on the evidence.
 
 ``accuracy`` is top-1; ``top5`` is told where there are more than five classes. ``calibration_error`` is the expected
 calibration error with 15 bins. The confusion matrix has a row for each true class and a column for each answer. Maps
@@ -54,11 +54,11 @@ class LabelScores:
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label``, ``picture``, ``confidence`` and ``of_true``, the probability of the label; (N,) each."""
     zoom: ZoomScores | None = None
-    """Of a model that zooms."""
+    """Scores of a model that zooms."""
     causal: Values = field(default_factory=Values)
     """What became of answers and crops when the picture was drawn again with one thing changed."""
     edits: EditScores = field(default_factory=EditScores)
-    """Of crops that were aimed elsewhere; of fewer pictures."""
+    """Scores of moved crops, from fewer pictures."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], str] | None = None
@@ -76,7 +76,7 @@ class LabelScores:
         self.columns.append(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
 
     def metrics(self) -> dict[str, float]:
-        """Of the answers."""
+        """Scores of the answers."""
         right = self.columns["answer"] == self.columns["label"]  # (N,)
         scales = {} if self.zoom is None else self.zoom.answers.means()
         error = calibration_error(self.columns["confidence"], right)

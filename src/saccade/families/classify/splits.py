@@ -1,4 +1,4 @@
-"""Splits of labelled pictures, opened to be looked at, and generated ones written to disk."""
+"""Splits of labelled pictures: opened for display, and generated ones written to disk."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write_split(
     """Write generated pictures as PNGs, and ``scenes.jsonl``, which ``jsonl:`` reads again."""
     config = config_of(LabelDataConfig, {**_seen_well(settings), **settings})
     if not config.is_generated:
-        raise DataError(f"{config.name} is read, not generated; there is nothing to make")
+        raise DataError(f"{config.name} is read, not generated; it cannot be made")
     return write_drawn(DrawnSplit(config.drawn(), split), count, out, start=start, progress=progress)
 
 

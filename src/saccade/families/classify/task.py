@@ -1,4 +1,4 @@
-"""Classification: a picture in, one label out. The training side; the scoring side is in ``scores``."""
+"""Training of classification: a picture in, one label out. Scoring is in ``scores``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from saccade.tasks.task import Batch, in_batches
 
 VALIDATION_BATCH = 1000
 VALIDATION_PIXELS = 10_000_000
-"""Of the pictures that are scored together while a model trains: 199 of 224 × 224."""
+"""Most pixels of pictures that are scored together during training: 199 pictures of 224 × 224."""
 
 
 class ClassifyTask(PictureTask):
@@ -99,7 +99,7 @@ class ClassifyTask(PictureTask):
 
     @property
     def learns_val(self) -> bool:
-        """Whether val is a part of the pictures that are learnt from."""
+        """Whether val is a part of the pictures that are learned from."""
         return self.data_config.learns_val
 
     def summary(self) -> str:
@@ -195,7 +195,7 @@ class ClassifyTask(PictureTask):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
+            raise ConfigError(f"the task '{self.name}' scores models that take no question")
         scores = Values()
         height, width = self.data_config.size
         together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
@@ -233,7 +233,7 @@ class ClassifyTask(PictureTask):
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{cls.name}' scores models that say by themselves what they see")
+            raise ConfigError(f"the task '{cls.name}' scores models that take no question")
         config = from_dict(LabelDataConfig, data, where="data")
         chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)
         if chosen.size is None:

@@ -1,4 +1,4 @@
-"""A stop of the tour at a classifier: of generated details looked at and scored just now, of CIFAR-10 as recorded."""
+"""The tour's section on a classifier: generated details are scored on the spot, CIFAR-10 shows recorded scores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _strips(predictor: Predictor) -> Gallery:
         outline = () if batch.evidence is None else (Mask(batch.evidence[row].cpu()),)
         told = f"“{seen[row].answer}”, {seen[row].confidence:.0%} sure: {verdict}."
         pictures.append(Picture(seen[row].filmstrip(outline=outline, panel=200), told, alt=f"Every look; {told}"))
-    return Gallery(pictures, "What each scale saw and said; outlined, the detail on which the class hangs", wide=True)
+    return Gallery(pictures, "What each scale saw and said; the detail that decides the class is outlined", wide=True)
 
 
 def _example(predictor: Predictor) -> Gallery:
@@ -80,5 +80,5 @@ def _example(predictor: Predictor) -> Gallery:
     seen = predictor.look(example(EXAMPLE))
     told = f"“{seen.answer}”, {seen.confidence:.0%} sure."
     shown = Picture(seen.filmstrip(panel=200), told, alt=f"Every look; {told}")
-    about = "A photograph that is none of its test pictures; below each mask, from where to where it goes"
+    about = "A photograph that is not among its test pictures; the range of each mask is below it"
     return Gallery([shown], about, wide=True)

@@ -1,4 +1,4 @@
-"""Nested crops, aimed elsewhere: the scales read other windows and answer again.
+"""Moves nested crops elsewhere: the scales read other windows, and the model answers again.
 
 Windows keep the sides of the model's own. The evidence is the target.
 

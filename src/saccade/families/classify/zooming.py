@@ -27,7 +27,9 @@ def check_zoom_loss(model: Any, loss: Any) -> None:
         fitting = "scales, proposals or rank" if isinstance(model, RacnnModel) else "cross_entropy"
         raise ConfigError(f"loss: this model is taught by {fitting}, found {type(loss).__name__}")
     if isinstance(loss, Proposals | Rank) and not model.proposals:
-        raise ConfigError(f"loss: a model with crops '{model.config.crops}' proposes nothing; teach it by scales alone")
+        raise ConfigError(
+            f"loss: a model with crops '{model.config.crops}' proposes no crops; train it with the loss scales"
+        )
 
 
 def last_scale(loss: ZoomLoss) -> str:
@@ -71,7 +73,7 @@ def needs_evidence(model: Any) -> TypeGuard[RacnnModel]:
 def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]:
     """The frames of both crops round the evidence (B,H,W), as ``attention``; the whole where there is none."""
     if evidence is None:
-        raise DataError("crops 'given' lie round the evidence, and this data has none: add a column box or mask")
+        raise DataError("crops 'given' lie round the evidence, and this data has no evidence: add a column box or mask")
     config = model.config
     height, width = config.input_size
     boxes = mask_boxes(evidence)  # (B,4)

@@ -1,4 +1,4 @@
-"""Pictures to read as a set, multiset or list of labels: generated scenes, SVHN, tables of one's own.
+"""Pictures with a set, multiset or list of labels: generated scenes, SVHN, and your own tables.
 
 =============== ====================================================================================================
 mnist-multiset   1 to 4 digits that may repeat, ``multiset_scenes.py``
@@ -100,7 +100,7 @@ class MultisetDataConfig:
     protocol: MultisetProtocol = "unlimited"
     """How many scenes each split of a generated set has, see the module; files have as many as there are."""
     seed: int = 0
-    """Of generated scenes."""
+    """Seed of generated scenes."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader, or of the scenes (``SceneOptions``)."""
     cache_mb: int = 4096

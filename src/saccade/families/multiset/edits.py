@@ -1,4 +1,4 @@
-"""The attention to one label, edited: another mask, other cells glimpsed. Is the label still read?
+"""Edits the attention to one label: another mask, other glimpsed cells. Is the label still read?
 
 Of each scene one label is taken that is there once and is read once. At the step that read it, the covert mask and the
 glimpses are edited. Cells are those on the label's digit.

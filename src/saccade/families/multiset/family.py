@@ -1,4 +1,4 @@
-"""Multisets: which digits are on the picture, and how often each? Generated scenes, SVHN, tables of one's own."""
+"""Multisets: which digits are on the picture, and how often each? Generated scenes, SVHN, and your own tables."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Pictures that cannot be read, labels the model does not know and boxes outside their picture are left out when the split
 is opened, counted and named in one warning. A picture with more labels than the model was trained to say is left out of
-training; anywhere else it stays, since leaving out what must fail would flatter the score, and is counted.
+training; everywhere else it stays and is counted, because leaving out what must fail would flatter the score.
 """
 
 from __future__ import annotations

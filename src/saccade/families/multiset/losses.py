@@ -1,4 +1,4 @@
-"""What a phase of multisets may be taught by: one dataclass for each loss, by its name in a recipe.
+"""The losses of multisets: one dataclass for each, by the name that a recipe uses.
 
 The paper is Welleck et al. 2017, arXiv:1711.05165.
 """
@@ -22,7 +22,7 @@ class EachObject:
 
 @dataclass(frozen=True)
 class Reinforce:
-    """Myopic REINFORCE with a learnt baseline, and cross-entropy of the stop: the paper's loss."""
+    """Myopic REINFORCE with a learned baseline, and cross-entropy of the stop: the paper's loss."""
 
     entropy: float = 0.0
     """Weight of an entropy bonus; the paper mentions none."""

@@ -1,4 +1,4 @@
-"""What the live page knows of multisets: the scenes that its models learned from."""
+"""Facts for the live page about multiset models: the scenes that they were trained on."""
 
 from __future__ import annotations
 

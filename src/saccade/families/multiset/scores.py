@@ -58,18 +58,18 @@ class MultisetScores:
     """Whether the order of the labels is part of the answer."""
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
-    """Of the total map."""
+    """Scores of the total map."""
     glimpses: dict[str, Values] = field(default_factory=dict)
     """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
     edits: EditScores = field(default_factory=EditScores)
-    """Of the attention to one label of each scene, edited; of fewer scenes."""
+    """Scores of edited attention to one label of each scene, from fewer scenes."""
     prior: MultisetScores | None = None
     """The answers of who always says what most training pictures hold, where that is known."""
 
     def metrics(self) -> dict[str, float]:
-        """Of the answers: ``macro_f1``, ``exact_match``, overall precision and recall, ``macro_f1_by_presence``."""
+        """Scores of the answers: ``macro_f1`` (also by presence), ``exact_match``, overall precision and recall."""
         said, truth = self.columns["said"], self.columns["truth"]  # (N,K+1)
         both = said[:, :-1], truth[:, :-1]  # (N,K): without stop
         found = {"macro_f1": macro_f1(*both), **self.answers.means()}
@@ -77,7 +77,7 @@ class MultisetScores:
         return {**found, **only_defined(overall), "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
 
     def attention(self) -> dict[str, float]:
-        """Of the model's glimpses, as far as any counted; those of the total map are told by :meth:`summary` alone."""
+        """Scores of the model's glimpses, if any counted; :meth:`summary` adds those of the total map."""
         return only_defined(self.glimpses["model"].means()) if "model" in self.glimpses else {}
 
     def summary(self) -> dict[str, Any]:

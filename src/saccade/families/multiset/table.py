@@ -5,10 +5,10 @@ column    holds
 ======== =============================================================================================================
 image     path of the picture, from the table's folder; each picture in one row
 labels    ``3; 3; 7`` or a JSON list, in any order; an empty cell is the empty multiset
-boxes     optional: one ``x1 y1 x2 y2`` for each label, in its order, parted by semicolons, or a JSON list of lists, in
+boxes optional: one ``x1 y1 x2 y2`` for each label, in its order, separated by semicolons, or a JSON list of lists, in
           pixels of the picture; an empty one where a label has none
 split     optional: train, val or test
-group     optional: pictures that belong together, which a split must not tear apart
+group     optional: pictures that belong together; all of them go into one split
 ======== =============================================================================================================
 
 Other columns are ignored; splits, and what is refused of them, are those of ``question_rows.py``. What ``labels`` means

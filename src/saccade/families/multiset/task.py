@@ -197,7 +197,7 @@ class MultisetTask(PictureTask):
         return HeldOut(at_size(data.take(numbers).images, self.size))
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
-        """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""
+        """Keyword arguments of ``forward_raw``; where single objects are learned, nothing is read."""
         images = at_size(batch["images"], self.size)
         if not batch["single"]:
             return {"images": images}
@@ -326,7 +326,7 @@ class MultisetTask(PictureTask):
             )
         config = from_dict(MultisetDataConfig, data, where="data")
         if not isinstance(model, ImageOnlyModel):
-            raise ConfigError("the task 'multiset' scores models that say by themselves what they see")
+            raise ConfigError("the task 'multiset' scores models that take no question")
         device, sizes = next(model.parameters()).device, model.config
         chosen = MultisetData(
             config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack

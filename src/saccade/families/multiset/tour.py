@@ -1,4 +1,4 @@
-"""A stop of the tour at a model that reads multisets: what it said of some scenes, step by step, and its scores."""
+"""The tour's section on a multiset model: its answers on some scenes, step by step, and its scores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _strips(predictor: Predictor) -> Gallery:
                 alt=f"Saliency, attention, priority and glimpses of each label; the answer is {verdict}",
             )
         )
-    return Gallery(strips, "Label by label: what stood out, where it attended and glimpsed, what was left", wide=True)
+    return Gallery(strips, "Label by label: saliency, attention, glimpses, and the remaining saliency", wide=True)
 
 
 def _figures(scores: StopScores, facts: ModelFacts) -> KeyFigures:

@@ -1,4 +1,4 @@
-"""A model's crop, aimed elsewhere: the rest of the model reads the other window and answers again.
+"""Moves a model's crop: the rest of the model reads the other window and answers again.
 
 Windows are upright. Those that are moved have the sides of the model's own.
 

@@ -1,4 +1,4 @@
-"""Questions about a picture: what colour is the 7? Generated scenes, birds, and tables of one's own."""
+"""Questions about a picture: what colour is the 7? Generated scenes, birds, and your own tables."""
 
 from __future__ import annotations
 

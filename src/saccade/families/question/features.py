@@ -1,4 +1,4 @@
-"""Questions about pictures of which a frozen backbone has kept its features."""
+"""Questions about pictures whose features a frozen backbone has already computed and stored."""
 
 from __future__ import annotations
 

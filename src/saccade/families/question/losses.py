@@ -1,4 +1,4 @@
-"""What a phase of questions may be taught by: one dataclass for each loss, by its name in a recipe."""
+"""The losses of questions: one dataclass for each, by the name that a recipe uses."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class Default:
     entropy: float = ENTROPY_WEIGHT
     """λ of the entropy bonus of REINFORCE."""
     evidence_weight: float = 0.0
-    """Of what the map misses of the evidence, :mod:`saccade.losses.evidence`; 0: nobody says where to look."""
+    """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.evidence`; 0: no such
+    loss."""
     overlap_weight: float = 0.0
-    """Of what the maps of different questions about one picture share, :mod:`saccade.losses.overlap`."""
+    """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.overlap`."""
 
     def __post_init__(self) -> None:
         check_weight("entropy", self.entropy)

@@ -1,7 +1,7 @@
-"""What the live page knows of questions: how they begin, the scenes of training, and the models that it can run.
+"""Facts for the live page about question models: how questions begin, the training scenes, and the models it can run.
 
-The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Any other model answers behind
-``saccade serve`` only.
+The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Every other model needs ``saccade
+serve``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the training questions say before any picture is seen: how often each answer holds, and where a part usually is.
+"""Baselines from the training questions alone: how often each answer is right, and where a part usually is.
 
-Two baselines that a model must beat to have looked: answering by habit, and looking where the part asked for lies on
-the mean, as a share of the object's box.
+A model that really looks must beat both: the most frequent answer, and the mean position of the part inside the
+object's box.
 
 Axes: Q queries, K answers, B examples.
 """

@@ -1,4 +1,4 @@
-"""What a question about a scene takes for granted: that the digit is there."""
+"""The premise of a question about a scene: the digit is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of one's own: CSV or JSON lines with ``image, query, label``, and evidence where there is some.
+"""Your own table: CSV or JSON lines with ``image, query, label``, and optional evidence.
 
 ======== =============================================================================================================
 column    holds
@@ -7,7 +7,7 @@ image     path of the picture, from the table's folder
 query     what is asked; without this column every picture is asked the same, ``what is it?``
 label     the answer; or ``labels``, several: ``red; shiny`` or a JSON list
 split     optional: train, val or test
-group     optional: pictures that belong together (a patient, a video), which a split must not tear apart
+group     optional: pictures that belong together (a patient, a video); all of them go into one split
 box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture
 point     optional: ``x y`` or a JSON list
 mask      optional: path of a picture of the same size, black where there is no evidence

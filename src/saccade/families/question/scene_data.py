@@ -97,7 +97,7 @@ class SceneDataConfig:
     protocol: SceneProtocol = "unlimited"
     """Sizes and splits, see the module."""
     planted: Planted = "none"
-    """What the answer rests on, see the module; ``none``: the digit asked for."""
+    """What the answer depends on, see the module; ``none``: the digit asked for."""
     asks: int = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
     absent: float = 0.0

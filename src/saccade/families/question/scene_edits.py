@@ -1,4 +1,4 @@
-"""A model's own attention, edited: the rest of the model runs on it and answers again.
+"""Edits a model's attention: the rest of the model runs on the edited weights and answers again.
 
 Weights are taken from the unedited pass. "all" gives every look its edited weights. A look alone is edited in two ways:
 those after it are computed again from the changed features ("recomputed"), or keep the weights of the unedited pass

@@ -59,11 +59,11 @@ class SceneScores:
 
     maps: MapScorer = field(default_factory=MapScorer)
     causal: Values = field(default_factory=Values)
-    """Of the answers and of the causal tests."""
+    """Scores of the answers and of the causal tests."""
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label`` and ``scale`` of the digit asked for, of every question."""
     twins: TwinScores = field(default_factory=TwinScores)
-    """Of the maps of scenes that were rendered again, of fewer questions."""
+    """Scores of the maps of re-rendered scenes, from fewer questions."""
 
     def join(self, later: SceneScores) -> None:
         """Add what was measured of later questions."""

@@ -120,7 +120,7 @@ class SceneTask(QuestionTask):
 
     @property
     def asks(self) -> int:
-        """Of each fresh scene; a finite set has its questions one by one."""
+        """Questions about each fresh scene; a finite set has its questions one by one."""
         return self.data_config.asks if self.data_config.protocol == "unlimited" else 1
 
     def training_batch(self, data: SceneData, indices: Tensor, number: int) -> SceneBatch:

@@ -1,4 +1,4 @@
-"""The tour of an attribute model: what it saw, what it does when the scene changes, and its scores."""
+"""The tour's section on an attribute model: its looks, its answers when the scene changes, and its scores."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def scene_stop(name: str, *, quick: bool, device: str, progress: Progress) -> St
     section = Section(
         f"{name}: what colour is the 7?",
         f"{_about(predictor)} The outlined digit is the one asked for; brighter means more weight. The map is drawn "
-        "at the centres of the receptive fields of its cells; beyond the outermost centres, edge cells go on to the "
-        "border.",
+        "at the centres of the receptive fields of its cells; beyond the outermost centres, edge cells are "
+        "extended to the border.",
         [
             _key_figures(found, published, where),
             _strips(predictor, data),
@@ -131,9 +131,7 @@ def _strips(predictor: Predictor, data: SceneData) -> Gallery:
                 alt=f"Scene, attention and attended scene; the answer is {verdict}",
             )
         )
-    return Gallery(
-        strips, "What it saw: the scene, its attention above, and below what attention lets through", wide=True
-    )
+    return Gallery(strips, "The scene, its attention (above), and the scene times its attention (below)", wide=True)
 
 
 def _changes(predictor: Predictor, data: SceneData) -> Picture:
@@ -214,7 +212,7 @@ def _score_table(predictor: Predictor, found: Mapping[str, Any], published: Publ
             note = (
                 f"n = {recorded.n}, {recorded.split} split, {recorded.data}, {recorded.protocol}, seed {recorded.seed}"
             )
-            full = percent(getattr(recorded, group).get(metric), note=f"{note}; recorded when the model was made")
+            full = percent(getattr(recorded, group).get(metric), note=f"{note}; recorded when the model was trained")
         printed = Cell(None)
         if published is not None and metric in published.metrics:
             printed = percent(published.metrics[metric], note=f"{published.source}; {published.note}")

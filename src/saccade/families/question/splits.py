@@ -1,4 +1,4 @@
-"""Splits of questions about pictures: generated scenes and tables, opened to be looked at, scenes written to disk."""
+"""Splits of question data: opened for display, and generated scenes written to disk."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write_split(
     if settings["name"] == CAUSAL:
         return write_causal(config_of(CausalConfig, settings), split, count, Path(out), start=start, progress=progress)
     if settings["name"] not in SPECS:
-        raise DataError(f"{settings['name']} is read, not generated; there is nothing to make")
+        raise DataError(f"{settings['name']} is read, not generated; it cannot be made")
     check_request(count, start, out)
     config = config_of(SceneDataConfig, settings)
     stream = SceneData(config, split, allow_pack=True).stream

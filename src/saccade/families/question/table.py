@@ -1,7 +1,7 @@
 """Questions about pictures as rows of a table: what every reader returns, before a picture is opened.
 
-No torch here, and no pixels: a reader of a hundred thousand rows takes seconds. What cannot be used is left out, never
-silently: ``QuestionTable.skipped`` has one entry for each row, ``REASON: WHERE``, so that reasons can be counted.
+This module needs neither torch nor pixels: reading a hundred thousand rows takes seconds. Unusable rows are left out
+and reported: ``QuestionTable.skipped`` has one entry for each row, ``REASON: WHERE``, so that reasons can be counted.
 """
 
 from __future__ import annotations

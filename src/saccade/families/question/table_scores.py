@@ -7,10 +7,10 @@ model's total map and combined as it is. Evidence is a mask, a box or a disc rou
 has evidence for is left out.
 
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
-in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
-its box on the mean over training, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
-bound of the grids for the share of attention on the evidence, or near the click. ``pointing_at`` is told for each query
-too, beside that of ``part_prior``.
+in training; ``box_centre`` looks at the middle of the object's box, and ``part_prior`` at the mean training position of
+the part inside the box, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the bound of
+the grids for the share of attention on the evidence, or near the click. ``pointing_at`` is told for each query too,
+beside that of ``part_prior``.
 
 Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
 (:mod:`saccade.metrics.evidence_swap`); a point alone marks no object.

@@ -1,4 +1,4 @@
-"""Questions about one's own pictures: a table of pictures, queries and answers in, a model that answers and looks out.
+"""Training on questions about your own pictures: a table of pictures, queries and answers in, a model out.
 
 The table says what can be asked and answered, so the sizes of the model's query and answer are filled in from it. The
 training side; the scoring side is :mod:`saccade.families.question.table_scores`.
@@ -95,7 +95,7 @@ class TableTask(QuestionTask):
 
     def training_split(self, data: str = "default", features: str = "auto") -> TableData | QuestionFeatures:
         """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
-        for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
+        for name in ("train", "val"):  # what was kept is of a backbone that may have learned since
             self._splits.pop(f"{name}{KEPT}", None)
         found: TableData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps(features) else "train")
         return found
@@ -149,7 +149,7 @@ class TableTask(QuestionTask):
         """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         reader = facts.data.get("name")
         if request.data is None:
-            raise ConfigError(f"a model does not remember where its pictures were; give --data {reader}:PATH")
+            raise ConfigError(f"a model does not store where its pictures are; give --data {reader}:PATH")
         for name in ("protocol", "glyphs", "drawing"):
             if getattr(request, name) is not None:
                 raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")

@@ -1,4 +1,4 @@
-"""Training a model that answers queries: what generated scenes and tables of one's own share."""
+"""Training of models that answer queries: the part that generated scenes and your own tables share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A stop of the tour at a model that answers questions: on generated scenes, or on photographs.
+"""The tour's section on a question model: on generated scenes, or on photographs.
 
-The pictures of a model of photographs do not ship with it, so its stop tells what was recorded.
+Photographs do not ship with the model, so their section shows the recorded scores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def table_stop(name: str, *, quick: bool, device: str, progress: Progress) -> St
     section = Section(
         f"{name}: what colour is the {facts.queries[0]}?",
         f"A model of photographs, {facts.parameters:,} parameters. Asked about {asked}, it answers {answers}. "
-        "Its test pictures do not come with the package, so this table was recorded when the model was made.",
+        "Its test pictures do not come with the package, so this table was recorded when the model was trained.",
         [
             scores.table("Recorded scores beside baselines"),
             Code(f"saccade look bird.jpg --model {name} --ask {facts.queries[0]} --out out"),

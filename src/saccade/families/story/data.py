@@ -1,4 +1,4 @@
-"""The settings of stories, and the questions of each split: generated, from bAbI, or from one's own table."""
+"""The settings of stories, and the questions of each split: generated, from bAbI, or from your own table."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class StoryDataConfig:
     tasks: tuple[int, ...] = ()
     """Numbers of the bAbI tasks that are asked; none: all that there are."""
     size: Size = "1k"
-    """Of bAbI: 1,000 or 10,000 training questions of each task."""
+    """For bAbI: 1,000 or 10,000 training questions of each task."""
     questions: int = 1000
-    """Of generated stories: training questions of each task. There are a tenth as many for validation, and as many
+    """For generated stories: training questions of each task. There are a tenth as many for validation, and as many
     for testing, but at most 1,000."""
     words: Literal["babi", "wide"] = "babi"
-    """Of generated stories: the words of bAbI, or more."""
+    """For generated stories: the words of bAbI, or more."""
     seed: int = 0
-    """Of generated stories."""
+    """Seed of generated stories."""
     validation: float = 0.1
     """Share of the training stories of files that are kept for validation."""
     memory: int = 50
     """Sentences of a story that are kept: the last so many."""
     fill: bool = False
-    """Of bAbI: make the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
+    """For bAbI: generate the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
     noise: float = 0.0
     """While training, the largest share of blank times between sentences (random noise)."""
     leave_out: float = 0.0
@@ -128,7 +128,7 @@ def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Stor
             there = ", ".join(name for name, have in files.items() if split in have)
             raise DataError(
                 f"{config.name}: no {split} file of {task} ({config.size}); there are {there}; "
-                "set data.fill=true to have its training questions made"
+                "set data.fill=true to generate its training questions"
             )
     return found
 

@@ -1,4 +1,4 @@
-"""Questions about stories: where is the apple? bAbI, generated stories, and tables of one's own."""
+"""Questions about stories: where is the apple? bAbI, generated stories, and your own tables."""
 
 from __future__ import annotations
 

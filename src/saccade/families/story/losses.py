@@ -1,4 +1,4 @@
-"""What a phase of stories may be taught by: one dataclass for each loss, by its name in a recipe."""
+"""The losses of stories: one dataclass for each, by the name that a recipe uses."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ class Stories(InputReader):
                 raise DataError(f"{name}: sentence {number} is no text, found {type(sentence).__name__}")
             if len(words_of(sentence)) > MAX_WORDS:
                 raise DataError(
-                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and {MAX_WORDS} is the most; "
-                    "write one sentence a line"
+                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and at most {MAX_WORDS} are "
+                    "allowed; write one sentence per line"
                 )
         sentences = tuple(sentence.strip() for sentence in told if words_of(sentence))
         if not sentences:

@@ -40,7 +40,9 @@ class StoryResponder(Responder):
             raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; {found}")
         known, unknown = known_and_unknown(ask, numbers_of(self.facts))
         if len(known) + len(unknown) > MAX_WORDS:
-            raise DataError(f"the question has {len(known) + len(unknown):,} words, and {MAX_WORDS} is the most")
+            raise DataError(
+                f"the question has {len(known) + len(unknown):,} words, and at most {MAX_WORDS} are allowed"
+            )
         if not known:
             raise DataError(
                 f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"

@@ -111,7 +111,7 @@ def is_supervised(facts: ModelFacts) -> bool:
 
 
 def has_left_out(facts: ModelFacts) -> bool:
-    """Whether sentences were left out while training: supporting facts say which, so it learnt from these."""
+    """Whether sentences were left out while training: supporting facts say which, so it learned from these."""
     return bool(facts.data.get("leave_out", 0))
 
 

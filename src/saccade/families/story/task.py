@@ -1,4 +1,4 @@
-"""Stories: sentences and a question in, an answer out. The training side; the scoring side is in ``scores``.
+"""Training on stories: sentences and a question in, an answer out. Scoring is in ``scores``.
 
 A recipe of a memory network has two phases, as the paper has (Sukhbaatar et al. 2015, Section 4.2): ``linear_start``
 without the softmaxes over the memory, then ``answer`` with them. Several restarts are trained as one stack
@@ -123,7 +123,7 @@ class StoryTask(Task):
         if isinstance(loss, GatedLoss):
             if not self.model.supports_gate_loss:
                 raise ConfigError(
-                    f"loss 'gated': the gates of '{self.architecture}' cannot be taught; set gate: softmax"
+                    f"loss 'gated': the gates of '{self.architecture}' cannot be trained; set gate: softmax"
                 )
             if not any(each.supporting for each in self.source.questions("train")):
                 named = self.data_config.name
@@ -230,7 +230,7 @@ class StoryTask(Task):
 
     @classmethod
     def eval_kwargs(cls, facts: Any, request: Any) -> dict[str, Any]:
-        """The data, the vocabulary of the model, and what it learnt from supporting facts."""
+        """The data, the vocabulary of the model, and what it learned from supporting facts."""
         from saccade.families.story.scores import has_left_out, is_supervised
 
         taught = {"supervised": is_supervised(facts), "left_out": has_left_out(facts)}

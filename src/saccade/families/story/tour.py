@@ -1,7 +1,7 @@
-"""A stop of the tour at a model of stories: a few stories with where it looked, and its scores on generated ones.
+"""The tour's section on a story model: a few stories with its looks, and its scores on generated stories.
 
-Stories are generated here, of the tasks and words that the model was taught. The stories of the founding document are
-shown where the model knows all of their words.
+Stories are generated here, with the tasks and words of the model's training. The stories of the founding document are
+shown if the model knows all of their words.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
     """What there is to see of the model ``name``: a zoo name, a model folder or a run folder."""
     predictor = load(name, device)
     facts, shown = predictor.facts, SHOWN_QUICK if quick else SHOWN_FULL
-    title, lead = f"{predictor.name}: what the story tells", f"A model of {facts.parameters:,} parameters {_LEAD}"
+    title, lead = f"{predictor.name}: questions about a story", f"A model of {facts.parameters:,} parameters {_LEAD}"
     config = generated_config(facts, QUICK if quick else FULL)
     asked = [each for each in in_turn(generated(config, "test")) if knows(facts, each)]
     founding = [_founding(predictor, number) for number in range(len(FOUNDING_STORIES))]
@@ -116,6 +116,8 @@ def _table(predictor: Predictor, asked: StoryExample, *, incomplete: bool = Fals
     seen = predictor.look(example.source, ask=asked.question)
     verdict = "right" if seen.answer == asked.answer else f"wrong, it is {asked.answer}"
     if incomplete:
-        verdict = f"the document says {asked.answer}, which these sentences do not tell: the story is incomplete"
+        verdict = (
+            f"the document says {asked.answer}, which does not follow from these sentences: the story is incomplete"
+        )
     said = f"{asked.question} → {seen.answer}, {seen.confidence:.0%} sure: {verdict}. ({asked.where})"
     return SlotHeat(seen.slot_grid, said)

@@ -17,7 +17,7 @@ from saccade.metrics.answers.calibration import calibration_error, confusion_mat
 WORST = 20
 """Mistakes that are shown."""
 BINS = 10
-"""Of the table of calibration."""
+"""Bins of the calibration table."""
 CONFUSIONS = 30
 """Pairs of classes that are told, the most confused first."""
 MATRIX = 50
@@ -61,7 +61,7 @@ class Details:
     """All of it."""
 
     names: tuple[str, ...]
-    """Of the classes."""
+    """Names of the classes."""
     matrix: Tensor
     """(K,K): a row for each true class, a column for each answer."""
     classes: tuple[ClassScore, ...]

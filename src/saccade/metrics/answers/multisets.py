@@ -74,7 +74,7 @@ def macro_f1(said: Tensor, truth: Tensor) -> float:
 
 
 def overall_precision(said: Tensor, truth: Tensor) -> float:
-    """Of all labels that were said (B,K), the share that is right; NaN when none was said.
+    """The share of all said labels (B,K) that are right; NaN when none was said.
 
     >>> overall_precision(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))  # one of three too many
     0.6666666666666666
@@ -83,7 +83,7 @@ def overall_precision(said: Tensor, truth: Tensor) -> float:
 
 
 def overall_recall(said: Tensor, truth: Tensor) -> float:
-    """Of all labels that are there (B,K), the share that was said; NaN when there is none.
+    """The share of all true labels (B,K) that were said; NaN when there is none.
 
     >>> overall_recall(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))
     1.0

@@ -58,7 +58,7 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
     """A fixed permutation (N,) that gives every example the place of one with another image.
 
     Examples are laid out image by image, in random order, and moved on by the size of the largest group: no group is
-    longer than that step, so nobody lands in their own. With all images different it is a random cycle.
+    longer than that step, so no example gets a map of its own image. With all images different it is a random cycle.
 
     Args:
         images: id of each example's image, (N,).

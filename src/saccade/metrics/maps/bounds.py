@@ -122,7 +122,7 @@ class Profiles:
 
     @classmethod
     def of(cls, shares: Tensor) -> Profiles:
-        """Of different profiles in ascending order, as torch.unique leaves them: the first to start come last."""
+        """Different profiles in ascending order, as torch.unique returns them: those that start first come last."""
         spans = _span((shares > 0).cpu())
         starts = [first for first, _ in spans]
         reaches = list(accumulate((last for _, last in reversed(spans)), max))[::-1]

@@ -1,4 +1,4 @@
-"""How a crop lies on the evidence: does it cover it, how tightly, and how much of it is beside the point.
+"""How a crop lies on the evidence: how much of it the crop covers, and how tightly.
 
 A crop is a box xyxy in pixels (``crop_boxes`` reads it off a look). The evidence is a mask, or a box.
 

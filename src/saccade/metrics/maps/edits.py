@@ -1,4 +1,4 @@
-"""Edited attention: what becomes of the answer when weights are taken away, moved or exchanged?
+"""Edited attention: how does the answer change when weights are removed, moved or exchanged?
 
 The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, given attention), and answers again:
 

@@ -1,4 +1,4 @@
-"""What does the answer rest on, and does the map say so?
+"""Which objects does the answer depend on, and does the map lie on them?
 
 An object is recoloured and the model is asked again: how far its answer moves is the effect of that object on it. These
 scores set a map beside the effects. They say something *about the model*: a map that lies on what was asked for loses

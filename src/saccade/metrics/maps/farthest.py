@@ -1,4 +1,4 @@
-"""How far can weights be from a model's own, and its answer stay? Far weights that do not matter explain nothing.
+"""How far can weights be from the model's own while its answer stays? Far weights that change nothing explain nothing.
 
 Weights a are mixed with others b until the answer's probabilities move by more than a little:
 

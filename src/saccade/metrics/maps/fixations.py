@@ -92,7 +92,7 @@ class PointScorer:
 
     def __init__(self) -> None:
         self.total = Values()
-        """Of the maps themselves."""
+        """Scores of the maps themselves."""
         self.baselines: dict[str, Values] = {}
         """By name: uniform, centre_gaussian, shuffled, points_exact."""
         self._groups = Values()

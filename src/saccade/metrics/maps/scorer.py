@@ -162,9 +162,9 @@ class MapScorer:
         self._wanted = _among(baselines, BASELINES, "baseline")
         self._baseline_scores = self._scores if baseline_scores is None else _among(baseline_scores, SCORES, "score")
         self.total = MapScores(self._scores)
-        """Of the maps themselves."""
+        """Scores of the maps themselves."""
         self.by_look: dict[str, MapScores] | None = None
-        """Of single looks, where any were given; None where none ever were, not even an empty list."""
+        """Scores of single looks; None if none were ever given, not even an empty list."""
         self.baselines: dict[str, MapScores] = {}
         """By name; only those that could be made."""
         self._kept = ColumnBuffer()

@@ -64,9 +64,9 @@ class TwinMaps:
     """The map of each question about a scene and about its twins, (B,H,W) each; "other" is another object."""
 
     first: Tensor
-    """Of the unchanged scene."""
+    """Maps of the unchanged scene."""
     other_question: Tensor
-    """Of the unchanged scene, asked for the other object."""
+    """Maps of the unchanged scene, asked for the other object."""
     target_moved: Tensor
     target_removed: Tensor
     other_moved: Tensor
@@ -152,11 +152,11 @@ class TwinScores:
 
     def __init__(self) -> None:
         self.own: dict[str, Values] = {group: Values() for group in GROUPS}
-        """Of the maps, by group."""
+        """Scores of the maps, by group."""
         self.rivals: dict[str, dict[str, Values]] = {group: {} for group in GROUPS}
         """By group and by the name of the rival."""
         self.edits = EditScores()
-        """Of answers to edited attention, where the model can be given any; of fewer questions."""
+        """Scores of answers to edited attention, if the model takes any; from fewer questions."""
         self._kept = ColumnBuffer()
 
     def __len__(self) -> int:

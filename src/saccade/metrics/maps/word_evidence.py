@@ -1,4 +1,4 @@
-"""Whether a word of a caption rests on what its map marks: alter that part of the picture, and ask for the word again.
+"""Does a word of a caption depend on what its map marks? Change that part of the picture and ask for the word again.
 
 The caption y_1 … y_T that a model said of picture I is given word by word, also of altered pictures, so that only the
 pixels change. R_u are the pixels of the highest tenth of the map of word u, and I∖R is the picture with the pixels R

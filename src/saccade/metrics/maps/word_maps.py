@@ -34,7 +34,7 @@ def word_strength(maps: Tensor, masks: Tensor, has_mask: Tensor) -> Tensor:
     if maps.shape != masks.shape:
         raise ShapeError("word maps", f"{tuple(masks.shape)} as the masks", maps.shape)
     masks, has_mask = masks.to(maps.device), has_mask.to(maps.device)
-    # One row for each caption, so that an error names the caption, and zeros where nobody looks.
+    # One row for each caption, so that an error names the caption, and zeros for words that are not scored.
     check_maps(torch.where(has_mask[..., None], maps.flatten(2), 0), "word map")  # (B,T,HW)
     return _laid_out(true_positive_strength(maps[has_mask], masks[has_mask]), has_mask)
 

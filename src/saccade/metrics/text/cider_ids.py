@@ -44,7 +44,7 @@ class NGramRarity:
         self.vocabulary = vocabulary
         pictures = torch.unique(picture)
         self.unseen = math.log(len(pictures)) if len(pictures) else 0.0
-        """Of an n-gram that no reference has: as if a single picture had it."""
+        """The weight of an n-gram that no reference has: as if one picture had it."""
         keys = ngram_keys(words, vocabulary)  # (N,G,T)
         there = keys > 0
         self._keys, which = torch.unique(keys[there], return_inverse=True)  # (M,), (all,)

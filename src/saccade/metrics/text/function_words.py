@@ -1,6 +1,6 @@
 """Words of English captions that name nothing to be seen: articles, prepositions, conjunctions, pronouns, auxiliaries.
 
-A closed list, so that nothing has to be learnt or downloaded. Numbers, nouns, adjectives, adverbs and full verbs are
+A closed list, so that nothing has to be learned or downloaded. Numbers, nouns, adjectives, adverbs and full verbs are
 content words. Words of place ("behind", "on") are function words here, as in lists of stop words: what they speak of is
 no thing.
 """

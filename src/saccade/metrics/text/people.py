@@ -1,6 +1,6 @@
 """People against people: what a caption of one person scores by the captions of the others.
 
-A yardstick for scores of captions. Each person in turn stands in for the model and is left out of the references; the
+A reference point for caption scores. Each person in turn replaces the model and is left out of the references; the
 score is the mean over the turns. So there is one reference fewer than a model has, which lowers every score a little,
 BLEU most.
 """

@@ -1,4 +1,4 @@
-"""Captions as words, parted as the COCO caption evaluation parts them: what every score of captions compares.
+"""Splits captions into words as the COCO caption evaluation does; all caption scores compare these words.
 
 Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325): Stanford's PTB tokeniser with ``-lowerCase``, then a list of
 punctuation is left out. This is that tokeniser in Python, for one caption at a time. Both sides of a score go through

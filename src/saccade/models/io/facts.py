@@ -72,7 +72,7 @@ class Beside:
     """The model in the folder beside, whose weights file holds what this one leaves out."""
 
     name: str
-    """Of its folder, which has the same parent."""
+    """Name of its folder, which has the same parent."""
     sha256: str
     """Digest of its weights file."""
 
@@ -154,21 +154,21 @@ class Score:
     interventions: dict[str, Any] = field(default_factory=dict)
     """Scores of the maps of re-rendered scenes, see ``saccade.metrics.maps.twins``; empty where there were none."""
     confusion: dict[str, Any] = field(default_factory=dict)
-    """Of labels, where there is one for each example: what was taken for what, and how often."""
+    """For one label per example: the confusion matrix."""
     per_class: dict[str, Any] = field(default_factory=dict)
-    """Of such labels: pictures, recall and precision of each class."""
+    """For one label per example: pictures, recall and precision of each class."""
     mistakes: tuple[dict[str, Any], ...] = ()
-    """Of such labels: the surest wrong answers."""
+    """For one label per example: the most confident wrong answers."""
     verdict: str = ""
-    """Against guessing, what the answers rest on, and maps against chance, see ``saccade.metrics.verdict``."""
+    """Against guessing, what the answers depend on, and maps against chance, see ``saccade.metrics.verdict``."""
     against: dict[str, Any] = field(default_factory=dict)
     """The comparisons behind the verdict."""
     rests_on: dict[str, Any] = field(default_factory=dict)
     """Answers without the evidence and without the rest; see ``saccade.metrics.evidence_swap``."""
     maps_supervised: str = ""
-    """How the maps were taught where to look; empty where nobody taught them."""
+    """How the maps were taught where to look; empty if they were not."""
     units: dict[str, str] = field(default_factory=dict)
-    """Of metrics that are no fractions: what they count, such as ``task``."""
+    """Units of metrics that are not fractions, such as ``task``."""
     published: dict[str, Any] = field(default_factory=dict)
     """The paper's own numbers for the same metrics."""
     model: str = ""
@@ -181,7 +181,7 @@ class Score:
     beam: int | None = None
     """How many captions were followed side by side, where captions were said."""
     length_penalty: float | None = None
-    """Of that search."""
+    """Length penalty of that search."""
     seconds: float | None = None
     note: str = ""
 
@@ -201,7 +201,7 @@ class Part:
     """One of the runs whose weights a model is the mean of."""
 
     name: str
-    """Of its folder."""
+    """Name of its folder."""
     share: float
     """How much it counts; 1 in all."""
     sha256: str

@@ -1,4 +1,4 @@
-"""Model folders: weights as safetensors, facts as JSON, a card to read. Written whole, read with suspicion.
+"""Model folders: weights as safetensors, facts as JSON, and a card. Written atomically, read as untrusted.
 
 Reading: pickles are refused unopened. The described model is first built without numbers
 (:mod:`saccade.models.io.sketch`), and the header of the weights file must fit it. The digest is checked before the
@@ -196,7 +196,8 @@ def _check_work(model: nn.Module, size: Size) -> None:
                 numbers = part.channels[name] * height * width
                 if numbers > MAX_NUMBERS:
                     raise DataError(
-                        f"stage '{name}' makes {numbers:,} numbers of one picture; {MAX_NUMBERS:,} are the most; "
+                        f"stage '{name}' makes {numbers:,} numbers of one picture, and at most "
+                        f"{MAX_NUMBERS:,} are allowed; "
                         "make the input smaller"
                     )
 

@@ -1,4 +1,4 @@
-"""A model as shapes without numbers: large settings cost no memory before its file is known to have as many numbers.
+"""Builds a model as shapes without numbers, so that huge settings cost no memory before the weights file is checked.
 
 Inside :class:`Sketching` the tensors that a layer makes for its weights and statistics lie on torch's meta device, and
 nothing is drawn for them. What a model computes from its settings, such as where its cells lie, has its numbers, so

@@ -1,7 +1,7 @@
-"""Begin with another model's weights: what fits by name and shape is taken over, the rest stays as it is.
+"""Starts from another model's weights: tensors that match by name and shape are loaded, the others stay as they are.
 
-So a head learns anew on a backbone that has learnt already, a model goes on with other answers, or a later phase of a
-recipe is trained again on what an earlier one left.
+Use it to train a new head on a trained backbone, to continue with other answers, or to repeat a later phase of a
+recipe.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def load_matching(model: nn.Module, weights: Mapping[str, Tensor], where: str) -
         The places that keep what they had.
 
     Raises:
-        ConfigError: no weight that can be learnt fits.
+        ConfigError: no weight that can be learned fits.
     """
     places = model.state_dict()
     fitting = {

@@ -1,8 +1,8 @@
-"""What of a model its weights file holds: parameters in the type asked for, and nothing that is known already.
+"""Chooses which tensors a weights file stores: those that differ from the base weights, in the requested type.
 
 A model that started from published ImageNet weights keeps the tensors that training has changed; the others are read
-from the published weights again when it is loaded, once their digest is the one that was noted. So it is with a model
-that is saved beside another and shares tensors with it: what it would read from its own file is there bit for bit.
+from the published weights again when it is loaded, once their digest is the one that was noted. The same holds for a
+model that is saved beside another one: it reads the tensors that both share from the other's file.
 
 As ``int8``, a parameter that has rows lies in the file as whole numbers, and beside it, as ``NAME.scale``, are the
 scales of its rows (:mod:`saccade.models.io.int8_rows`); the other parameters are float16.
@@ -158,14 +158,17 @@ def _from_base(model: nn.Module, base: Base | None, where: str) -> Tensors:
     if base is None:
         return {}
     if not isinstance(model, ImageModel) or base.backbone != getattr(model.config, "backbone", None):
-        raise CheckpointError(f"{where}: lies on ImageNet weights of '{base.backbone}', which the model does not have")
+        raise CheckpointError(
+            f"{where}: was stored relative to ImageNet weights of '{base.backbone}', which the model does not have"
+        )
     try:
         found = pretrained.weights_digest(base.backbone)
     except DataError as error:
         raise CheckpointError(f"{where}: holds only what training has changed: {error}") from error
     if found != base.sha256:
         raise CheckpointError(
-            f"{where}: lies on other ImageNet weights of '{base.backbone}' than those found here (SHA-256 "
+            f"{where}: was stored relative to other ImageNet weights of '{base.backbone}' than those found here "
+            "(SHA-256 "
             f"{base.sha256[:12]}…, found {found[:12]}…); get the weights it was trained from"
         )
     expected = model.state_dict()

@@ -228,10 +228,15 @@ def test_tables_keep_the_two_questions_apart(corner: BoardRecord) -> None:
     assert model.columns[2:5] == ["top cause", "pairs", "misplaced ↓"]
     assert not set(scene.columns[2:-1]) & set(model.columns[2:-1])
     assert "Grad-CAM" not in model.note  # no such row here
+    fewer = [{**row, "counts": {**row["counts"], "map_follow": 3, "misplaced": 2}} for row in plain.rows]
+    told = [make(dataclasses.replace(plain, rows=fewer)) for make in (about_scene, about_model)]
+    assert [table.rows[0][-1] for table in told] == [f"3–{N}", f"2–{N}"]
+    assert "follow 3," in told[0].note
+    assert "misplaced 2," in told[1].note
     assert len(by_answer(plain).rows) == 2
     planted = planted_table([corner])
-    told = {row[2]: row[3] for row in planted.rows}
-    assert (told["the digit asked for"], told["the planted cause"]) == ("0.0", "100.0")
+    named = {row[2]: row[3] for row in planted.rows}
+    assert (named["the digit asked for"], named["the planted cause"]) == ("0.0", "100.0")
     assert [table.title.split(",")[0] for table in board_tables([plain, corner])][-1].startswith("planted causes")
 
 

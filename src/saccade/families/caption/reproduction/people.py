@@ -1,4 +1,4 @@
-"""What people score by one another on a data set of captions: a row to hold the table of models against."""
+"""Scores of human captions against the other humans' captions: a reference row for the table of models."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Word:
 
     @property
     def share(self) -> float:
-        """Of the attention, how much lies on what the word names."""
+        """How much of the attention lies on what the word names."""
         return float((self.map * self.mask).sum() / self.map.sum().clamp(min=1e-12))
 
 

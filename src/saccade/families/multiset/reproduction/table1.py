@@ -1,4 +1,4 @@
-"""Table 1 of Welleck et al. (2017, arXiv:1711.05165) from recorded runs: macro-F1, exact match, and where was looked.
+"""Table 1 of Welleck et al. (2017, arXiv:1711.05165) from recorded runs: macro-F1, exact match, and glimpses.
 
 Published numbers stand beside runs with the paper's 60,000 / 10,000 pictures (protocol ``authors``) and on SVHN, and
 not beside training without end (``unlimited``). SVHN is not fetched by saccade, so its cells are trained by hand and
@@ -44,7 +44,7 @@ LOOKING = ("glimpse_in_evidence", "glimpse_on_label", "attn_saliency")
 RIVALS = {"random_glimpse": "bound: at random", "most_salient_glimpse": "bound: most salient"}
 AUTHORS, UNLIMITED = Setting("authors", "disjoint", compared=True), Setting("unlimited", "disjoint")
 FILES = Setting("", compared=True)
-"""Of SVHN: the pictures are as many as there are."""
+"""For SVHN, which has a fixed number of pictures."""
 LEGEND = (
     "Measured (published); below it, seeds × test pictures; ± is the standard deviation over seeds. authors: the "
     "paper's 60,000 pictures, 5,000 of which choose the weights, and 10,000 to test. unlimited: fresh pictures without "
@@ -56,15 +56,15 @@ LEGEND = (
     "on MNIST a backbone of 128 channels that starts from nothing, on 100 × 100, for an ImageNet ResNet-34 on 224 × "
     "224; 192 or 256 units for 512; an entropy bonus of 0.01; unlimited, 3 % empty scenes; on SVHN 13×13 cells for "
     "7×7, β of 0.45 to 0.6 for 1.5 to 2, varied pictures. The recipe hsal-paper has the paper's sizes. HSAL-RL, "
-    "improved: besides, its gradient is the mean over every action instead of one draw; on MNIST its backbone learnt "
-    "digits among others, and glimpses follow the priority map; on SVHN it learnt each digit from its box, and at last "
+    "improved: besides, its gradient is the mean over every action instead of one draw; on MNIST its backbone learned "
+    "digits among others, and glimpses follow the priority map; on SVHN it learned each digit from its box, and then "
     "everything together. Cross-Entropy: the paper's baseline, labels in random order; unlimited, its controllers "
     "learned for fewer steps than those of HSAL-RL (see how each row was trained), and on MNIST Multiset it reads "
     "fewer pictures than the published one. Controls: labels in reading order; the authors' later multiset loss "
     "(arXiv:1711.05246); a count of each label from the same activations, without attention."
 )
 Rows = list[dict[str, Any]]
-"""Of a metrics.jsonl."""
+"""Rows of a metrics.jsonl."""
 FIGURES = {
     "figure5": ("attn_saliency", "saliency at the glimpses", "Figure 5: saliency at the glimpses over training."),
     "figure6": ("macro_f1", "macro-F1", "Figure 6: macro-F1 on the validation split over training."),
@@ -81,7 +81,7 @@ class MultisetTable:
     runs: Sequence[RecordedRun]
     data: Sequence[str] = tuple(DATA)
     protocol: str = ALL
-    """Of generated scenes: one, or all."""
+    """Protocol of generated scenes: one, or all."""
 
     def __post_init__(self) -> None:
         for name in self.data:

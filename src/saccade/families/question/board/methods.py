@@ -41,9 +41,9 @@ LAYERS = ("layer 1", "layer 2", "layer 3")
 """The class token's rows of the layers before the last, of a transformer; those of the last are its own."""
 METHODS = (OWN, *LAYERS, ROLLOUT, *ATTRIBUTIONS)
 STEPS = 32
-"""Of integrated gradients."""
+"""Steps of integrated gradients."""
 WINDOWS = 8
-"""Of occlusion along each side; they move by half their width."""
+"""Windows of occlusion along each side; they move by half their width."""
 
 
 def maker(method: str, model: QueryModel) -> Maker:

@@ -1,4 +1,4 @@
-"""The rows of a board while it is measured: values of every question, and what becomes of them in a record."""
+"""The rows of a board while it is measured: the values of every question, and their summary for a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shipped models scored on this machine, to see whether their weights do what their record says."""
+"""Scores shipped models on this machine, to check that their weights give the recorded numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Confirmation:
     """The run that its weights came from."""
     verdict: str
     glyphs: str
-    """Of the scenes here."""
+    """Glyphs of the scenes here."""
     scores: SceneScores
     """With what its curves are drawn from."""
 

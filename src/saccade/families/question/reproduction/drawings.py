@@ -1,4 +1,4 @@
-"""What ships, scored on both drawings of a scene: how much an answer depends on how ink becomes colour."""
+"""Scores shipped models on both drawings of a scene: how much answers depend on how ink becomes colour."""
 
 from __future__ import annotations
 

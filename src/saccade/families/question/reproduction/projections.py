@@ -66,13 +66,13 @@ class ProjectionScores:
 
     name: str
     last: float
-    """Of the last look alone."""
+    """Score of the last look alone."""
     product: float
-    """Of all looks multiplied; with one look the same."""
+    """Score of all looks multiplied; with one look the same."""
     even: float
-    """Of a map that is the same everywhere on the grid of the last look."""
+    """Score of a map that is the same everywhere on the grid of the last look."""
     best_cell: float
-    """Of the single cell that scores best on each picture."""
+    """Score of the best single cell of each picture."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ProjectionStudy:
     model: str
     n: int
     glyphs: str
-    """Of the scenes, the first of the test split."""
+    """Glyphs of the scenes, which are the first of the test split."""
     rows: tuple[ProjectionScores, ...]
 
 

@@ -41,7 +41,7 @@ from saccade.verbs.reproduction.cells import mean_text
 SYSTEMS = ("soft", "hard", "hattnet", "hattnet-ctx", "hattnet-ctx-sparse")
 METRIC = "true_positive_strength"
 FOLDER = "readings"
-"""Of the recorded results: one study for each data set."""
+"""Folder of the recorded readings: one study for each data set."""
 
 Combine = Callable[[Tensor], Tensor]
 """The maps of all looks (L,B,H,W) → one map (B,H,W)."""

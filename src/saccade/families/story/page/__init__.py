@@ -1,1 +1,1 @@
-"""What the live page needs of stories: its declaration, and the stories that it offers."""
+"""Stories in the live page: its declaration, and the example stories."""

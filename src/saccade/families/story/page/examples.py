@@ -1,4 +1,4 @@
-"""Stories that the page offers to begin with: a few in the words of bAbI, and a generated one of each task."""
+"""Example stories of the page: a few in the words of bAbI, and a generated one of each task."""
 
 from __future__ import annotations
 

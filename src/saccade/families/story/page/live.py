@@ -1,7 +1,7 @@
-"""What the live page knows of stories: examples for its editor, and the weights of MemN2N, which the page can run.
+"""Facts for the live page about story models: examples for its editor, and the weights of MemN2N, which it can run.
 
-The page's side of it lies in ``js``: ``panel.js`` is the editor, ``runtime.js`` computes MemN2N. A DMN answers behind
-``saccade serve`` only.
+The page's side of it lies in ``js``: ``panel.js`` is the editor, ``runtime.js`` computes MemN2N. A DMN needs ``saccade
+serve``.
 """
 
 from __future__ import annotations

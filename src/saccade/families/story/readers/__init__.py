@@ -1,1 +1,1 @@
-"""Readers of stories: bAbI, tables and texts of one's own, and what a request sends."""
+"""Readers of stories: bAbI, your own tables and texts, and stories sent to the server."""

@@ -1,4 +1,4 @@
-"""Stories that somebody sends to the server: a JSON list of sentences, under limits."""
+"""Stories sent to the server: a JSON list of sentences, with limits."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from saccade.errors import DataError
 
 SENTENCES = 1000
-"""Of a story that is sent, at most."""
+"""Most sentences of a story sent to the server."""
 CHARACTERS = 400
-"""Of one sentence, at most."""
+"""Most characters of one sentence."""
 
 
 def sent_sentences(value: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Stories of one's own as JSON lines, one question in each line.
+"""Your own stories as JSON lines, one question per line.
 
 =========== ==========================================================================================================
 key          holds
@@ -13,7 +13,7 @@ group        optional: stories that belong together, such as one that grows from
 task         optional: a name; scores are given for each
 =========== ==========================================================================================================
 
-Other keys are ignored. What cannot be used is left out, never silently: see ``skipped``.
+Other keys are ignored. Unusable lines are left out and reported in ``skipped``.
 """
 
 from __future__ import annotations
@@ -145,6 +145,6 @@ def _refuse_torn(name: str, rows: Iterable[StoryRow]) -> None:
             torn.append(f"{before.asked.where} ({before.split}) and {row.asked.where} ({row.split})")
     if torn:
         raise DataError(
-            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be of stories that "
-            f"were learnt: {first_few(torn, _NAMED)}; give each story one split, or leave out the key 'split'"
+            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be on training "
+            f"stories: {first_few(torn, _NAMED)}; give each story one split, or leave out the key 'split'"
         )

@@ -1,4 +1,4 @@
-"""A story of one's own as plain text: one sentence a line, or running text that is cut at the ends of sentences.
+"""Your own story as plain text: one sentence per line, or running text that is split into sentences.
 
 Lines may have the line numbers of bAbI. Questions are not facts: a line with a tab (a question of a bAbI file, with its
 answer) and a sentence that ends in a question mark are left out, and said in ``skipped``.
@@ -41,7 +41,7 @@ def read_story(path: Path) -> StoryText:
     story = story_in(read_utf8(path))
     if not story.sentences:
         found = f"found {len(story.skipped)} left out ({story.skipped[0]})" if story.skipped else "it is empty"
-        raise DataError(f"{path}: no sentence to remember; {found}; write one sentence a line")
+        raise DataError(f"{path}: no sentence to remember; {found}; write one sentence per line")
     return story
 
 

@@ -159,7 +159,7 @@ def _course(run: Path, count: int) -> dict[str, Any]:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         last = [row for row in rows if row["kind"] == "validation"][-1]
     except (OSError, ValueError, KeyError, IndexError) as error:
-        raise CheckpointError(f"{run}: not a finished run ({error}); go on with 'saccade train --resume'") from error
+        raise CheckpointError(f"{run}: not a finished run ({error}); continue with 'saccade train --resume'") from error
     held = last.get("replicas") or {name: [value] for name, value in last["values"].items()}
     told = {
         name: tuple(round(float(value), DIGITS) for value in held.get(name, ()))

@@ -1,7 +1,7 @@
 """Stories with one thing changed, for causal tests: a sentence taken out, reworded or replaced; two names exchanged.
 
-What the answer of a changed story is, the rules of :mod:`saccade.families.story.world.reader` say from its sentences
-alone. They are trusted for a question only if they also find its answer before the change.
+The rules of :mod:`saccade.families.story.world.reader` compute the answer of a changed story from its sentences. They
+are trusted for a question only if they also find its answer before the change.
 """
 
 from __future__ import annotations

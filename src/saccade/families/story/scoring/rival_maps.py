@@ -14,7 +14,7 @@ RIVALS = ("recency", "uniform", "word_overlap")
 
 
 def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
-    """Of each rival one look at the ``story`` (B,S,J) of a batch for its ``query`` (B,Q); without weight elsewhere."""
+    """One look of each rival at the ``story`` (B,S,J) of a batch for its ``query`` (B,Q), with no weight elsewhere."""
     story, query = batch["story"].cpu(), batch["query"].cpu()
     present = (story != 0).any(-1)  # (B,S)
     maps = dict(zip(RIVALS, (recency(present), uniform(present), word_overlap(story, query))))

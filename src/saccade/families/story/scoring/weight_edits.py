@@ -1,4 +1,4 @@
-"""The weights of hops or passes on sentences, edited: does the answer rest on the supporting facts that get them?
+"""Edits the weights of hops or passes on sentences: does the answer depend on the supporting facts?
 
 ==================  ====================================================================================
 ``zero_target``     no weight on the supporting facts

@@ -1,4 +1,4 @@
-"""A small world of people, rooms and things that tells stories in the form of bAbI, and a reader of such stories."""
+"""Generates stories in the form of bAbI from a small world, and answers questions about such stories by rules."""
 
 from saccade.families.story.world.generator import TASKS, generate_story
 from saccade.families.story.world.reader import answer_of, derive

@@ -1,7 +1,7 @@
 """Random draws by counter: story number i of a task and a seed depends on these three alone.
 
-``random.Random.random`` gives the same numbers in every version of Python. Its other methods need not, so that they are
-not used.
+``random.Random.random`` gives the same numbers in every version of Python. Its other methods may change between
+versions, so they are not used.
 """
 
 from __future__ import annotations

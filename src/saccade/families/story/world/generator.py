@@ -1,4 +1,4 @@
-"""Tells stories in the form of bAbI: story number i of a task and a seed is always the same, on every machine."""
+"""Generates stories in the form of bAbI: story i of a task and a seed is the same on every machine."""
 
 from __future__ import annotations
 

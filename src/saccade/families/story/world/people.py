@@ -183,7 +183,7 @@ def _where_person(scene: Scene) -> Question | None:
 
 
 def _where_thing(scene: Scene) -> Question | None:
-    """Of a thing that lies somewhere, or that was carried since it was taken."""
+    """A question about a thing that lies somewhere, or that was carried since it was taken."""
     state = scene.state
     recent = [one for one in state.rooms if scene.is_recent(state.moved[one])]
     things = [one for one in recent if not state.holder[one] or state.brought[one] > state.moved[one]]

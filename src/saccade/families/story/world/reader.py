@@ -51,7 +51,7 @@ def read(sentences: Sequence[str]) -> State:
 
 
 def _gift(pick: str) -> _Rule:
-    """Of the last gift that fits the question, its giver, thing or taker."""
+    """The giver, thing or taker of the last gift that fits the question."""
 
     def rule(sentences: Sequence[str], match: re.Match[str]) -> Known | None:
         found = read(sentences).gift(**match.groupdict())

@@ -19,8 +19,8 @@ export function shownTo(model) {
 
 /** Why `model` cannot be asked `question` about what the page shows it; null where it can. */
 export function refusalOf(model, question) {
-  if (model.size === null && shownTo(model) === PICTURE) return `It reads no pictures (but: ${model.reads}); ask it with “saccade look”.`;
+  if (model.size === null && shownTo(model) === PICTURE) return `This model does not read pictures; it reads: ${model.reads}. Ask it with “saccade look”.`;
   if (asksOf(model) === "text" && !question) return "Ask it something.";
   if (asksOf(model) !== "choice" || model.queries.includes(question)) return null;
-  return `It knows no “${question}”; it can be asked ${model.queries.slice(0, 10).join(", ")}.`;
+  return `This model cannot be asked “${question}”. It can be asked: ${model.queries.slice(0, 10).join(", ")}.`;
 }

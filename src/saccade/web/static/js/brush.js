@@ -1,21 +1,28 @@
 // A brush for attention: it erases or paints the weights of the look that is shown, and the model answers again.
 //
-// What a softmax made keeps its sum: the page scales the weights that are left. Gates are never scaled.
+// The weights of a softmax keep their sum: the page scales those that are left. Gates are never scaled.
+// The brush works by pointer, and by keys when the picture has the focus: arrows move it from cell to cell, space erases,
+// shift and space paint, escape puts it away. A live region says where it is and what it did.
 
-import { element, percent } from "./dom.js";
+import { element, percent, weight } from "./dom.js";
 import { apply, cellAt } from "./frames.js";
 
 const TOOLS = { off: "Off", erase: "Erase", paint: "Paint" };
 const SIZES = { small: 0.03, medium: 0.07, large: 0.14 }; // radius as a share of the picture's longer side
 const DIGITS = 6; // of a weight that is sent
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }; // columns, rows
 
 export class Brush {
   tool = "off";
   #base = null; // name of a look → its unedited act
   #edits = new Map(); // name of a look → its weights, before they are scaled
   #last = null; // the point where the stroke is; null where there is none
+  #cell = null; // {row, column} where the keys have moved the brush; null before the first key
 
-  /** `on` holds what to do: act(key) to show another look, edit(attention or null) to ask again. */
+  /**
+   * `on` holds what to do: act(key) to show another look, edit(attention or null) to ask again, hover(point) to show the
+   * brush there.
+   */
   constructor(on) {
     this.on = on;
     this.tools = element("span", { class: "segments", role: "group", "aria-label": "brush" });
@@ -25,6 +32,7 @@ export class Brush {
     this.later = select("later looks", ["recomputed", "frozen"], "recomputed", () => this.#edits.size && this.#ask());
     this.reset = element("button", { type: "button", text: "Reset", "data-part": "brush-reset", onclick: () => this.#reset() });
     this.told = element("p", { class: "edited", role: "status", "data-part": "edited" });
+    this.spoken = element("p", { class: "spoken", role: "status", "aria-live": "polite", "data-part": "brush-spoken" });
     this.row = element(
       "div",
       { class: "brush-row" },
@@ -34,7 +42,7 @@ export class Brush {
       (this.laterField = element("label", {}, "later looks ", this.later)),
       this.reset,
     );
-    this.element = element("div", { class: "brush", "data-part": "brush" }, this.row, this.told);
+    this.element = element("div", { class: "brush", "data-part": "brush" }, this.row, this.told, this.spoken);
   }
 
   /** Hear the pointer on the picture of `stage` before anybody else does. */
@@ -44,13 +52,20 @@ export class Brush {
     canvas.addEventListener("pointerdown", (event) => this.#press(event));
     canvas.addEventListener("pointermove", (event) => this.#move(event));
     for (const kind of ["pointerup", "pointercancel"]) canvas.addEventListener(kind, () => (this.#last = null));
+    canvas.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  /** What keys do on the picture now, in words; nothing where the brush is off. */
+  get keys() {
+    return this.tool === "off" ? "" : "arrow keys move the brush, space erases, shift and space paint, escape ends";
   }
 
   /** Forget what was edited: something else is about to be asked. */
   clear() {
     this.#base = null;
     this.#edits.clear();
-    this.#last = null;
+    this.#last = this.#cell = null;
+    this.spoken.textContent = "";
   }
 
   /** Take the acts of a new view; one that was not edited is what edits begin from. `isLive`: it can be asked again. */
@@ -122,9 +137,61 @@ export class Brush {
     if (this.#last) this.#touch(this.stage.at(event));
   }
 
-  /** Erase or paint the cells between the last point of the stroke and this one. */
-  #touch(point) {
-    if (!this.#isOn(this.act)) return;
+  /** The keys of the brush; the digits of a scene and the player would hear the same ones. */
+  #key(event) {
+    const step = STEPS[event.key];
+    if (this.tool === "off" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!step && event.key !== " " && event.key !== "Escape") return;
+    event.preventDefault();
+    if (event.key === "Escape") this.#choose("off");
+    else if (!this.#isOn(this.act)) this.#say("this look cannot be edited");
+    else if (step) this.#go(...step);
+    else this.#change(event.shiftKey ? "paint" : "erase");
+  }
+
+  /** Move the brush by cells, from where the keys left it or else from the peak. */
+  #go(across, down) {
+    const { grid, values } = this.act.map;
+    const [rows, columns] = grid;
+    const peak = values.indexOf(Math.max(...values));
+    const from = this.#cell ?? { row: Math.floor(peak / columns), column: peak % columns };
+    const isFirst = !this.#cell; // the first key shows where the brush is
+    this.#cell = {
+      row: Math.min(Math.max(from.row + (isFirst ? 0 : down), 0), rows - 1),
+      column: Math.min(Math.max(from.column + (isFirst ? 0 : across), 0), columns - 1),
+    };
+    this.on.hover(this.#centre());
+    this.#say(this.#where());
+  }
+
+  /** Erase or paint under the brush. */
+  #change(tool) {
+    if (!this.#cell) this.#go(0, 0);
+    this.#last = null;
+    const isChanged = this.#touch(this.#centre(), tool);
+    this.#last = null;
+    this.#say(`${isChanged ? (tool === "erase" ? "erased" : "painted") : "nothing to change"}, ${this.#where()}`);
+  }
+
+  #centre() {
+    const [x, y] = apply(this.act.map.frame, this.#cell.column + 0.5, this.#cell.row + 0.5);
+    return { x, y };
+  }
+
+  #where() {
+    const { grid, values } = this.act.map;
+    const { row, column } = this.#cell;
+    const held = this.#edits.get(this.act.look) ?? values;
+    return `column ${column + 1} of ${grid[1]}, row ${row + 1} of ${grid[0]}, weight ${weight(held[row * grid[1] + column])}`;
+  }
+
+  #say(text) {
+    this.spoken.textContent = text;
+  }
+
+  /** Erase or paint the cells between the last point of the stroke and this one; whether any changed. */
+  #touch(point, tool = this.tool) {
+    if (!this.#isOn(this.act)) return false;
     const { look, map } = this.#base.get(this.act.look);
     const weights = this.#edits.get(look) ?? Float32Array.from(map.values);
     const from = this.#last ?? point;
@@ -134,14 +201,15 @@ export class Brush {
     for (let part = 1; part <= parts; part++) {
       const [x, y] = ["x", "y"].map((axis) => from[axis] + ((point[axis] - from[axis]) * part) / parts);
       for (const cell of this.#cellsUnder(map, x, y)) {
-        const value = this.tool === "erase" ? 0 : this.#level(look);
+        const value = tool === "erase" ? 0 : this.#level(look);
         changed ||= weights[cell] !== value;
         weights[cell] = value;
       }
     }
-    if (!changed) return;
+    if (!changed) return false;
     this.#edits.set(look, weights);
     this.#ask();
+    return true;
   }
 
   /** Numbers of the cells whose centres lie under the brush, and of the one below its middle. */

@@ -42,9 +42,9 @@ export class Questions {
     }
     const absent = present && asked !== null && !present.includes(asked);
     this.note.textContent = absent
-      ? `There is no ${asked} in the scene: watch what the model does.`
+      ? `The scene has no ${asked}. Watch what the model answers anyway.`
       : digits && questions.length && !isAboutDigits
-        ? "This model has not learned from digits: open a picture of its own kind."
+        ? "This model was not trained on digits. Open a picture of the kind it was trained on."
         : "";
   }
 

@@ -1,4 +1,4 @@
-// Taking a view along: as a PNG strip, as a record, or as a page of its own that needs nothing else.
+// Downloads of what is shown: a PNG of all looks, a record, or a page of its own that needs nothing else.
 
 import { asPng, maskAsPng } from "./pictures.js";
 import { recordText } from "./records.js";
@@ -38,7 +38,9 @@ async function wholePicture(picture) {
 
 function fileName(lenses, ending) {
   const { view } = lenses[0].lens;
-  const words = ["saccade", lenses.length > 1 ? "comparison" : view.model, view.question ? `ask-${view.question}` : ""];
+  const model = lenses.length > 1 ? "comparison" : view.model;
+  const isEdited = lenses.some(({ lens }) => lens.view.edited);
+  const words = ["saccade", model, view.question ? `ask-${view.question}` : "", isEdited ? "edited" : ""];
   return `${words
     .filter(Boolean)
     .join("-")

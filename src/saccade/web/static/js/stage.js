@@ -32,10 +32,14 @@ export class Stage {
     else if (shown.cell) drawCell(context, scale, shown.cell, shown.act.map);
   }
 
-  /** Say what is seen, and where a digit can be moved how; a reader of the screen hands on keys to an application only. */
-  describe(seen, selection) {
-    this.element.setAttribute("role", selection ? "application" : "img");
-    this.element.setAttribute("aria-label", selection ? `${seen}; arrow keys move the ${selection.digit}` : seen);
+  /**
+   * Say what is seen and what keys do: those of the brush (`keys`), or else those that move the selected digit. A screen
+   * reader hands on keys to the role "application" only.
+   */
+  describe(seen, selection, keys = "") {
+    const does = keys || (selection ? `arrow keys move the ${selection.digit}` : "");
+    this.element.setAttribute("role", does ? "application" : "img");
+    this.element.setAttribute("aria-label", does ? `${seen}; ${does}` : seen);
   }
 
   /** Where an event happened, in pixels of the picture, which lies in the middle where its place is wider or higher. */

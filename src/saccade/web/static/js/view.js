@@ -46,7 +46,7 @@ export class Lens {
     this.fit = element("p", { class: "hint fit", role: "status" });
     this.confidences = element("div");
     this.scores = element("div", { class: "scores" });
-    this.fitter = element("button", { type: "button", text: "Show one", onclick: on.fit });
+    this.fitter = element("button", { type: "button", text: "Show such a scene", onclick: on.fit });
     this.advised = element("span");
     this.advice = element("p", { class: "advice", "aria-live": "polite" }, this.advised, " ", this.fitter);
     this.strip = new Strip(on.act);
@@ -152,7 +152,7 @@ export class Lens {
     if (shown.picture) {
       const ring = this.brush.ring(act, shown.pointer);
       this.stage.paint({ ...shown, act, cell, ring, evidence: shown.outline ? (named ?? this.evidence) : null });
-      this.stage.describe(this.#described(act), shown.selection);
+      this.stage.describe(this.#described(act), shown.selection, this.brush.keys);
       this.strip.paint(shown, this.acts, this.view?.labels);
     }
     this.readout.hidden = this.notes.hidden = Boolean(shown.hasPanel);

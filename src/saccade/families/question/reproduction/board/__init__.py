@@ -37,7 +37,7 @@ def reproduce(request: Request) -> Reproduction:
     page = None
     if request.folder is not None:
         page = reproduction_page(
-            "Where do maps lie, and what do answers rest on?",
+            "Where do maps lie, and what do answers depend on?",
             "Attention, attribution methods and rivals on the same scenes, which are rendered again with one thing "
             "changed. Numbers come from recorded runs that are part of saccade; what was computed here says so.",
             [

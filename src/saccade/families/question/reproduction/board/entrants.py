@@ -1,4 +1,4 @@
-"""Who stands on the board: shipped models, runs of controls, weights that nothing has taught, planted causes."""
+"""The entries of the board: shipped models, runs of controls, untrained weights, planted causes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "film": ("control: FiLM", ATTRIBUTIONS),
     "vit": ("control: ViT", (OWN, *LAYERS, ROLLOUT, *ATTRIBUTIONS)),
 }
-"""Of each system its label and its methods. FiLM has no attention; the first is the one whose effects rivals have."""
+"""The label and the methods of each system. FiLM has no attention. Rivals use the effects of the first system."""
 RANDOM = ("hattnet-ctx-sparse", "soft")
 """Systems that stand there with random weights too."""
 

@@ -23,7 +23,7 @@ from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.recorded import results_folder
 
 FOLDER = "board"
-"""Of the recorded results."""
+"""Folder of the recorded boards."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -37,7 +37,7 @@ class BoardRecord:
     n: int
     """Questions."""
     seed: int
-    """Of the scenes."""
+    """Seed of the scenes."""
     glyphs: str
     backgrounds: str
     machine: str
@@ -56,7 +56,7 @@ class BoardRecord:
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """Name of its file."""
         return self.data if self.planted == "none" else f"{self.data}-{self.planted}"
 
     def row(self, model: str, method: str) -> dict[str, Any] | None:

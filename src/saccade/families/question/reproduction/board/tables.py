@@ -49,8 +49,9 @@ LEGEND = (
     "with another (50 by chance); hold, it stays when something else changes, and a map that never moves has 100. "
     "strength, selective, pointing, IoU: where it lies, without rendering again. About the model: top cause, the "
     "digit with the most of the map is the one whose recolouring moves the answer most; pairs, the same for pairs of "
-    "digits; misplaced, of the map on digits, what lies on digits that the answer does not rest on; off objects, what "
-    "lies on none; deletion and insertion, of blackened pixels (a model that is never sure has a low deletion). ↓: "
+    "digits; misplaced, of the map on digits, what lies on digits that the answer does not rest on (a map that lies on "
+    "no digit does not count); off objects, what lies on none; deletion and insertion, of blackened pixels (a model "
+    "that is never sure has a low deletion). ↓: "
     "less is better. * leads its column among the maps of models; = cannot be told from the leader (paired by scene, "
     "p > .05 after Holm's correction for all maps). Rows of 'no model' know nothing of one: beside the effects of the "
     "first model. 'own × foreground' is a map times 'pixel brighter than 5 %'. 'the digit asked for' and 'all digits' "
@@ -60,7 +61,7 @@ LEGEND = (
 
 
 def board_tables(boards: Sequence[BoardRecord]) -> list[PlainTable]:
-    """Of each data set the two tables, then right and wrong answers apart, then planted causes."""
+    """For each data set the two tables and right and wrong answers apart; then planted causes."""
     sets = [board for board in boards if board.planted == "none"]
     found = [make(board) for board in sets for make in (about_scene, about_model, by_answer)]
     planted = [board for board in boards if board.planted != "none"]
@@ -77,10 +78,10 @@ def about_scene(board: BoardRecord) -> PlainTable:
 
 
 def about_model(board: BoardRecord) -> PlainTable:
-    """Does the map say what the answer rests on?"""
+    """Does the map show what the answer depends on?"""
     scores = (*MODEL, *SWEPT)
     note = f"{_stable(board, scores)} {_asked(board)}".strip()
-    title = f"about the model, {board.data.upper()}: does the map say what the answer rests on?"
+    title = f"about the model, {board.data.upper()}: does the map show what the answer depends on?"
     return _table(title, board, scores, note)
 
 
@@ -145,8 +146,27 @@ def _table(title: str, board: BoardRecord, scores: Sequence[str], note: str) -> 
     for row in order:
         name = f"{row['model']}: {row['method']}"
         cells = [_percent(row["scores"].get(score)) + marks[score].get(name, "") for score in shown]
-        rows.append([row["model"], row["method"], *cells, f"{row['n']}"])
-    return PlainTable(f"{title} %", ["model", "map", *(HEADS[score] for score in shown), "n"], rows, note)
+        rows.append([row["model"], row["method"], *cells, _counted(row, shown)])
+    columns = ["model", "map", *(HEADS[score] for score in shown), "n"]
+    return PlainTable(f"{title} %", columns, rows, f"{note} {_counts(order[0], shown)}".strip())
+
+
+def _counted(row: Mapping[str, Any], scores: Sequence[str]) -> str:
+    """Questions behind the numbers of a row: the fewest and the most, where scores differ in it."""
+    counts = [row["counts"].get(score) for score in scores]
+    known = sorted(count for count in counts if count) or [row["n"]]
+    return f"{known[-1]}" if known[0] == known[-1] else f"{known[0]}–{known[-1]}"
+
+
+def _counts(row: Mapping[str, Any], scores: Sequence[str]) -> str:
+    """What n means in a table, with the counts of one row as an example."""
+    listed = ", ".join(
+        f"{HEADS[score].removesuffix(' ↓')} {row['counts'][score]:,}" for score in scores if row["counts"].get(score)
+    )
+    return (
+        "n: the fewest and the most questions behind a number of the row, as a score counts only where it is defined; "
+        f"in the first row {listed}."
+    )
 
 
 def _place(row: Mapping[str, Any], score: str) -> tuple[int, float]:
