@@ -24,8 +24,9 @@ from saccade.zoo import shipped
 PACKAGE = Path(saccade.__file__).parent
 BASES = {"AttentionModel", "ImageModel", "ImageOnlyModel", "LabelModel", "QueryModel"}
 """What models have in common; a task may ask for one of these, what shows and serves them may not."""
-NEUTRAL = {*BASES, "Task", "PictureTask", "LabelTask", "Responder", "BaseModel", "ServedModel"}
-"""Classes that belong to no family: of models, tasks and responders, of pydantic, and of the server's store."""
+NEUTRAL = {*BASES, "PictureModel", "Task", "PictureTask", "LabelTask", "Responder", "BaseModel", "ServedModel"}
+"""Classes that belong to no family: of models (one by its old name too), tasks and responders, of pydantic,
+and of the server's store."""
 ABOVE = ("predict.py", "sighting.py", "cli/", "verbs/", "show/", "web/", "engine/", "zoo/", "recorded/")
 FORMER = {"attribute"}
 """What families were called in old files."""
