@@ -31,6 +31,7 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples/typed_user.py
 
 bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py

@@ -69,7 +69,7 @@ def invert(frame: Tensor) -> Tensor:
     a, b, tx, c, d, ty = frame.flatten(-2).unbind(-1)
     det = a * d - b * c
     rows = torch.stack([d, -b, b * ty - d * tx, -c, a, c * tx - a * ty], dim=-1) / det.unsqueeze(-1)
-    return rows.unflatten(-1, (2, 3))  # (…,2,3)
+    return torch.unflatten(rows, -1, (2, 3))  # (…,2,3)
 
 
 def apply(frame: Tensor, points: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def apply(frame: Tensor, points: Tensor) -> Tensor:
 def apply_to_boxes(frame: Tensor, boxes: Tensor) -> Tensor:
     """Map boxes (…,4) xyxy through ``frame``: the upright box round where the four corners go; NaN stays NaN."""
     x0, y0, x1, y1 = boxes.unbind(-1)
-    corners = torch.stack([x0, y0, x1, y0, x0, y1, x1, y1], dim=-1).unflatten(-1, (4, 2))  # (…,4,2)
+    corners = torch.unflatten(torch.stack([x0, y0, x1, y0, x0, y1, x1, y1], dim=-1), -1, (4, 2))  # (…,4,2)
     placed = apply(frame.unsqueeze(-3), corners)  # (…,4,2)
     return torch.cat([placed.amin(-2), placed.amax(-2)], dim=-1)  # (…,4)
 
@@ -204,9 +204,8 @@ def crop_frame(box: Tensor, grid: Size) -> Tensor:
     """Frame of a crop: a grid of (height, width) cells laid over ``box`` (…,4) xyxy of the picture it is cut from."""
     x0, y0, x1, y1 = box.unbind(-1)
     zero = torch.zeros_like(x0)
-    return torch.stack(
-        [(x1 - x0) / grid[1], zero, x0, zero, (y1 - y0) / grid[0], y0], dim=-1
-    ).unflatten(-1, (2, 3))  # fmt: skip
+    rows = torch.stack([(x1 - x0) / grid[1], zero, x0, zero, (y1 - y0) / grid[0], y0], dim=-1)  # (…,6)
+    return torch.unflatten(rows, -1, (2, 3))  # (…,2,3)
 
 
 def tilt_frame(turn: Tensor, slant: Tensor, picture: Size) -> Tensor:
@@ -219,7 +218,7 @@ def tilt_frame(turn: Tensor, slant: Tensor, picture: Size) -> Tensor:
     cos, sin = turn.cos(), turn.sin()
     a, b, c, d = cos, slant * cos - sin, sin, slant * sin + cos  # (…) each
     rows = torch.stack([a, b, x - a * x - b * y, c, d, y - c * x - d * y], dim=-1)  # (…,6)
-    return rows.unflatten(-1, (2, 3))  # (…,2,3)
+    return torch.unflatten(rows, -1, (2, 3))  # (…,2,3)
 
 
 def theta_to_frame(theta: Tensor, grid: Size, picture: Size) -> Tensor:
@@ -359,7 +358,7 @@ def coverage(frame: Tensor, grid: Size, size: Size) -> Tensor:
         return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (B,H,W)
     # A few pictures at a time: what is computed of them stays in a CPU's cache.
     few = max(1, (_POINTS_AT_ONCE if frame.device.type == "cpu" else 1 << 27) // (_FINE**2 * size[0] * size[1]))
-    return torch.cat([_counted(part, grid, size) for part in invert(batched).split(few)])  # (B,H,W)
+    return torch.cat([_counted(part, grid, size) for part in torch.split(invert(batched), few)])  # (B,H,W)
 
 
 def _counted(inverse: Tensor, grid: Size, size: Size) -> Tensor:

@@ -243,8 +243,8 @@ class AttentionTrace(ShortRepr):
             return canvas
         height, width = self.image_size.to(torch.float64).unbind(-1)  # (B,)
         zero = torch.zeros_like(width)
-        stretch = torch.stack([size[1] / width, zero, zero, zero, size[0] / height, zero], dim=-1).unflatten(-1, (2, 3))
-        return geometry.compose(stretch, canvas)
+        stretch = torch.stack([size[1] / width, zero, zero, zero, size[0] / height, zero], dim=-1)  # (B,6)
+        return geometry.compose(torch.unflatten(stretch, -1, (2, 3)), canvas)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

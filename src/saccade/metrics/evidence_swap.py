@@ -26,13 +26,13 @@ Axes: B examples, N examples in all, H and W pixels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import RestsOn
 from saccade.metrics.intervals import mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.values import check_mask
@@ -167,7 +167,7 @@ class EvidenceReliance:
             f"{100 * own:.0f} % with it): it reads the background"
         )
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> RestsOn:
         """Plain values; nothing where no example counted."""
         if not len(self):
             return {}

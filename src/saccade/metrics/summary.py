@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypeVar, cast
 
 from torch import Tensor
 
 from saccade.metrics.columns import Values
+from saccade.metrics.evaluation import CountValue, ScoreValue, Summary
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.scorer import MapScorer
 
@@ -32,16 +33,16 @@ DEFINITION = 2
 def summarise(
     *,
     n: int | None = None,
-    metrics: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, ScoreValue] | None = None,
     maps: MapScorer | None = None,
     measured: Iterable[tuple[Values, Tensor]] = (),
-    attention: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Mapping[str, float]] | None = None,
+    attention: Mapping[str, ScoreValue] | None = None,
+    baselines: Mapping[str, Mapping[str, ScoreValue]] | None = None,
     intervals: Mapping[str, Interval] | None = None,
-    counts: Mapping[str, Any] | None = None,
+    counts: Mapping[str, CountValue] | None = None,
     units: Mapping[str, str] | None = None,
     keep_undefined: bool = False,
-) -> dict[str, Any]:
+) -> Summary:
     """Put scores together; NaN becomes None, as in JSON.
 
     Args:
@@ -58,26 +59,28 @@ def summarise(
         keep_undefined: tell scores of maps and values that no example has as None, instead of leaving them out.
     """
 
-    def told(means: Mapping[str, float]) -> dict[str, float]:
-        return dict(means) if keep_undefined else only_defined(means)
+    def told(means: Mapping[str, float]) -> dict[str, ScoreValue]:
+        return {**(means if keep_undefined else only_defined(means))}
 
     maps = MapScorer() if maps is None else maps
     looks = None if maps.by_look is None else {name: told(held.means()) for name, held in maps.by_look.items()}
-    rivals = {name: told(held.means()) for name, held in maps.baselines.items()}
+    rivals = {name: means for name, held in maps.baselines.items() if (means := told(held.means()))}
     found = maps.intervals()
     for values, groups in measured:
         found |= values.intervals(groups)
     found = {name: each for name, each in found.items() if keep_undefined or each.n}
-    return without_nan({
+    summary: Summary = {
         "n": len(maps.groups) if n is None else n,
         "definition": DEFINITION,
         "metrics": dict(metrics or {}),
-        "attention": told(maps.total.means()) | dict(attention or {}) | ({} if looks is None else {"by_look": looks}),
-        "baselines": dict(baselines or {}) | {name: means for name, means in rivals.items() if means},
+        "attention": {**told(maps.total.means()), **(attention or {}), **({} if looks is None else {"by_look": looks})},
+        "baselines": {**{name: dict(means) for name, means in (baselines or {}).items()}, **rivals},
         "intervals": {name: [each.low, each.high] for name, each in ({**(intervals or {}), **found}).items()},
-        "counts": {name: each.n for name, each in found.items()} | dict(counts or {}),
-        **({"units": dict(units)} if units else {}),
-    })  # fmt: skip
+        "counts": {**{name: each.n for name, each in found.items()}, **(counts or {})},
+    }
+    if units:
+        summary["units"] = dict(units)
+    return without_nan(summary)
 
 
 def only_defined(means: Mapping[str, float]) -> dict[str, float]:
@@ -85,10 +88,17 @@ def only_defined(means: Mapping[str, float]) -> dict[str, float]:
     return {name: mean for name, mean in means.items() if mean == mean}
 
 
-def without_nan(value: Any) -> Any:
-    """NaN means undefined; JSON says null."""
+T = TypeVar("T")
+
+
+def without_nan(value: T) -> T:
+    """The same plain values with None for NaN: it means undefined, and JSON says null."""
+    return cast(T, _without_nan(value))  # a copy: of a dictionary one with its keys, of a list one of its length
+
+
+def _without_nan(value: object) -> object:
     if isinstance(value, dict):
-        return {key: without_nan(item) for key, item in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [without_nan(item) for item in value]
+        return [_without_nan(item) for item in value]
     return None if isinstance(value, float) and math.isnan(value) else value

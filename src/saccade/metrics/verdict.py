@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from torch import Tensor
 
+from saccade.metrics.evaluation import Against, RestsOn, Verdict
 from saccade.metrics.evidence_swap import EvidenceReliance
 from saccade.metrics.intervals import Interval, mean_defined, paired_difference
 from saccade.metrics.maps.scorer import MapScorer
@@ -39,7 +39,7 @@ POINTING = ("pointing_at", "pointing")
 """What a map is judged by: whether its peak lies near the click, else whether it lies on the evidence."""
 
 
-def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> dict[str, Any]:
+def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Against:
     """A model beside the best of its guesses; nothing without any.
 
     Args:
@@ -77,7 +77,7 @@ def _told(found: Interval) -> str:
     return f"no difference from guessing detected ({ends} points)"
 
 
-def against_chance(maps: MapScorer) -> dict[str, Any]:
+def against_chance(maps: MapScorer) -> Against:
     """Maps beside the best of the blind ones; nothing where no map could be scored.
 
     Returns:
@@ -116,9 +116,10 @@ def against_chance(maps: MapScorer) -> dict[str, Any]:
     }
 
 
-def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, dict[str, Any]]:
+def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Against]:
     """Every blind map: its ``value`` by ``score``, and how much more the model's maps have, with its interval."""
-    own, found = maps.total.values()[score], {}
+    own = maps.total.values()[score]
+    found: dict[str, Against] = {}
     for name in BLIND:
         blind = maps.baselines[name].values().get(score) if name in maps.baselines else None
         if blind is not None and not bool(blind.isnan().all()):
@@ -128,7 +129,7 @@ def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def joined(parts: Iterable[Mapping[str, Any]]) -> str:
+def joined(parts: Iterable[Against | RestsOn]) -> str:
     """What all parts say, in one line."""
     return "; ".join(each["says"] for each in parts if each.get("says"))
 
@@ -140,13 +141,14 @@ def verdict(
     *,
     maps: MapScorer | None = None,
     rests_on: EvidenceReliance | None = None,
-) -> dict[str, Any]:
+) -> Verdict:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
     parts = {"answers": against_guessing(right, guesses, pictures)}
-    rests = {} if rests_on is None else rests_on.summary()
+    rests: RestsOn = {} if rests_on is None else rests_on.summary()
     if maps is not None:
         parts["maps"] = against_chance(maps)
-    said = joined([parts["answers"], rests, parts.get("maps", {})])
-    told = {name: part for name, part in parts.items() if part}
-    found = without_nan({"verdict": said, "against": told, **({"rests_on": rests} if rests else {})})
-    return dict(found)
+    said = joined([parts["answers"], rests, *([parts["maps"]] if "maps" in parts else [])])
+    found: Verdict = {"verdict": said, "against": {name: part for name, part in parts.items() if part}}
+    if rests:
+        found["rests_on"] = rests
+    return without_nan(found)

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.geometry import Size
+from saccade.metrics.evaluation import Against
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.points import Clicks
@@ -77,11 +77,12 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     if probed.pictures.evidence is None:
         return probed
     rests = _rests_on(probed, model_of, on_progress).summary()
-    maps: dict[str, Any] = {}
+    maps: Against = {}
     if probed.kept.name != LINEAR:
         scores = _map_scores(probed, features, model_of)
         maps = against_chance(scores)
-        maps |= {"blind_maps": beside_blind_maps(scores, maps["score"])} if maps else {}
+        if maps:
+            maps["blind_maps"] = beside_blind_maps(scores, maps["score"])
     verdict = "; ".join(filter(None, (probed.verdict, joined([rests, maps]))))
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
 from saccade.metrics.answers.details import Details, details_of
+from saccade.metrics.evaluation import Against, ExamplePlace, RestsOn
 from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.features import Features
 from saccade.probing.folds import Split, deal, splits_of
@@ -65,9 +66,9 @@ class ProbeResult:
     details: Details
     verdict: str
     remarks: tuple[str, ...] = field(default=())
-    rests_on: dict[str, Any] = field(default_factory=dict)
+    rests_on: RestsOn = field(default_factory=RestsOn)
     """Answers without the evidence and without the rest; empty where no evidence is known."""
-    maps: dict[str, Any] = field(default_factory=dict)
+    maps: Against = field(default_factory=Against)
     """Maps of the kept head against chance; empty where no evidence is known."""
 
     def to_json(self) -> dict[str, Any]:
@@ -103,10 +104,12 @@ class ProbeResult:
         questions = self.pictures.questions
         return self.plan.steps_for(max(len(pictures_of(split.train, questions)) for split in self.splits))
 
-    def _place(self, number: int) -> dict[str, Any]:
+    def _place(self, number: int) -> ExamplePlace:
         """What tells an example."""
-        asked = self.pictures.asked(number)
-        return {"picture": str(self.pictures.path(number)), **({"asked": asked} if asked else {})}
+        place: ExamplePlace = {"picture": str(self.pictures.path(number))}
+        if asked := self.pictures.asked(number):
+            place["asked"] = asked
+        return place
 
     def _asked(self) -> dict[str, Any]:
         """What came of each question; nothing where nothing is asked."""

@@ -29,6 +29,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
@@ -157,7 +158,7 @@ class LabelTask(PictureTask):
         limit: int | None = None,
         sweeps: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Any]:
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         Beside the accuracy stands the majority-class baseline of the scored pictures.
@@ -185,19 +186,15 @@ class LabelTask(PictureTask):
         commonest = int(torch.bincount(label).argmax())
         guessed = (label == commonest).double()  # (N,)
         rests = _rests_on(model, chosen, sampled(total), commonest)
-        return {
-            "data": config.name,
-            "split": split,
-            "seed": config.seed,
-            **summarise(
-                n=total,
-                metrics=answers.means(),
-                maps=maps,
-                measured=[(answers, picture)],
-                baselines={"commonest_label": {"accuracy": float(guessed.mean())}},
-            ),
-            **verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests),
-        }
+        scores = summarise(
+            n=total,
+            metrics=answers.means(),
+            maps=maps,
+            measured=[(answers, picture)],
+            baselines={"commonest_label": {"accuracy": float(guessed.mean())}},
+        )
+        worth = verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests)
+        return evaluation({**scores, **worth}, data=config.name, split=split, seed=config.seed)
 
     @classmethod
     def open_split(

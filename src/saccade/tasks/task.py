@@ -19,6 +19,7 @@ from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import family, model_spec
 from saccade.families.splits import OpenedSplit
+from saccade.metrics.evaluation import Evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
@@ -287,7 +288,7 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> dict[str, Any]:
+    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         It is called with ``split``, ``limit``, ``progress``, what :meth:`eval_kwargs` gives, and the options that the

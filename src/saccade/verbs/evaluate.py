@@ -12,6 +12,7 @@ from saccade.data.tables.reader_for_path import with_reader
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
+from saccade.metrics.evaluation import Evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.tasks.eval_request import EvalRequest
@@ -35,7 +36,7 @@ def evaluate(
     seed: int = 0,
     allow_pack: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Score ``model`` on a split of its data (or of ``data``).
 
     Metrics are fractions 0..1, but for CIDEr-D (0..10), ``length_ratio``, what ``units`` of the result names, and what
@@ -91,18 +92,16 @@ def evaluate(
     if unknown := [name for name in search if name not in own.options]:
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     given = search | ({} if sweeps is None else {"sweeps": sweeps})
-    scored = task.evaluate(
+    scored: Evaluation = task.evaluate(
         network, split=split, limit=limit, progress=progress, **given, **task.eval_kwargs(facts, request)
     )
-    return {
-        "model": facts.name or str(model),
-        "protocol": facts.protocol,
-        "seed": seed,
-        **scored,
-        **({"maps_supervised": str(how)} if (how := facts.training.get("maps_supervised")) else {}),
-        **({"caution": f"this model learned from {learned}"} if (learned := facts.training.get("trained_on")) else {}),
-        "seconds": round(time.monotonic() - started, 2),
-    }
+    result: Evaluation = {"model": facts.name or str(model), "protocol": facts.protocol, "seed": seed, **scored}
+    if how := facts.training.get("maps_supervised"):
+        result["maps_supervised"] = str(how)
+    if learned := facts.training.get("trained_on"):
+        result["caution"] = f"this model learned from {learned}"
+    result["seconds"] = round(time.monotonic() - started, 2)
+    return result
 
 
 def _check_glyphs(facts: ModelFacts, glyphs: str | None, split: str) -> None:

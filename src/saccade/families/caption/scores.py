@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,6 +54,7 @@ from saccade.metrics import (
     words_among,
 )
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import Summary
 from saccade.metrics.evidence_swap import sampled
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.edits import EditScores
@@ -117,7 +117,7 @@ class CaptionScores:
         """Whether the truth of every word is known."""
         return bool(self.maps.baselines)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
         sentences = self.sentences()
         recoloured = self.columns["recoloured"] if "recoloured" in self.columns else torch.zeros(0)

@@ -46,6 +46,7 @@ from saccade.losses import (
     word_log_likelihood,
 )
 from saccade.metrics import bleu, same_caption
+from saccade.metrics.evaluation import Described, Evaluation, evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
@@ -285,7 +286,7 @@ class CaptionTask(PictureTask):
         sweeps: int | None = None,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Any]:
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         ``words`` are the model's, by id. ``sweeps`` are photographs whose words are asked for again while parts of them
@@ -299,14 +300,16 @@ class CaptionTask(PictureTask):
         vocabulary = Vocabulary.of_model(words)
         device = next(model.parameters()).device
         chosen = CaptionData(config, cast(Split, split), device, vocabulary, allow_pack=allow_pack)
-        search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
         altered = {} if sweeps is None else {"altered": sweeps}
-        scores = score_captions(model, chosen, **search, **altered, limit=limit, progress=progress).summary()
-        described = {"split": split, **search, **scores}
+        scores = score_captions(
+            model, chosen, beam=beam, length_penalty=length_penalty, **altered, limit=limit, progress=progress
+        ).summary()
+        search: Described = {"beam": beam, "length_penalty": length_penalty}
         if config.is_generated:
-            return {"data": config.name, "glyphs": chosen.material, "seed": config.seed, **described}
-        described["counts"] |= {"skipped": len(chosen.skipped)}
-        return {"data": split_reference(config.name, CAPTION_READERS)[0], **described}
+            made: Described = {"glyphs": chosen.material, "seed": config.seed, **search}
+            return evaluation(scores, data=config.name, split=split, **made)
+        scores["counts"]["skipped"] = len(chosen.skipped)
+        return evaluation(scores, data=split_reference(config.name, CAPTION_READERS)[0], split=split, **search)
 
 
 def _steps(words: Tensor) -> Tensor:

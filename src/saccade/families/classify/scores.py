@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +27,7 @@ from saccade.geometry import Size
 from saccade.metrics.answers.calibration import calibration_error, top_k_correct
 from saccade.metrics.answers.details import Details, details_of
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import ExamplePlace, Summary
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
@@ -82,16 +82,14 @@ class LabelScores:
         error = calibration_error(self.columns["confidence"], right)
         return {**self.answers.means(), "calibration_error": error, **scales, **self.causal.means()}
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """Plain numbers, see :mod:`saccade.metrics.summary`; the verdict, and what was taken for what."""
         label, picture = self.columns["label"], self.columns["picture"]  # (N,) each
         guessed = label == commonest(label)  # (N,)
         zoom = ZoomScores() if self.zoom is None else self.zoom
         measured = (self.answers, self.causal, zoom.answers, zoom.crops)
         guesses = {"commonest_label": guessed.double()}
-        edited = {"interventions": without_nan(self.edits.interventions())} if len(self.edits) else {}
-        return {
-            **edited,
+        found: Summary = {
             **summarise(
                 n=len(label),
                 metrics=self.metrics(),
@@ -103,13 +101,16 @@ class LabelScores:
             **verdict(self.answers["accuracy"], guesses, picture, maps=self.maps, rests_on=self.rests_on),
             **self.details().to_json(None if self.name_of is None else self._place),
         }
+        if len(self.edits):
+            found["interventions"] = without_nan(self.edits.interventions())
+        return found
 
     def details(self) -> Details:
         """What was taken for what, class by class, and the worst mistakes."""
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.classes)
 
-    def _place(self, number: int) -> dict[str, Any]:
+    def _place(self, number: int) -> ExamplePlace:
         """The picture of answer ``number``."""
         return {} if self.name_of is None else {"picture": self.name_of(int(self.columns["picture"][number]))}
 

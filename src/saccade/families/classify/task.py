@@ -32,6 +32,7 @@ from saccade.families.classify.zooming import (
 from saccade.losses import cross_entropy
 from saccade.metrics.answers.calibration import top_k_correct
 from saccade.metrics.columns import Values
+from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS
@@ -225,7 +226,7 @@ class ClassifyTask(PictureTask):
         limit: int | None = None,
         sweeps: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Any]:
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         ``classes`` are the model's words.
@@ -239,6 +240,8 @@ class ClassifyTask(PictureTask):
         if chosen.size is None:
             raise DataError(f"split '{split}' has no end; score val or test")
         scores = score_labels(model, chosen, config.size, limit=limit, progress=progress).summary()
-        scores["counts"] |= {"skipped_pictures": len(chosen.skipped)} if config.is_table else {}
-        note = {"note": config.remark} if config.remark and split == "val" else {}
-        return {"data": config.name.partition(":")[0], "split": split, **note, **scores}
+        if config.is_table:
+            scores["counts"]["skipped_pictures"] = len(chosen.skipped)
+        if config.remark and split == "val":
+            scores["note"] = config.remark
+        return evaluation(scores, data=config.name.partition(":")[0], split=split)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,6 +38,7 @@ from saccade.metrics import (
 )
 from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import Summary
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
@@ -80,7 +80,7 @@ class MultisetScores:
         """Scores of the model's glimpses, if any counted; :meth:`summary` adds those of the total map."""
         return only_defined(self.glimpses["model"].means()) if "model" in self.glimpses else {}
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
         by_count, pictures = self._by_count()
         rivals = {name: only_defined(held.means()) for name, held in self.glimpses.items() if name != "model"}
@@ -89,8 +89,7 @@ class MultisetScores:
         measured = [(self.answers, self.maps.groups)]
         if "model" in self.glimpses:
             measured.append((self.glimpses["model"], self.columns["step_picture"]))
-        edited = {"interventions": without_nan(self.edits.interventions())} if len(self.edits) else {}
-        return edited | summarise(
+        found = summarise(
             n=len(said),
             metrics={**self.metrics(), "exact_match_by_count": by_count},
             maps=self.maps,
@@ -100,6 +99,9 @@ class MultisetScores:
             intervals={"macro_f1": macro_f1_interval(said, truth)},
             counts={"macro_f1": len(said), "exact_match_by_count": pictures},
         )
+        if len(self.edits):
+            found["interventions"] = without_nan(self.edits.interventions())
+        return found
 
     def _by_count(self) -> tuple[dict[str, float], dict[str, int]]:
         """Exact match by the number of objects in the picture, and how many such pictures there are."""

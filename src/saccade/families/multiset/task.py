@@ -70,6 +70,7 @@ from saccade.losses import (
 from saccade.losses.multiset import label_steps
 from saccade.losses.single_objects import names_each, names_one
 from saccade.metrics import at_glimpses
+from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
@@ -315,7 +316,7 @@ class MultisetTask(PictureTask):
         sweeps: int = 0,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Any]:
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         ``classes`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
@@ -336,14 +337,14 @@ class MultisetTask(PictureTask):
         scores = score_multisets(
             model, chosen, tuple(sizes.input_size), habit=habit, limit=limit, progress=progress
         ).summary()
-        described = {"split": split, **scores}
         if isinstance(source, MultisetScenes):
-            return {"data": config.name, "glyphs": source.glyphs.name, "seed": config.seed, **described}
-        described["counts"] |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
+            glyphs = source.glyphs.name
+            return evaluation(scores, data=config.name, split=split, glyphs=glyphs, seed=config.seed)
+        scores["counts"] |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
         reader = split_reference(config.name, MULTISET_READERS)[0]
         if reader == "svhn" and split == "test" and source.rows[0].image.parent.name == "train":
-            described["note"] = "test is a held-out part of the training pictures, not the official one"
-        return {"data": reader, **described}
+            scores["note"] = "test is a held-out part of the training pictures, not the official one"
+        return evaluation(scores, data=reader, split=split)
 
 
 def _filled_in(model_config: Mapping[str, Any], classes: int, most: int) -> dict[str, Any]:

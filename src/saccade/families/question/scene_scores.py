@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain
 from threading import Lock
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,6 +28,7 @@ from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import Summary
 from saccade.metrics.maps.scorer import MapScorer, MapScores
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.summary import summarise, without_nan
@@ -72,7 +72,7 @@ class SceneScores:
         self.columns.join(later.columns)
         self.twins.join(later.twins)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
         means = self.causal.means()
         bins = accuracy_by_scale(self.columns["answer"], self.columns["label"], self.columns["scale"])
@@ -86,7 +86,9 @@ class SceneScores:
             counts={"accuracy_by_scale": {label[scale]: scale.n for scale in bins}},
             keep_undefined=True,
         )
-        return found | ({"interventions": without_nan(self.twins.summary())} if len(self.twins) else {})
+        if len(self.twins):
+            found["interventions"] = without_nan(self.twins.summary())
+        return found
 
 
 def score_scenes(

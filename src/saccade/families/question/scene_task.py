@@ -23,6 +23,7 @@ from saccade.families.question.losses import Loss
 from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.scene_scores import TWINS, accuracy_absent, score_scenes
 from saccade.families.question.task import QuestionTask
+from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
@@ -163,7 +164,7 @@ class SceneTask(QuestionTask):
         twins: int = TWINS,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Any]:
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         All are of questions for digits that are there. A model that learned to say that one is not there is also asked
@@ -178,14 +179,14 @@ class SceneTask(QuestionTask):
         summary = scores.summary()
         if config.absent:
             absent = SceneData(replace(config, absent=1.0), cast(Split, split), device=device, allow_pack=allow_pack)
-            summary["metrics"] |= {"accuracy_absent": accuracy_absent(model, absent, limit)}
-        return {
-            "data": config.name,
-            "glyphs": chosen.glyphs.name,
-            "backgrounds": chosen.backgrounds,
-            "drawing": config.drawing,
-            "split": split,
-            "protocol": config.protocol,
-            "seed": config.seed,
-            **summary,
-        }
+            summary["metrics"]["accuracy_absent"] = accuracy_absent(model, absent, limit)
+        return evaluation(
+            summary,
+            data=config.name,
+            split=split,
+            glyphs=chosen.glyphs.name,
+            backgrounds=chosen.backgrounds,
+            drawing=config.drawing,
+            protocol=config.protocol,
+            seed=config.seed,
+        )

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,6 +34,7 @@ from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import CountValue, DetailEntries, ExamplePlace, Scores, Summary
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
@@ -65,21 +65,21 @@ class TableScores:
     ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
-    name_of: Callable[[int], dict[str, Any]] | None = None
+    name_of: Callable[[int], ExamplePlace] | None = None
     """Number of a question → its picture and what is asked."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
-        metrics: dict[str, Any] = only_defined(self.answers.means())
-        counts: dict[str, Any] = {}
+        metrics: Scores = {**only_defined(self.answers.means())}
+        counts: dict[str, CountValue] = {}
         if self.multi_label:
-            metrics = self._mean_precisions() | metrics
+            metrics = {**self._mean_precisions(), **metrics}
         else:
             metrics["accuracy_by_query"] = self._by_query(self.answers["accuracy"])
             counts["accuracy_by_query"] = self._asked()
         habits = self._habits()
         right = self.answers["top1" if self.multi_label else "accuracy"]
-        found = {
+        found: Summary = {
             **summarise(
                 metrics=metrics,
                 maps=self.maps,
@@ -88,25 +88,25 @@ class TableScores:
                 counts=counts | self._how_many(),
             ),
             **verdict(right, habits, self.maps.groups, maps=self.maps, rests_on=self.rests_on),
-            **({} if self.multi_label else self._details()),
         }
         if not self.multi_label:
-            self._tell_pointing(found)
+            found = {**found, **self._details()}
+            self._add_pointing(found)
         return found
 
-    def _tell_pointing(self, found: dict[str, Any]) -> None:
+    def _add_pointing(self, found: Summary) -> None:
         """Add ``pointing_at`` of each query, the model's and that of the baseline that knows where parts lie."""
         told, rival = found["baselines"].get("part_prior"), self.maps.baselines.get("part_prior")
         for place, held in ((found["attention"], self.maps.total), (told, rival)):
             if place is not None and held is not None and "pointing_at" in held:
                 place |= {"pointing_at_by_query": each} if (each := self._by_query(held["pointing_at"])) else {}
 
-    def _details(self) -> dict[str, Any]:
+    def _details(self) -> DetailEntries:
         """What was taken for what, answer by answer, and the worst mistakes."""
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.words).to_json(self._place)
 
-    def _place(self, number: int) -> dict[str, Any]:
+    def _place(self, number: int) -> ExamplePlace:
         """The picture and the words of question ``number``."""
         return {} if self.name_of is None else self.name_of(int(self.columns["question"][number]))
 
@@ -222,7 +222,7 @@ def score_table(
     return scores
 
 
-def _named(data: TableData, number: int) -> dict[str, Any]:
+def _named(data: TableData, number: int) -> ExamplePlace:
     """The picture of question ``number``, and what is asked."""
     row = data.rows[number]
     return {"picture": str(row.image), "asked": row.query}

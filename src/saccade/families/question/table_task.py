@@ -30,6 +30,7 @@ from saccade.families.question.table import QuestionTable
 from saccade.families.question.table_data import TableBatch, TableData, TableDataConfig
 from saccade.families.question.table_scores import SWEEPS, score_table
 from saccade.families.question.task import QuestionTask
+from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.cached_features import is_frozen
@@ -176,7 +177,7 @@ class TableTask(QuestionTask):
         sweeps: int = SWEEPS,
         twins: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Any]:
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         ``queries`` and ``answers`` are the model's words; questions in other words are left out and counted.
@@ -194,7 +195,7 @@ class TableTask(QuestionTask):
             raise ConfigError(f"{config.name} has {has} for a question, but the model answers with {gives}")
         prior = training_prior(table, queries, answers)
         scores = score_table(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
-        found = {"data": split_reference(config.name, READERS)[0], "split": split, **scores.summary()}
+        found = evaluation(scores.summary(), data=split_reference(config.name, READERS)[0], split=split)
         unread = [reason for reason in table.skipped if "never seen in train" not in reason]  # the model's words count
         found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)
         return found

@@ -23,6 +23,7 @@ from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.tensors import StoryTensors
 from saccade.families.story.vocabulary import AnswerForm, answer_tokens
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import CountValue, Evaluation, Scores, Summary, evaluation
 from saccade.metrics.intervals import Interval, mean_interval
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.summary import only_defined, summarise, without_nan
@@ -51,7 +52,7 @@ def score_stories(
     limit: int | None = None,
     sweeps: int | None = None,
     progress: Progress = lambda done, total: None,
-) -> dict[str, Any]:
+) -> Evaluation:
     """Every score of a model on a split, as plain numbers.
 
     Args:
@@ -69,11 +70,13 @@ def score_stories(
     scores = StoryScores(causal=CAUSAL if sweeps is None else sweeps)
     questions = scored_questions(model, config, split, words=words, limit=limit)
     scores.add(model, questions, words, progress)
-    told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
+    found = evaluation(scores.summary(), data=config.name.partition(":")[0], split=split)
     note = note_on(model, supervised=supervised, left_out=left_out)
     unknown = unknown_words(questions.asked, words, by_word=model.answers_word_by_word)
     notes = [each for each in (unknown, note) if each]
-    return told | ({"note": "; ".join(notes)} if notes else {})
+    if notes:
+        found["note"] = "; ".join(notes)
+    return found
 
 
 def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_word: bool = False) -> str:
@@ -199,12 +202,12 @@ class StoryScores:
             found.add_values({name: part.get(name, nothing) for name in names})
         return found
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """Plain numbers, with intervals from resampling stories."""
         story = self.columns["story"]
         metrics, intervals = self._answers()
         measured = [(self.values, story)]
-        attention: dict[str, Any] = {}
+        attention: Scores = {}
         baselines: dict[str, dict[str, float]] = {}
         if self.support is not None:
             attention, baselines = self.support.attention(), self.support.baselines()
@@ -215,19 +218,21 @@ class StoryScores:
             measured.append((tests, self.tested["story"]))
             for name, values in self.test_rivals.items():
                 baselines[name] = {**baselines.get(name, {}), **only_defined(values.means())}
-        edited = {"interventions": without_nan(self.edits.interventions())} if len(self.edits) else {}
-        return edited | summarise(
+        found = summarise(
             n=len(story),
             metrics=metrics,
             measured=measured,
             attention=attention,
             baselines=baselines,
             intervals=intervals,
-            counts={"stories": self._stories} | self._without() | {name: held.n for name, held in intervals.items()},
+            counts={"stories": self._stories, **self._without(), **{name: held.n for name, held in intervals.items()}},
             units={"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         )
+        if len(self.edits):
+            found["interventions"] = without_nan(self.edits.interventions())
+        return found
 
-    def _without(self) -> dict[str, Any]:
+    def _without(self) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
         if not self._tests or not any(self.tasks):
             return {}
@@ -240,10 +245,10 @@ class StoryScores:
         lacking = {score: tasks for score, tasks in found.items() if tasks}
         return {"tasks_without": lacking} if lacking else {}
 
-    def _answers(self) -> tuple[dict[str, Any], dict[str, Interval]]:
+    def _answers(self) -> tuple[Scores, dict[str, Interval]]:
         """Scores of answers, and the intervals of those that are no mean over all questions."""
         right, task, story = self.values["accuracy"], self.columns["task"], self.columns["story"]
-        metrics: dict[str, Any] = self.values.means()
+        metrics: Scores = {**self.values.means()}
         found: dict[str, Interval] = {}
         for number, name in enumerate(self.tasks):
             if name:

@@ -21,6 +21,7 @@ from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.losses import LOSSES, GatedLoss, LinearStart
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.columns import Values
+from saccade.metrics.evaluation import Evaluation
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
@@ -222,7 +223,7 @@ class StoryTask(Task):
 
     @classmethod
     @torch.no_grad()
-    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> dict[str, Any]:
+    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> Evaluation:
         """Every score of ``model`` on a split; see :mod:`saccade.families.story.scores`."""
         from saccade.families.story.scores import score_stories
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from saccade.metrics.answers.calibration import calibration_error, confusion_matrix
+from saccade.metrics.evaluation import Confusion, Confusions, DetailEntries, ExamplePlace
 
 WORST = 20
 """Mistakes that are shown."""
@@ -71,15 +72,16 @@ class Details:
     """Expected calibration error."""
     bins: tuple[Bin, ...]
 
-    def to_json(self, place: Callable[[int], dict[str, Any]] | None = None) -> dict[str, Any]:
+    def to_json(self, place: Callable[[int], ExamplePlace] | None = None) -> DetailEntries:
         """``confusion``, ``per_class`` and ``mistakes`` as plain values.
 
         Args:
             place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
         """
         few = len(self.names) <= MATRIX
-        shown = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
-        pairs = [{"true": true, "said": said, "n": times} for true, said, times in confusions(self.matrix, self.names)]
+        shown: Confusions = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
+        found = confusions(self.matrix, self.names)
+        pairs: list[Confusion] = [{"true": true, "said": said, "n": times} for true, said, times in found]
         return {
             "confusion": {**shown, "mistakes": pairs},
             "per_class": {

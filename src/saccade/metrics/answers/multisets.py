@@ -107,7 +107,7 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHO
     """
     _check_counts(said, truth)
     scores = []
-    for one, other in zip(said.double().split(batch_size), truth.double().split(batch_size)):
+    for one, other in zip(torch.split(said.double(), batch_size), torch.split(truth.double(), batch_size)):
         right = torch.minimum(one, other)  # (b,K)
         present = other > 0  # (b,K)
         pictures = present.sum(0).clamp(min=1)  # (K,)

@@ -138,7 +138,7 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
     footprint = seen_by_cells(everywhere, frame, grid)  # (B|1,h,w): dᵢ
     strength = torch.where(footprint > 0, on_evidence / footprint, -1.0)  # a cell may lie outside the picture
     best = strength.flatten(1).argmax(1)  # (B,)
-    weights = F.one_hot(best, grid[0] * grid[1]).float().unflatten(1, grid)  # (B,h,w)
+    weights = torch.unflatten(F.one_hot(best, grid[0] * grid[1]).float(), 1, grid)  # (B,h,w)
     return geometry.project(weights, frame, size)
 
 

@@ -73,7 +73,7 @@ def _on_shared_frames(evidence: Tensor, frames: Sequence[Tensor], cells: Sequenc
     rows, columns = found
     at_once = max(1, _CELLS_AT_ONCE // (len(rows) * len(columns)))
     try_pairs = _in_their_box if evidence.device.type == "cpu" else _everywhere
-    chosen = torch.cat([try_pairs(part, rows, columns.shares) for part in evidence.split(at_once)])  # (B,)
+    chosen = torch.cat([try_pairs(part, rows, columns.shares) for part in torch.split(evidence, at_once)])  # (B,)
     row, column = rows.shares[chosen // len(columns)], columns.shares[chosen % len(columns)]  # (B,H), (B,W)
     return (row.unsqueeze(-1) * column.unsqueeze(-2)).float()  # (B,H,W)
 
@@ -94,7 +94,7 @@ def _in_their_box(evidence: Tensor, rows: Profiles, columns: Tensor) -> Tensor:
     ])  # (Σp,W)  # fmt: skip
     # One product with all columns, as :func:`_everywhere` has it: of equal strengths rounding then picks the same one.
     strength = along @ columns.T  # (Σp,Q)
-    parts = strength.split([last - first for first, last in tried])  # (p,Q) each
+    parts = torch.split(strength, [last - first for first, last in tried])  # (p,Q) each
     return torch.stack([first * len(columns) + part.argmax() for (first, _), part in zip(tried, parts)])  # (B,)
 
 

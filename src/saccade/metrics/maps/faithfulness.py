@@ -106,7 +106,7 @@ def random_order(pictures: int, size: Size, *, seed: int = 0) -> Tensor:
     """Maps (B,H,W) that rank the pixels at random, differently for each picture: the baseline of both sweeps."""
     generator = torch.Generator().manual_seed(seed)
     ranks = torch.rand(pictures, size[0] * size[1], generator=generator).argsort(1)  # (B,P)
-    return (ranks + 1).float().unflatten(1, size) / ranks.shape[1]  # (B,H,W)
+    return torch.unflatten((ranks + 1).float(), 1, size) / ranks.shape[1]  # (B,H,W)
 
 
 def blurred(images: Tensor, sigma: float) -> Tensor:
@@ -177,13 +177,13 @@ def _sweep(
     between = exchanged if ends is None else exchanged[1:-1]  # (S,): how much of a picture that is asked about
     copies = torch.arange(len(maps) * len(between), device=start.device)  # every step of every picture
     answers = []
-    for part in copies.split(max_batch):
+    for part in torch.split(copies, max_batch):
         picture = part // len(between)  # (N,)
         limit = between[part % len(between)]  # (N,)
         done = (ranks[picture] < limit[:, None, None]).unsqueeze(1)  # (N,1,H,W)
         answers.append(_checked(probability(torch.where(done, end[picture], start[picture]), picture), picture))
     if answers:
-        curve = torch.cat(answers).unflatten(0, (len(maps), len(between))).movedim(1, -1)  # (B,[A,]S)
+        curve = torch.unflatten(torch.cat(answers), 0, (len(maps), len(between))).movedim(1, -1)  # (B,[A,]S)
     else:  # no pictures, or nothing between the ends
         curve = start.new_zeros(len(maps), len(between)) if ends is None else ends[0].unsqueeze(-1)[..., :0]
     if ends is not None:

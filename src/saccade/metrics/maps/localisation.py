@@ -129,7 +129,7 @@ class MeasuredMaps:
     def _parts(self, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """A few maps (k,P) at a time with their peaks (k,): what is computed of them stays in a CPU's cache."""
         few = max(1, len(self.maps)) if self.maps.device.type != "cpu" else _MAPS_AT_ONCE
-        return zip(*(each.split(few) for each in (self.maps.flatten(1), self.peak, *more)))
+        return zip(*(torch.split(each, few) for each in (self.maps.flatten(1), self.peak, *more)))
 
     @staticmethod
     def _measured(flat: Tensor, peak: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
     if not bool((radius > 0).all()):
         raise ConfigError("radius: must be above 0 for every picture")
     offset = _from_points(points, size)  # (B,H,W,2)
-    within = torch.linalg.vector_norm(offset, dim=-1) <= radius[:, None, None]  # (B,H,W)
+    within: Tensor = torch.linalg.vector_norm(offset, dim=-1) <= radius[:, None, None]  # (B,H,W)
     return within | (offset.abs() <= 0.5).all(-1)
 
 
@@ -125,7 +125,7 @@ def at_points(points: Tensor, frame: Tensor, grid: Size, size: Size) -> Tensor:
     cells = geometry.apply(geometry.invert(frame), points.nan_to_num()) - 0.5  # (B,2) as (column, row), centres whole
     limit = torch.tensor([grid[1] - 1, grid[0] - 1], device=cells.device)
     column, row = torch.minimum(cells.round().clamp(min=0), limit).long().unbind(-1)  # (B,) each
-    weights = F.one_hot(row * grid[1] + column, grid[0] * grid[1]).float().unflatten(1, grid)  # (B,h,w)
+    weights = torch.unflatten(F.one_hot(row * grid[1] + column, grid[0] * grid[1]).float(), 1, grid)  # (B,h,w)
     clicked = ~points.isnan().any(1)  # (B,)
     return geometry.project(weights * clicked[:, None, None].to(weights), frame, size)
 
@@ -134,7 +134,7 @@ def exactly_at(points: Tensor, size: Size) -> Tensor:
     """The one pixel (B,H,W) that holds each point, brought inside the picture; a map of zeros where NaN."""
     limit = torch.tensor([size[1] - 1, size[0] - 1], device=points.device)
     column, row = torch.minimum(points.nan_to_num().floor().clamp(min=0), limit).long().unbind(-1)  # (B,) each
-    one = F.one_hot(row * size[1] + column, size[0] * size[1]).unflatten(1, size)  # (B,H,W)
+    one = torch.unflatten(F.one_hot(row * size[1] + column, size[0] * size[1]), 1, size)  # (B,H,W)
     return one.float() * (~points.isnan().any(1))[:, None, None]
 
 

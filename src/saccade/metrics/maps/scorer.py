@@ -87,7 +87,7 @@ class MapScores(Values):
         The pixels of all draws are pooled.
         """
         values = drawn.values().items()
-        self.add_values({name: each.unflatten(0, (times, -1)).nanmean(0) for name, each in values if len(each)})
+        self.add_values({name: torch.unflatten(each, 0, (times, -1)).nanmean(0) for name, each in values if len(each)})
         self.add_values({name: each for name, each in values if not len(each)})
         self._count(drawn._counts)
 

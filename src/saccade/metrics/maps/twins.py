@@ -37,12 +37,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.evaluation import Interventions, ScoreGroup
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.effects import cause_pairs, cause_top, misplaced, off_objects
@@ -212,20 +212,21 @@ class TwinScores:
             for name, held in later.rivals[group].items():
                 self.rivals[group].setdefault(name, Values()).join(held)
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Interventions:
         """Plain numbers: ``n``; of each group its scores, ``baselines``, ``intervals`` and ``counts``."""
-        found: dict[str, Any] = {"n": len(self)}
-        for group, own in self.own.items():
-            intervals = own.intervals(self.groups)
-            found[group] = {
-                "scores": own.means(),
-                "baselines": {name: held.means() for name, held in self.rivals[group].items()},
-                "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
-                "counts": {name: each.n for name, each in intervals.items()},
-            }
+        found: Interventions = {"n": len(self), "scene": self._group("scene"), "model": self._group("model")}
         if len(self.edits):
             self.edits.add_to(found["model"])
         return found
+
+    def _group(self, group: str) -> ScoreGroup:
+        own, intervals = self.own[group], self.own[group].intervals(self.groups)
+        return {
+            "scores": own.means(),
+            "baselines": {name: held.means() for name, held in self.rivals[group].items()},
+            "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
+            "counts": {name: each.n for name, each in intervals.items()},
+        }
 
 
 def _cause(objects: Tensor, effects: Tensor) -> Tensor:
@@ -258,7 +259,7 @@ def rivals(
     if grids is not None and own.is_shared:
         best = own.oracle(torch.cat((truth.target, truth.other, truth.target_new)))  # (3B,H,W)
         if best is not None:
-            target, asked, new = best.split(len(truth.target))
+            target, asked, new = torch.split(best, len(truth.target))
             named = {"other_question": asked, "target_moved": new, "target_removed": torch.zeros_like(target)}
             found["grid_oracle"] = maps.map(lambda name, _: even_where_empty(named.get(name, target)))
     return found

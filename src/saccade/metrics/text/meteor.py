@@ -43,7 +43,8 @@ class _Tally(NamedTuple):
             return 0.0
         precision, recall = self.weight / self.said, self.weight / self.known
         mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
-        return mean * (1 - GAMMA * (self.chunks / self.pairs) ** BETA)
+        found: float = mean * (1 - GAMMA * (self.chunks / self.pairs) ** BETA)
+        return found
 
 
 def meteor_lite(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.engine.health import TrainingStopped
+from saccade.metrics.evaluation import Evaluation
 from saccade.recorded import RecordedRun, recorded_runs, save_run_record
 from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduction.cells import Setting
@@ -116,7 +117,7 @@ def train_missing(
     return recorded_runs(out / RESULTS)
 
 
-def _in_turn(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> dict[str, Any]:
+def _in_turn(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> Evaluation:
     """Train and evaluate in this process."""
     if (run / "config.yaml").is_file():
         train(out=run, resume=True, device=device, quiet=True)
@@ -126,14 +127,14 @@ def _in_turn(job: Job, run: Path, device: str, overrides: Sequence[str], limit: 
     return evaluate(run, data=job.source, limit=limit, device=device, allow_pack=False)
 
 
-def _apart(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> dict[str, Any]:
+def _apart(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> Evaluation:
     """Train and evaluate in processes of their own, as the command line does."""
     begun = (run / "config.yaml").is_file()
     words = ["train", "--resume", "--out", str(run)] if begun else job.words(overrides, run)[1:]
     _saccade(*words, "--device", device, "--quiet")
     more = [] if limit is None else ["--limit", str(limit)]
     more += [] if job.source is None else ["--data", job.source]
-    found: dict[str, Any] = json.loads(_saccade("evaluate", str(run), "--json", "--device", device, *more))
+    found: Evaluation = json.loads(_saccade("evaluate", str(run), "--json", "--device", device, *more))
     return found
 
 

@@ -82,17 +82,17 @@ def _confirm(
     config = from_dict(SceneDataConfig, {"name": facts.data["name"], "drawing": drawing})
     split = SceneData(config, "test", device=predictor.device, allow_pack=True)
     scores = score_scenes(query_model(predictor), split, limit=limit, sweeps=0, progress=told)
-    found = scores.summary()
-    low, high = found["intervals"]["accuracy"]
+    right = scores.causal.intervals(scores.maps.groups)["accuracy"]
+    interval = (right.low, right.high)
     return Confirmation(
         model=name,
         system=name.removesuffix(f"-{facts.data['name']}"),
         data=facts.data["name"],
-        n=found["n"],
-        accuracy=found["metrics"]["accuracy"],
-        interval=(low, high),
+        n=len(scores.maps.groups),
+        accuracy=right.mean,
+        interval=interval,
         recorded=recorded,
-        verdict=verdict(found["metrics"]["accuracy"], (low, high), recorded, split.backgrounds),
+        verdict=verdict(right.mean, interval, recorded, split.backgrounds),
         glyphs=split.glyphs.name,
         scores=scores,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch import Tensor
 from saccade.families.story.scoring.rival_maps import RIVALS, rival_maps
 from saccade.families.story.scoring.sentence_weights import SentenceWeights
 from saccade.metrics.columns import Values
+from saccade.metrics.evaluation import Scores
 from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
 from saccade.metrics.summary import only_defined
 
@@ -55,7 +55,7 @@ class SupportScores:
         drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
         self.rivals[RANDOM].add_values({"support_found": support_found(drawn, facts, present)})
 
-    def attention(self) -> dict[str, Any]:
+    def attention(self) -> Scores:
         """Means of all looks together, the best look's hit, and the means look by look."""
         looks = {name: only_defined(values.means()) for name, values in self.by_look.items()}
         hits = [held["support_hit"] for held in looks.values() if "support_hit" in held]
