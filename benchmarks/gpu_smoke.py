@@ -47,6 +47,7 @@ def smoke(device: str) -> dict[str, Any]:
     in_time = not device.startswith("cuda") or seconds <= LONGEST
     return {
         "version": saccade.__version__,
+        "on_gpu": device.startswith("cuda"),
         "ok": in_time and all(found["ok"] for found in checks.values()),
         "seconds": seconds,
         "checks": checks,

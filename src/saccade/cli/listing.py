@@ -169,11 +169,20 @@ def overview() -> list[str]:
         shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
         metric, score = scored[name]["metric"], scored[name]["score"]
         told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
+        told += "research only, " if facts.research_only else ""
         held.setdefault(facts.family, []).append(_line(name, f"{told}{shown}", room))
     for family, entries in held.items():
         first = [line for name in families()[family].featured for line in entries if line.split()[0] == name]
         lines += ["", families()[family].title, *dict.fromkeys([*first, *entries])]
-    return lines
+    return lines + _left_out()
+
+
+def _left_out() -> list[str]:
+    """What the open copy was built without, in one line; nothing in a full one."""
+    from saccade.zoo import left_out
+
+    names = ", ".join(left_out())
+    return ["", f"Not in this open copy, as their training data is for research only: {names}"] if names else []
 
 
 def models() -> Entries:
@@ -255,7 +264,8 @@ def zoo() -> Entries:
             facts = read_facts(folder)
         except CheckpointError as error:  # one bad folder does not hide the others
             entries[name] = {
-                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(error)
+                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(error),
+                "licence": None,
             }  # fmt: skip
             continue
         first = facts.scores[0] if facts.scores else None
@@ -266,5 +276,6 @@ def zoo() -> Entries:
             "metric": metric,
             "score": value,
             "scored on": f"{first.data} {first.split}, n {first.n:,}" if first else "not scored yet",
+            "licence": "research only" if facts.research_only else "open",
         }
     return entries
