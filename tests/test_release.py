@@ -31,9 +31,6 @@ ROOT = Path(__file__).parent.parent
 HERE = Tree(ROOT, ROOT / "dist")
 
 
-# ---------------------------------------------------------------- the checks of make release-check
-
-
 def test_this_tree_has_one_version_and_names_its_licences() -> None:
     assert saccade.__version__ in release_check.version(HERE)
     assert f"{len(zoo.shipped())} models" in release_check.licences(HERE)
@@ -98,9 +95,6 @@ def test_uncommitted_files_are_named(tree: Tree) -> None:
         release_check.clean(tree)
 
 
-# ---------------------------------------------------------------- licences of weights
-
-
 def test_models_of_research_data_say_so_on_their_cards() -> None:
     for name, folder in zoo.shipped().items():
         facts = read_facts(folder)
@@ -127,9 +121,6 @@ def test_the_list_has_a_column_for_licences() -> None:
     rows = json.loads(CliRunner().invoke(app, ["list", "zoo", "--json"]).stdout)["zoo"]
     assert rows["crown-cub"]["licence"] == "research only"
     assert rows["soft-mref"]["licence"] == "open"
-
-
-# ---------------------------------------------------------------- the open wheel
 
 
 def small_wheel(folder: Path, beside: str | None = None) -> Path:
@@ -185,9 +176,6 @@ def test_a_copy_without_models_says_which_and_why(tmp_path: Path, monkeypatch: p
     listed = CliRunner().invoke(app, ["list"]).stdout
     assert "Not in this open copy, as their training data is for research only: crown-cub" in listed
     assert "soft-mref" in listed
-
-
-# ---------------------------------------------------------------- files for strangers
 
 
 def makefile_target(name: str) -> list[str]:
