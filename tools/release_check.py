@@ -178,10 +178,9 @@ def _looked(python: str, folder: Path) -> str:
     """The answer about the example of digits."""
     words = [python, "-m", "saccade", "look", "--example", "digits", "--ask", "7", "--model", MODEL]
     said = json.loads(_run([*words, "--out", str(folder / "out"), "--json"], folder))
-    rows = said if isinstance(said, list) else [said]
-    if rows[0]["answer"] != "red" or not any((folder / "out").glob("*.png")):
-        raise Failed(f"look --example digits answers {rows[0]['answer']!r}, not 'red', or writes no picture")
-    return str(rows[0]["answer"])
+    if said["answer"] != "red" or not any((folder / "out").rglob("*.png")):
+        raise Failed(f"look --example digits answers {said['answer']!r}, not 'red', or writes no picture")
+    return str(said["answer"])
 
 
 def _run(words: list[str], where: Path) -> str:
