@@ -247,7 +247,7 @@ def machine(device: str) -> dict[str, Any]:
 
 
 def smoke_run(device: str, out: Path | None) -> int:
-    """Run the smoke checks and keep what they found; on a CPU only where ``out`` says so, as no release is judged by it."""
+    """Run the smoke checks and keep what they found; what a CPU found is kept only where ``out`` says so."""
     found = {"machine": machine(device), **gpu_smoke.smoke(device)}
     if out is None and device.startswith("cuda"):
         out = ROOT / "docs" / "benchmarks" / f"smoke-{found['version']}.json"
@@ -265,7 +265,9 @@ def main() -> int:
     parser.add_argument("--only", help=f"some of {','.join(SECTIONS)}")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="tiny sizes: the figures mean nothing")
-    parser.add_argument("--smoke", action="store_true", help="no figures: train, evaluate and look, compared with the CPU")
+    parser.add_argument(
+        "--smoke", action="store_true", help="no figures: train, evaluate and look, compared with the CPU"
+    )
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(SECTIONS)
     if unknown := set(chosen) - set(SECTIONS):

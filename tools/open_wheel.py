@@ -3,8 +3,8 @@
 python tools/open_wheel.py dist/saccade_attention-0.2.0-py3-none-any.whl --out dist
 
 It reads a full wheel and leaves out the model folders whose ``config.json`` says ``research_only``. Its version has the
-suffix ``+open``, and ``saccade/zoo/left_out.json`` names what it lacks, so that ``saccade list`` and ``saccade.load`` can
-say so.
+suffix ``+open``, and ``saccade/zoo/left_out.json`` names what it lacks, so that ``saccade list`` and ``saccade.load``
+can say so.
 """
 
 from __future__ import annotations

@@ -186,7 +186,8 @@ def _looked(python: str, folder: Path) -> str:
 def _run(words: list[str], where: Path) -> str:
     done = subprocess.run(words, cwd=where, capture_output=True, text=True)
     if done.returncode:
-        raise Failed(f"{' '.join(words[1:])} ended with {done.returncode}: {(done.stderr or done.stdout).strip()[-600:]}")
+        said = (done.stderr or done.stdout).strip()[-600:]
+        raise Failed(f"{' '.join(words[1:])} ended with {done.returncode}: {said}")
     return done.stdout
 
 
