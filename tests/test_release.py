@@ -121,6 +121,10 @@ def test_the_list_has_a_column_for_licences() -> None:
     rows = json.loads(CliRunner().invoke(app, ["list", "zoo", "--json"]).stdout)["zoo"]
     assert rows["crown-cub"]["licence"] == "research only"
     assert rows["soft-mref"]["licence"] == "open"
+    listed = CliRunner().invoke(app, ["list"]).stdout
+    marked = re.findall(r"^  (\S+) +†", listed, re.MULTILINE)
+    assert sorted(marked) == sorted(name for name, row in rows.items() if row["licence"] == "research only")
+    assert "† for research only" in listed
 
 
 def small_wheel(folder: Path, beside: str | None = None) -> Path:

@@ -23,6 +23,8 @@ _OF_DATA = {
     "collection": "made or downloaded by 'saccade data', by name or NAME:PATH",
     "reader": "files on your disk, as NAME:PATH",
 }
+RESEARCH = "†"
+"""Stands before what is for research only."""
 Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 Entries = dict[str, dict[str, Any]]
 
@@ -169,12 +171,13 @@ def overview() -> list[str]:
         shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
         metric, score = scored[name]["metric"], scored[name]["score"]
         told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
-        told += "research only, " if facts.research_only else ""
-        held.setdefault(facts.family, []).append(_line(name, f"{told}{shown}", room))
+        mark = f"{RESEARCH} " if facts.research_only else ""
+        held.setdefault(facts.family, []).append(_line(name, f"{mark}{told}{shown}", room))
     for family, entries in held.items():
         first = [line for name in families()[family].featured for line in entries if line.split()[0] == name]
         lines += ["", families()[family].title, *dict.fromkeys([*first, *entries])]
-    return lines + _left_out()
+    marked = any(entry["licence"] == "research only" for entry in scored.values())
+    return lines + (["", f"{RESEARCH} for research only, as is its training data"] if marked else []) + _left_out()
 
 
 def _left_out() -> list[str]:
