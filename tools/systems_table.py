@@ -121,8 +121,8 @@ ROWS = (
         "RA-CNN, Fu et al. 2017",
         "labels (generated fine details): accuracy",
         ("racnn-details-unlimited", "accuracy"),
-        "Crops in the middle give {middle} %: the learned zoom does the work. On birds, which the paper uses, it has no "
-        "good run.",
+        "Crops in the middle give {middle} %: the learned zoom does the work. On birds, which the paper uses, it has "
+        "no good run.",
         {"middle": ("racnn-centre-details-unlimited", "accuracy")},
     ),
 )
