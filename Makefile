@@ -8,8 +8,9 @@ COVER  ?= --cov --cov-report=
 COUNT  ?= 200
 MINUTES ?= 10
 PARTS   ?= many_machines published_models
+SKIP    ?=
 
-.PHONY: run test test-extras quick lint bench fuzz kill soak tables chromium install clean
+.PHONY: run test test-extras quick lint bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -50,6 +51,15 @@ tables: $(DEV)  ## write the tables of README and docs anew from docs/results
 
 chromium: $(DEV)  ## where a browser for the tests of the page is; brings one into .venv where there is none
 	@$(BIN)/python tools/chromium.py --get
+
+wheel: $(DEV)  ## the package, into dist
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
+wheel-open: wheel  ## the same without weights whose training data is for research only (NOTICE)
+	$(BIN)/python tools/open_wheel.py dist/saccade_attention-$$($(BIN)/python -c 'import saccade; print(saccade.__version__)')-py3-none-any.whl --out dist
+
+release-check: $(DEV)  ## is this tree ready for a release? SKIP=smoke,install leaves checks out
+	$(BIN)/python tools/release_check.py --skip "$(SKIP)"
 
 install: $(STAMP)
 

@@ -2,7 +2,11 @@
 
     PYTHONPATH=src python3 benchmarks/gpu.py --out docs/benchmarks/h200.json
     PYTHONPATH=src python3 benchmarks/gpu.py --only busy,start --out /tmp/some.json
-    PYTHONPATH=src python3 benchmarks/gpu.py --smoke --device cpu      tries every section with tiny sizes
+    PYTHONPATH=src python3 benchmarks/gpu.py --tiny --device cpu       tries every section with tiny sizes
+    PYTHONPATH=src python3 benchmarks/gpu.py --smoke                   before a release: does it work on a GPU?
+
+``--smoke`` takes less than a minute: it trains, evaluates and looks on the GPU, compares with the CPU
+(``gpu_smoke.py``), and writes ``docs/benchmarks/smoke-VERSION.json``, which ``make release-check`` asks for.
 
 The tests marked ``gpu`` come first: figures of something wrong are of no use. A section that fails says why, and the
 others go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
@@ -37,6 +41,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # so that other scripts can load
 
 import bench_time_to_accuracy  # noqa: E402
 import device_busy  # noqa: E402
+import gpu_smoke  # noqa: E402
 
 
 class Skip(Exception):  # noqa: N818 - not an error
@@ -47,7 +52,7 @@ class Options(NamedTuple):
     """What a section is told."""
 
     device: str
-    smoke: bool
+    tiny: bool
 
 
 def tests(options: Options) -> dict[str, Any]:
@@ -56,7 +61,7 @@ def tests(options: Options) -> dict[str, Any]:
     marked = [
         str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.gpu" in path.read_text("utf-8")
     ]
-    chosen = ["tests/engine/test_engine_step.py"] if options.smoke else marked  # others may need what is not installed
+    chosen = ["tests/engine/test_engine_step.py"] if options.tiny else marked  # others may need what is not installed
     done = subprocess.run([*words, *chosen], cwd=ROOT, capture_output=True, text=True)
     last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr.strip()[-300:]
     if done.returncode not in (0, 5):  # 5: none was collected
@@ -72,12 +77,12 @@ def scenes(options: Options) -> dict[str, Any]:
     if not hasattr(bench_scenes, "measured"):
         raise Skip("this bench_scenes.py has no function `measured`")
     torch.set_num_threads(1)
-    chunks = (64,) if options.smoke else (4096, 8192, 16384)
+    chunks = (64,) if options.tiny else (4096, 8192, 16384)
     rows, missing = [], {}
-    for name in ("mref",) if options.smoke else ("mref", "mdist", "mbg"):
+    for name in ("mref",) if options.tiny else ("mref", "mdist", "mbg"):
         for chunk in chunks:
             try:
-                rows.append(bench_scenes.measured(name, chunk, 2 if options.smoke else 7, torch.device(options.device)))
+                rows.append(bench_scenes.measured(name, chunk, 2 if options.tiny else 7, torch.device(options.device)))
             except Exception as error:  # photographs may not be there
                 missing[name] = str(error)
     return {"rows": rows, "missing": missing}
@@ -88,11 +93,11 @@ def evaluate(options: Options) -> dict[str, Any]:
     script = Path(__file__).parent / "bench_evaluate.py"
     if not script.is_file():
         raise Skip("there is no bench_evaluate.py")
-    models = ["soft-mref"] if options.smoke else ["soft-mref", "hattnet-ctx-mref", "hattnet-ctx-mbg"]
+    models = ["soft-mref"] if options.tiny else ["soft-mref", "hattnet-ctx-mref", "hattnet-ctx-mbg"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "evaluate.json"
         words = [sys.executable, str(script), "--device", options.device, "--json", str(out)]
-        words += ["--n", "20" if options.smoke else "10000", "--models", *models]
+        words += ["--n", "20" if options.tiny else "10000", "--models", *models]
         done = subprocess.run(words, capture_output=True, text=True, env=environment())
         print(done.stdout[-4000:], done.stderr[-2000:], sep="\n")
         if done.returncode:
@@ -102,7 +107,7 @@ def evaluate(options: Options) -> dict[str, Any]:
 
 def start(options: Options) -> dict[str, Any]:
     """From the command to the published accuracy, and where the start-up goes."""
-    if options.smoke:
+    if options.tiny:
         small = ["data.glyphs=pack", "batch_size=16", "phases.0.steps=2", "phases.0.validate_every=2"]
         return bench_time_to_accuracy.measure("hattnet-ctx-mref-fast", 0.0, small, options.device)
     found = bench_time_to_accuracy.measure(
@@ -129,16 +134,16 @@ TRAINED = (
 def busy(options: Options) -> dict[str, Any]:
     """The share of the time in which the device computes, and the kernels that take it."""
     rows, failed = [], {}
-    chosen = ("compile=false", *(("batch_size=8",) if options.smoke else ()))  # compiling takes longer than the window
-    for label, recipe, phase in TRAINED[::2] if options.smoke else TRAINED:
+    chosen = ("compile=false", *(("batch_size=8",) if options.tiny else ()))  # compiling takes longer than the window
+    for label, recipe, phase in TRAINED[::2] if options.tiny else TRAINED:
         try:
             found = device_busy.measure(
                 recipe,
                 phase=phase,
                 overrides=chosen,
                 device=options.device,
-                warm=1 if options.smoke else 30,
-                steps=2 if options.smoke else 100,
+                warm=1 if options.tiny else 30,
+                steps=2 if options.tiny else 100,
             )
             print(device_busy.shown(found), flush=True)
             rows.append({"label": label, **found})
@@ -155,10 +160,10 @@ def seeds(options: Options) -> dict[str, Any]:
     """Five seeds of one recipe side by side, against one."""
     if "--seeds" not in command("train", "--help").stdout:
         raise Skip("this `saccade train` has no --seeds")
-    steps = 4 if options.smoke else 1500
+    steps = 4 if options.tiny else 1500
     words = ["--set", f"phases.0.steps={steps}", "--set", f"phases.0.validate_every={steps}", "--quiet"]
     words += ["--set", "compile=false", "--device", options.device]
-    words += ["--set", "data.glyphs=pack", "--set", "batch_size=8"] if options.smoke else []
+    words += ["--set", "data.glyphs=pack", "--set", "batch_size=8"] if options.tiny else []
     with tempfile.TemporaryDirectory() as folder:
         times = {}
         for label, more in (("one", []), ("five", ["--seeds", "5"])):
@@ -186,7 +191,7 @@ def hop(options: Options) -> dict[str, Any]:
                 each.grad = None
             sum(part.sum() for part in memory_hop(query, keys, values) if torch.is_tensor(part)).backward()
 
-        microseconds = 1e6 * median_seconds(work, device, 3 if options.smoke else 200)
+        microseconds = 1e6 * median_seconds(work, device, 3 if options.tiny else 200)
         rows.append(
             {"batch": batch, "slots": slots, "size": size, "us": microseconds, "rate": 1e6 * batch / microseconds}
         )
@@ -241,28 +246,46 @@ def machine(device: str) -> dict[str, Any]:
     return {**found, "when": datetime.datetime.now(datetime.UTC).date().isoformat()}
 
 
+def smoke_run(device: str, out: Path | None) -> int:
+    """Run the smoke checks and keep what they found; what a CPU found is kept only where ``out`` says so."""
+    found = {"machine": machine(device), **gpu_smoke.smoke(device)}
+    if out is None and device.startswith("cuda"):
+        out = ROOT / "docs" / "benchmarks" / f"smoke-{found['version']}.json"
+    text = json.dumps(found, indent=1) + "\n"
+    print(text, end="")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, "utf-8")
+    return int(not found["ok"])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="the JSON file")
     parser.add_argument("--only", help=f"some of {','.join(SECTIONS)}")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes: the figures mean nothing")
+    parser.add_argument("--tiny", action="store_true", help="tiny sizes: the figures mean nothing")
+    parser.add_argument(
+        "--smoke", action="store_true", help="no figures: train, evaluate and look, compared with the CPU"
+    )
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(SECTIONS)
     if unknown := set(chosen) - set(SECTIONS):
         parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     if options.device.startswith("cuda") and not torch.cuda.is_available():
-        parser.error("no CUDA device; --device cpu --smoke tries the sections")
+        parser.error("no CUDA device; --device cpu with --tiny or --smoke tries the script")
+    if options.smoke:
+        return smoke_run(options.device, options.out)
     report: dict[str, Any] = {"sections": {}}
     if options.only and options.out and options.out.is_file():
         report = json.loads(options.out.read_text())
-    report |= {"smoke": options.smoke}
+    report |= {"tiny": options.tiny}
     failed = False
     for name in chosen:
         print(f"\n== {name}", flush=True)
         began = time.monotonic()
         try:
-            found = SECTIONS[name](Options(options.device, options.smoke))
+            found = SECTIONS[name](Options(options.device, options.tiny))
             failed |= bool(found.get("failed"))
         except Skip as reason:
             found = {"skipped": str(reason)}

@@ -9,16 +9,23 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from open_wheel import open_wheel
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.slow
-def test_wheel_builds_and_doctor_runs_from_it(tmp_path):
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT]
-    done = subprocess.run(build, capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    done = subprocess.run(build, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.mark.slow
+def test_wheel_builds_and_doctor_runs_from_it(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
@@ -50,3 +57,41 @@ def test_wheel_builds_and_doctor_runs_from_it(tmp_path):
     folder, count = recorded.stdout.split()
     assert Path(folder) == tmp_path / "site" / "saccade" / "recorded" / "results"
     assert int(count) == len(list((ROOT / "docs" / "results").glob("*.json"))) > 0
+
+
+OPEN = """
+import saccade
+from saccade.errors import CheckpointError
+from saccade.models.io.facts import read_facts
+from saccade.zoo import left_out, shipped
+
+for name, folder in shipped().items():
+    assert not read_facts(folder).research_only, name
+    saccade.load(name, "cpu")
+for name in left_out():
+    try:
+        saccade.load(name, "cpu")
+    except CheckpointError as error:
+        assert f"built without '{name}'" in str(error), error
+    else:
+        raise SystemExit(f"{name} is there")
+print(len(shipped()), len(left_out()))
+"""
+
+
+@pytest.mark.slow
+def test_the_open_wheel_lists_and_loads_what_it_has_and_says_what_it_left_out(wheel, tmp_path):
+    with zipfile.ZipFile(open_wheel(wheel, tmp_path)) as archive:
+        archive.extractall(tmp_path / "site")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "SACCADE_HOME": str(tmp_path / "home")}
+    options = {"capture_output": True, "text": True, "cwd": tmp_path, "env": environment}
+    done = subprocess.run([sys.executable, "-c", OPEN], **options)
+    assert done.returncode == 0, done.stderr
+    kept, lacking = map(int, done.stdout.split())
+    assert kept + lacking == len(list((ROOT / "src/saccade/zoo").glob("*/config.json")))
+    assert lacking > 0
+    listed = subprocess.run([sys.executable, "-m", "saccade", "list"], **options)
+    assert listed.returncode == 0, listed.stderr
+    (line,) = (line for line in listed.stdout.splitlines() if line.startswith("Not in this open copy"))
+    assert line.count(",") == lacking  # one after "copy", and between the names
+    assert "crown-cub" in line

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from gpu_tables import gpu_figures, gpu_kernels, recorded
+from systems_table import systems_table
 
 from saccade import families
 from saccade.config import from_dict
@@ -40,7 +41,7 @@ from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.cells import measured_text
 
 ROOT = Path(__file__).parent.parent
-FILES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "benchmarks.md")
+FILES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("summary", "results", "benchmarks")))
 RESULTS = ROOT / "docs" / "results"
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
@@ -52,8 +53,14 @@ def titled(*tables: PlainTable) -> str:
     )
 
 
+def systems() -> str:
+    """Every system in one line, for the README."""
+    table = systems_table(recorded_runs(RESULTS))
+    return f"{table.markdown()}\n{table.note}\n"
+
+
 def table1_short() -> str:
-    """Systems × data sets, for the README."""
+    """Systems × data sets, for the summary of results."""
     table = Table1(recorded_runs(RESULTS)).short()
     return f"{table.markdown()}\n{table.note}\n"
 
@@ -297,6 +304,7 @@ def superseded() -> str:
 
 
 TABLES = {
+    "systems": systems,
     "table1-short": table1_short,
     "table1": table1,
     "looking": looking,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from saccade.verbs.tour import tour
     from saccade.verbs.train import train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AdditiveScorer",

@@ -23,6 +23,8 @@ _OF_DATA = {
     "collection": "made or downloaded by 'saccade data', by name or NAME:PATH",
     "reader": "files on your disk, as NAME:PATH",
 }
+RESEARCH = "†"
+"""Stands before what is for research only."""
 Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 Entries = dict[str, dict[str, Any]]
 
@@ -169,11 +171,21 @@ def overview() -> list[str]:
         shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
         metric, score = scored[name]["metric"], scored[name]["score"]
         told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
-        held.setdefault(facts.family, []).append(_line(name, f"{told}{shown}", room))
+        mark = f"{RESEARCH} " if facts.research_only else ""
+        held.setdefault(facts.family, []).append(_line(name, f"{mark}{told}{shown}", room))
     for family, entries in held.items():
         first = [line for name in families()[family].featured for line in entries if line.split()[0] == name]
         lines += ["", families()[family].title, *dict.fromkeys([*first, *entries])]
-    return lines
+    marked = any(entry["licence"] == "research only" for entry in scored.values())
+    return lines + (["", f"{RESEARCH} for research only, as is its training data"] if marked else []) + _left_out()
+
+
+def _left_out() -> list[str]:
+    """What the open copy was built without, in one line; nothing in a full one."""
+    from saccade.zoo import left_out
+
+    names = ", ".join(left_out())
+    return ["", f"Not in this open copy, as their training data is for research only: {names}"] if names else []
 
 
 def models() -> Entries:
@@ -255,7 +267,8 @@ def zoo() -> Entries:
             facts = read_facts(folder)
         except CheckpointError as error:  # one bad folder does not hide the others
             entries[name] = {
-                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(error)
+                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(error),
+                "licence": None,
             }  # fmt: skip
             continue
         first = facts.scores[0] if facts.scores else None
@@ -266,5 +279,6 @@ def zoo() -> Entries:
             "metric": metric,
             "score": value,
             "scored on": f"{first.data} {first.split}, n {first.n:,}" if first else "not scored yet",
+            "licence": "research only" if facts.research_only else "open",
         }
     return entries

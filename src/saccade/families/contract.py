@@ -85,6 +85,8 @@ class DataEntry:
     """Name to pass to ``saccade data get``, where there is something to fetch."""
     shows: str = ""
     """What its pictures show, in a few words that follow "trained on"; empty: not known."""
+    research_only: bool = False
+    """Whether it may be used for research only, or states no licence; models that are trained on it say so."""
 
 
 LABEL_COLUMNS = frozenset({"image", "label"})
@@ -205,6 +207,13 @@ class Family:
     """An ES module in ``folder`` that the page loads, for controls that no other family has."""
     runtime: str | None = None
     """An ES module in ``folder`` that computes its models inside a page, where the page's engine does not."""
+
+    def licence_of_weights(self, data: str) -> tuple[str, bool]:
+        """What the card of a model says that was trained on ``data``, and whether that is for research only."""
+        entry = self.data.get(data)
+        if entry is None or entry.licence == "yours":
+            return "Code: Apache-2.0. Weights: yours, like the data they were trained on.", False
+        return f"Code: Apache-2.0. Weights: trained on {data} ({entry.licence}).", entry.research_only
 
     def load_splits(self) -> Any:
         """What has ``open_split``, and ``write_split`` where there are generators."""

@@ -303,6 +303,8 @@ class Task(ABC):
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""
         queries, answers = self.vocabularies
+        data = self.portable_settings(to_dict(self.data_config))
+        licence, research_only = family(self.name).licence_of_weights(str(data.get("name", "")))
         recipe = dict(facts.get("recipe", {}))
         if "data" in recipe:
             recipe["data"] = self.portable_settings(recipe["data"])
@@ -317,12 +319,14 @@ class Task(ABC):
                 answers=answers,
                 preprocessing=self.preprocessing,
                 sentences=self.sentences,
-                data=self.portable_settings(to_dict(self.data_config)),
+                data=data,
                 protocol=self.protocol,
                 seed=self.seed,
                 recipe=recipe,
                 dtype=recipe.get("stored", "float32"),
                 revision=facts.get("revision"),
+                licence=licence,
+                research_only=research_only,
                 training={
                     **{key: value for key, value in facts.items() if key not in ("recipe", "revision")},
                     **self.training_notes(),

@@ -150,6 +150,8 @@ def probe_pictures(
     if maps is None:  # without a network nobody can see a changed picture
         probed = with_evidence(probed, features, model_of, on_progress)
     is_taught = plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID)
+    source = reference.partition(":")[0]
+    licence, research_only = family.licence_of_weights(source)
     facts = ModelFacts(
         architecture=probing.model,
         model=to_dict(make.model(kept.name).config),
@@ -158,8 +160,10 @@ def probe_pictures(
         answers=pictures.classes,
         preprocessing=Preprocessing(size=input_size),
         name=folder.name,
-        data={"name": reference.partition(":")[0], "size": [*input_size]},
+        data={"name": source, "size": [*input_size]},
         seed=0,
+        licence=licence,
+        research_only=research_only,
         training={
             "minutes": round((time.monotonic() - began) / 60, 2),
             "pictures": len(pictures.paths),

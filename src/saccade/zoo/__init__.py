@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from pathlib import Path
@@ -15,9 +16,22 @@ HUB = "hf://"
 """What the address of a model on the hub starts with."""
 
 
+LEFT_OUT = "left_out.json"
+"""In a copy without the weights that are for research only: which these are."""
+
+
 def shipped() -> dict[str, Path]:
     """Name → model folder of every model that comes with saccade."""
     return {file.parent.name: file.parent for file in sorted(ZOO.glob(f"*/{CONFIG}"))}
+
+
+def left_out() -> dict[str, str]:
+    """Name → licence of the models that this copy was built without (``make wheel-open``); none in a full copy."""
+    try:
+        found: dict[str, str] = json.loads((ZOO / LEFT_OUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def resolve(name_or_path: str | Path) -> Path:
@@ -60,6 +74,10 @@ def resolve(name_or_path: str | Path) -> Path:
         raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
     if str(name_or_path).startswith(("timm:", "hf:")):
         raise CheckpointError(f"'{name_or_path}' comes from another library: only saccade look supports it")
+    if (missing := left_out().get(str(name_or_path))) is not None:
+        raise CheckpointError(
+            f"this open copy of saccade was built without '{name_or_path}' ({missing}); install the full package"
+        )
     known = nearest(str(name_or_path), shipped(), listed_by="saccade list")
     zoo = known if shipped() else "(no models are shipped with this copy)"
     raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")

@@ -49,6 +49,7 @@ DATA = {
         kind="reader",
         description="SVHN, full numbers: the digits on photographs of house numbers, a box for each as evidence",
         licence="pictures for non-commercial use only",
+        research_only=True,
         get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER; "
         "to score a trained model, test.tar.gz is enough",
         shows="photographs of house numbers",

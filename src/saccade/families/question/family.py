@@ -111,6 +111,7 @@ DATA = {
         kind="reader",
         description="CUB-200-2011: what colour is the crown of this bird? nine body parts, part clicks as evidence",
         licence="pictures for non-commercial research and education only",
+        research_only=True,
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
         shows="photographs of birds",
     ),

@@ -37,6 +37,7 @@ def model_card(facts: ModelFacts) -> str:
         f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
         *_elsewhere(facts),
         *_mean_of(facts.mean_of),
+        *(["- for research only: see the licence below"] if facts.research_only else []),
         "",
         "## Use",
         "",

@@ -248,6 +248,9 @@ class ModelFacts:
     inputs: InputsNote | None = None
     """What its inputs look like; None: not known. Filled in when the model is saved."""
     licence: str = "Apache-2.0"
+    """Of code and weights, in words; with the terms of the training data."""
+    research_only: bool = False
+    """Whether its training data is for research only, or states no licence. ``make wheel-open`` leaves it out."""
     dtype: StoredType = "float32"
     """In what type the weights file holds the parameters; a loaded model computes in float32 in any case."""
     base: Base | None = None
