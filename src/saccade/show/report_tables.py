@@ -88,7 +88,10 @@ class Table:
             for index in range(len(self.columns))
         ]
         classes = [' class="num"' if is_number else "" for is_number in numeric]
-        head = "".join(f'<th scope="col"{kind}>{inline(name)}</th>' for name, kind in zip(self.columns, classes))
+        head = "".join(
+            f'<th scope="col"{kind}>{inline(name)}</th>' if name else "<td></td>"
+            for name, kind in zip(self.columns, classes)
+        )
         body = "".join(self._row(row, classes, notes, best=index == self.best_row) for index, row in enumerate(rows))
         caption = f"<caption>{inline(self.caption)}</caption>" if self.caption else ""
         lacks_one = any(cell.is_missing for row in rows for cell in row)

@@ -19,6 +19,7 @@ function firstModels(models) {
 async function start() {
   const root = document.getElementById("saccade");
   const markup = pristine(root);
+  if (root.parentElement === document.body) landmarks(root); // a report has its own
   const data = embedded();
   try {
     const source = await openSource(data);
@@ -31,6 +32,14 @@ async function start() {
   } catch (error) {
     new Notices(root).say(error);
   }
+}
+
+/** Say to screen readers that the page is all of the document, and what it is called. */
+function landmarks(root) {
+  root.setAttribute("role", "main");
+  const name = root.querySelector(".name");
+  name.setAttribute("role", "heading");
+  name.setAttribute("aria-level", "1");
 }
 
 async function openSource(data) {

@@ -180,7 +180,7 @@ export class Lens {
     else if (total && this.evidence) tables = [onTarget(total, this.evidence, this.masks)];
     if (this.view.edited) for (const { rows } of tables) rows[0].label = "edited map";
     this.scores.replaceChildren(
-      ...tables.flatMap(({ title, rows }) => [element("h4", { text: title }), barList(rows, title)]),
+      ...tables.flatMap(({ title, rows }) => [element("h4", { text: title, "aria-level": 2 }), barList(rows, title)]),
     );
   }
 
