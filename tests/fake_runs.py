@@ -33,11 +33,11 @@ def run_values(
     sha256: str = "",
     backgrounds: str = "",
     drawing: str | None = None,
-    eval_kwargs: str = "",
+    scored_on: str = "",
 ) -> dict[str, Any]:
     """What a results file holds; scenes are drawn as the recipes draw them: like the authors with their sizes.
 
-    ``drawing`` is another one, or empty where none is on record; ``eval_kwargs`` is that of the test scenes.
+    ``drawing`` is another one, or empty where none is on record; ``scored_on`` is that of the test scenes.
     """
     drawn = {"authors": "authors"}.get(protocol, "blend") if drawing is None else drawing
     metrics = {"accuracy": accuracy, "accuracy_by_scale": dict.fromkeys(SCALES, accuracy), "swapped_query": 0.2}
@@ -57,7 +57,7 @@ def run_values(
         "training": {"minutes": 1.5, "machine": "a machine", "sha256": sha256 or f"{system}{data}{seed}"},
         "evaluation": {
             "model": "x", "data": data, "split": "test", "protocol": protocol, "seed": 0, "n": n, "metrics": metrics,
-            "attention": attention, "backgrounds": backgrounds, "drawing": eval_kwargs,
+            "attention": attention, "backgrounds": backgrounds, "drawing": scored_on,
             "baselines": {name: {"true_positive_strength": told} for name, told in BOUNDS.items()},
             "intervals": {} if half_width is None else {"accuracy": [accuracy - half_width, accuracy + half_width]},
             "counts": {"accuracy": n},

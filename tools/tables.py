@@ -25,6 +25,7 @@ from saccade.families.classify.reproduction.zoom_table import ZoomTable
 from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
 from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.families.question.reproduction.absent import absent_table
 from saccade.families.question.reproduction.board.recording import recorded_boards
 from saccade.families.question.reproduction.board.tables import LEGEND as BOARD_LEGEND
 from saccade.families.question.reproduction.board.tables import board_tables, parts_table
@@ -320,6 +321,7 @@ TABLES = {
     "runs": runs,
     "projections": projections,
     "drawings": lambda: titled(drawings_table(recorded_runs(RESULTS))),
+    "absent": lambda: titled(absent_table(recorded_runs(RESULTS, variants=True))),
     "readings": readings,
     "board": board,
     "coverage": coverage,

@@ -6,8 +6,8 @@ from saccade.families.question.reproduction.drawings import drawings_table
 FRESH = {"protocol": "unlimited", "glyphs": "disjoint"}
 
 
-def both(system, accuracy, eval_kwargs):
-    return fake_run(system, **FRESH, drawing="both", eval_kwargs=eval_kwargs, accuracy=accuracy)
+def both(system, accuracy, scored_on):
+    return fake_run(system, **FRESH, drawing="both", scored_on=scored_on, accuracy=accuracy)
 
 
 def test_the_difference_by_hand():

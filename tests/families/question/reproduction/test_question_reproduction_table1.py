@@ -164,11 +164,11 @@ def test_runs_of_different_drawings_are_never_averaged():
 
 
 def test_a_run_that_was_scored_on_another_drawing_names_both():
-    run = fake_run("soft", protocol="unlimited", glyphs="disjoint", drawing="both", eval_kwargs="authors")
+    run = fake_run("soft", protocol="unlimited", glyphs="disjoint", drawing="both", scored_on="authors")
     assert run.drawing == "both, scored on authors"
     cell = row(Table1([run]).accuracy("mref"), "SOFT")["unlimited"]
     assert cell == "80.00\n1 × 10,000, both, scored on authors"
-    assert fake_run("soft", drawing="", eval_kwargs="blend").drawing == "blend"
+    assert fake_run("soft", drawing="", scored_on="blend").drawing == "blend"
 
 
 def test_every_record_of_the_authors_sizes_keeps_its_drawing() -> None:
