@@ -1,4 +1,4 @@
-"""Models that may say "it is not there": how often they are right about digits that are there, and about absent ones."""
+"""Models that may say "it is not there": their accuracy on digits that are there and on absent ones."""
 
 from __future__ import annotations
 
