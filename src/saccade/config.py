@@ -33,8 +33,9 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{where or cls.__name__}: expected a mapping of settings, found {_kind(values)}")
+    # cls is a dataclass
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
-    hints = _hints(cls)  # type: ignore[arg-type]
+    hints = _hints(cls)  # type: ignore[arg-type]  # mypy takes type[T] for unhashable
     for key in values:
         if key not in fields:
             at = f"{where}.{key}" if where else str(key)

@@ -14,6 +14,7 @@ class ShortRepr:
     """Base of dataclasses (with ``repr=False``) whose repr fits a screen; fields that say nothing are left out."""
 
     def __repr__(self) -> str:
+        # a mixin of dataclasses
         held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}  # type: ignore[arg-type]
         told = ", ".join(f"{name}={shown(value)}" for name, value in held.items() if not _is_nothing(value))
         return f"{type(self).__name__}({told if len(told) <= _MOST else told[:_MOST] + '…'})"

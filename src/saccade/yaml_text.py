@@ -85,7 +85,7 @@ class _PlainLoader(yaml.SafeLoader):
                 raise _told(node, "a value that refers to itself")
             return node
         if self._depth > DEEPEST:
-            event = self.peek_event()  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has no types here
             raise _told(event, f"nested deeper than {DEEPEST} levels")
         self._depth += 1
         node = super().compose_node(parent, index)

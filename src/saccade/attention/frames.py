@@ -89,11 +89,11 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     return _in_box(frame, (height, width), box)
 
 
-class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types here
     """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
 
     def __init__(self, picture: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no types here
         size = (picture.shape[-2], picture.shape[-1])
         self._known: dict[int, tuple[Tensor, Size, Tensor]] = {id(picture): (picture, size, geometry.identity())}
 

@@ -52,6 +52,7 @@ class Chain(nn.Sequential):
         *before, last = self.children()
         for layer in before:
             images = layer(images)
+        # has_class_token says that it has it
         found: tuple[Tensor, Tensor] = last.with_class_token(images)  # type: ignore[operator]
         return found
 

@@ -32,6 +32,7 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.replicas = 1
+        # every model has it, see Trainable
         plain: Callable[..., dict[str, Tensor]] = model.forward_raw  # type: ignore[assignment]
         self._forward_raw = torch.compile(plain, dynamic=False) if compiled else plain
 

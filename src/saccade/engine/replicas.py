@@ -92,6 +92,7 @@ class _RawCall(nn.Module):
         self.model = model
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        # every model has it, see Trainable
         raw: dict[str, Tensor] = self.model.forward_raw(**inputs)  # type: ignore[operator]
         return raw
 
@@ -114,5 +115,5 @@ def _stacked(models: list[nn.Module]) -> nn.Module:
         prefix, _, leaf = name.rpartition(".")
         owner = result.get_submodule(prefix)
         table = owner._parameters if isinstance(first, nn.Parameter) else owner._buffers
-        table[leaf] = stacks[id(first)]  # type: ignore[assignment]
+        table[leaf] = stacks[id(first)]  # type: ignore[assignment]  # a stack stands for a parameter
     return result

@@ -155,7 +155,7 @@ class TrainStep:
         """Between processes gradients are averaged once, in the backward pass of the last micro-batch."""
         if is_last or self.fabric.world_size == 1:
             return nullcontext()
-        return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]
+        return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]  # Fabric made the module
 
 
 def _at_most(limit: float, norms: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class GraphedStep(TrainStep):
                 self._capture(batches)
             for static, batch in zip(self._static, batches, strict=True):
                 copy_tensors(static, batch)
-            self._graph.replay()  # type: ignore[union-attr]
+            self._graph.replay()  # type: ignore[union-attr]  # it is captured by now
         self._count += 1
         return None
 
@@ -197,6 +197,7 @@ class GraphedStep(TrainStep):
         return self._graph is not None
 
     def _warm_up(self, batches: Sequence[Any]) -> None:
+        # torch has no types here
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(current)
         with torch.cuda.stream(side):

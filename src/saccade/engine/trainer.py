@@ -402,6 +402,7 @@ class Trainer:
         if recipe.replicas > 1:
             return ReplicaStack([self.task.new_model(recipe.seed + index) for index in range(recipe.replicas)])
         if recipe.channels_last:
+            # torch types no memory_format alone
             self.task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Learner(self.task.model, compiled=recipe.compile and self.fabric.device.type == "cuda")
 

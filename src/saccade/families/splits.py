@@ -74,7 +74,7 @@ class WriteSplit(Protocol):
 
 def config_of(cls: type[C], settings: Mapping[str, Any]) -> C:
     """The data configuration of ``settings``; one that this data does not have is named with what to do."""
-    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # cls is a dataclass
     for key in settings:
         if key not in known:
             raise ConfigError(f"{key}: '{settings.get('name')}' has no such setting; leave it out")

@@ -101,7 +101,7 @@ class VitModel(PictureQueryModel):
     def tiny(cls) -> Any:
         """A size for tests."""
         sizes = {"channels": 8, "depth": 2, "width": 16, "layers": 2, "heads": 2, "dropout": 0.0}
-        return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]
+        return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]  # sizes holds names of settings
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """All layers; of the last one only what the class token reads."""

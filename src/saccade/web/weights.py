@@ -100,7 +100,7 @@ def scorer(layer: AdditiveScorer) -> dict[str, Any]:
         "see": convolution(layer.from_features),
         "asked": matrix(layer.from_query.weight.T),  # (Q,D)
         "read": floats(layer.to_score.weight.flatten()),  # (D,)
-        "bias": float(layer.to_score.bias.item()),  # type: ignore[union-attr]
+        "bias": float(layer.to_score.bias.item()),  # type: ignore[union-attr]  # the scorer has a bias
     }
 
 
@@ -119,6 +119,7 @@ def norm(layer: nn.modules.batchnorm._BatchNorm) -> dict[str, Any]:
 
 def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
     """A norm with fixed statistics as scale and shift of each channel, (C,) each."""
+    # it tracks statistics
     mean, variance = norm.running_mean.double(), norm.running_var.double()  # type: ignore[union-attr]
     scale = norm.weight.double() / (variance + norm.eps).sqrt()  # (C,)
     return scale, norm.bias.double() - mean * scale

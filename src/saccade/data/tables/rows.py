@@ -265,6 +265,7 @@ def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None
         return None
     parts = re.split(r"[\s,;]+", value.strip(" []()")) if isinstance(value, str) else value
     try:
+        # what is no list is a TypeError, which is caught
         numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):  # a whole number of 400 digits is beyond any float
         numbers = ()

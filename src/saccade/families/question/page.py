@@ -88,9 +88,10 @@ def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, Any]]:
         layers = model.backbone.stages[name].modules()
         stages.append(
             {
+                # torch types parts as modules
                 "norm": None if before is None else norm(before),  # type: ignore[arg-type]
                 "convolution": convolution(next(layer for layer in layers if isinstance(layer, torch.nn.Conv2d))),
-                "gate": scorer(gates[name].scorer) if name in gates else None,  # type: ignore[arg-type]
+                "gate": scorer(gates[name].scorer) if name in gates else None,  # type: ignore[arg-type]  # as above
             }
         )
         before = norms.get(name)

@@ -102,7 +102,7 @@ def scored_questions(
     model: StoryModel, config: StoryDataConfig, split: str, *, words: Sequence[str], limit: int | None = None
 ) -> StoryTensors:
     """The questions that a model is scored on; of more than ``limit``, those that :func:`sample_questions` draws."""
-    asked = StorySource(config).questions(split)  # type: ignore[arg-type]
+    asked = StorySource(config).questions(split)  # type: ignore[arg-type]  # callers name a split
     asked = asked if limit is None else sample_questions(asked, limit)
     return as_tensors(model, asked, words, split)
 

@@ -94,8 +94,9 @@ def measure_board(
     started, on = time.monotonic(), pick_device(device)
     planted = "none" if name in DATA else name
     data = SceneData(
+        # checked when it is built
         SceneDataConfig(name=name if planted == "none" else "mref", planted=planted),  # type: ignore[arg-type]
-        split,  # type: ignore[arg-type]
+        split,  # type: ignore[arg-type]  # checked when it is opened
         device=on,
         allow_pack=True,
     )
