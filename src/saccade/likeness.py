@@ -46,7 +46,7 @@ def pooled(features: Tensor) -> Tensor:
     return torch.cat([places.mean(2), places.amax(2)], 1)
 
 
-def can_be_pooled(features: Any) -> bool:
+def can_be_pooled(features: object) -> bool:
     """Whether :func:`pooled` takes ``features``."""
     return isinstance(features, Tensor) and features.dim() in (3, 4) and features.is_floating_point()
 

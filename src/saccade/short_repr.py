@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 _LONGEST = 60  # characters of one value
 _MOST = 300  # of all
@@ -20,7 +19,7 @@ class ShortRepr:
         return f"{type(self).__name__}({told if len(told) <= _MOST else told[:_MOST] + '…'})"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value in few characters: a tensor as its shape, a long collection as its length.
 
     >>> shown([1, 2]), len(shown("x" * 80)), shown(list(range(1000)))
@@ -43,5 +42,5 @@ def shown(value: Any) -> str:
     return f"{text[: _LONGEST - 2]}…{text[-1]}"
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: object) -> bool:
     return value is None or (isinstance(value, (str, tuple, list, Mapping)) and not value)

@@ -179,5 +179,5 @@ def _cuts_patches(network: nn.Module) -> bool:
     )
 
 
-def _as_pair(value: Any) -> tuple[Any, Any]:
+def _as_pair(value: object) -> tuple[object, object]:
     return (value[0], value[1]) if isinstance(value, tuple) else (value, value)

@@ -64,7 +64,7 @@ class LineReporter(Reporter):
         """Tell it."""
         self.emit("note", text=text)
 
-    def emit(self, event: str, **facts: Any) -> None:
+    def emit(self, event: str, **facts: object) -> None:
         """Write one line."""
         try:
             self._stream.write(json.dumps({"event": event, **facts}) + "\n")

@@ -8,7 +8,6 @@ gradient norm is taken and clipped per replica.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +46,7 @@ class ReplicaStack(Learner):
 
         return vmap(one, randomness="different")(tensors)
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
         """The task's scalars, one per replica: (R,)."""
         return vmap(lambda one: task.loss(one, batch, loss), randomness="different")(raw)
 

@@ -81,7 +81,7 @@ class _Cast:
     def __init__(self, module: nn.Module, device: str) -> None:
         self._module, self._device = module, device
 
-    def __call__(self, **inputs: Any) -> dict[str, Tensor]:
+    def __call__(self, **inputs: object) -> dict[str, Tensor]:
         narrow = tree_map(lambda leaf: _cast(leaf, torch.bfloat16), inputs)
         with torch.autocast(self._device, dtype=torch.bfloat16):
             outputs = self._module(**narrow)
@@ -89,6 +89,6 @@ class _Cast:
         return tree_map(lambda leaf: _cast(leaf, torch.get_default_dtype()), outputs)  # type: ignore[no-any-return]
 
 
-def _cast(leaf: Any, dtype: torch.dtype) -> Any:
+def _cast(leaf: object, dtype: torch.dtype) -> object:
     """A tensor of floats as ``dtype``; anything else as it is."""
     return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf

@@ -31,7 +31,6 @@ the empty background costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -110,7 +109,7 @@ class HAttNetModel(PictureQueryModel):
         self.head = self.new_head()
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> HAttNetConfig:
         """A size for tests, with two gates."""
         return HAttNetConfig(queries=4, answers=3, channels=8, depth=3, hidden=8, dropout=0.0)
 

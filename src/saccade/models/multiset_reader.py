@@ -68,7 +68,7 @@ class LabelReader(ImageOnlyModel):
         """Logits (B,T,C+1), and what was said at each step (B,T)."""
         return raw["class_logits"], raw["said"]
 
-    def answer_format(self) -> dict[str, Any]:
+    def answer_format(self) -> dict[str, object]:
         """Where the reading ends."""
         return {"stop": "an answer whose id is the number of answers ends the reading"}
 

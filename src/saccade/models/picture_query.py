@@ -142,10 +142,11 @@ class PictureQueryModel(QueryModel):
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> PictureQueryConfig:
         """A size for tests."""
         known = {field.name for field in fields(cls.Config)}
-        return cls.Config(**{name: size for name, size in TINY.items() if name in known})
+        made: PictureQueryConfig = cls.Config(**{name: size for name, size in TINY.items() if name in known})
+        return made
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:

@@ -7,7 +7,6 @@ The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -154,7 +153,7 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
         super().__init__(config, asked=1)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> ProbeConfig:
         """A size for tests."""
         return ProbeConfig(answers=3, backbone="compact", through="layer2", hidden=8, query_count=2)
 
@@ -178,7 +177,7 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
         super().__init__(config, asked=config.queries)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> AskedProbeConfig:
         """A size for tests."""
         return AskedProbeConfig(
             answers=COLOURS, queries=QUADRANTS, backbone="compact", through="layer2", hidden=8, query_count=2

@@ -153,7 +153,7 @@ class SatModel(ImageModel):
         return bool(self.config.attention_kind == "hard")
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> SatConfig:
         """A size for tests."""
         return SatConfig(
             vocabulary=5, backbone="small", through="stage2", input_size=(31, 34), embed=32, hidden=32, attention=32,

@@ -137,7 +137,7 @@ class ProbeResult:
             found[word] = {"n": int(own.sum()), **right}
         return found
 
-    def _rival(self, row: Compared) -> dict[str, Any]:
+    def _rival(self, row: Compared) -> dict[str, object]:
         trial = self.trials[row.name]
         difference = row.difference
         against = (

@@ -142,7 +142,7 @@ def _places(seen: Sighting, job: Job) -> Mapping[str, Any]:
     }
 
 
-def _boxes(seen: Sighting) -> Iterator[dict[str, Any]]:
+def _boxes(seen: Sighting) -> Iterator[dict[str, object]]:
     """The crops, in pixels of the picture."""
     from saccade.metrics.maps.crops import crop_boxes
 
@@ -168,5 +168,5 @@ def _array(values: Tensor) -> Any:
     return values.to(torch.float32).numpy()
 
 
-def _name_of(source: Any) -> str:
+def _name_of(source: object) -> str:
     return source.name if isinstance(source, Picture) else str(source)

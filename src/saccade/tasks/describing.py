@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -149,7 +148,7 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
     return told + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
 
 
-def describe_trained(task: Any, folder: Path) -> str:
+def describe_trained(task: object, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
 
     Nothing is fitted where that split was learned from: a network is right and sure on what it has learned, so the

@@ -177,7 +177,7 @@ _KEEPING = frozenset(
 """What may happen to weights between their softmax and the product: their rows stay rows."""
 
 
-def _is_over_keys(made: Any, args: Sequence[Any], named: dict[str, Any]) -> bool:
+def _is_over_keys(made: object, args: Sequence[object], named: dict[str, object]) -> bool:
     """Whether a softmax ran over the last axis of something with rows and columns for each head."""
     dim = named.get("dim", args[1] if len(args) > 1 else None)
     return isinstance(made, Tensor) and made.dim() in (3, 4) and dim in (-1, made.dim() - 1)

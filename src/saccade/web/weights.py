@@ -37,7 +37,7 @@ BLOCK = 4
 """The engine computes so many channels at once."""
 
 
-def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[str, Any]:
+def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[str, object]:
     """What the page must know of a model besides its layers.
 
     Args:
@@ -82,7 +82,7 @@ def _look(look: Look) -> dict[str, Any]:
     return {**entry, "grid": list(look.weights.shape[-2:]), "frame": look.frame.tolist()}
 
 
-def convolution(layer: nn.Conv2d) -> dict[str, Any]:
+def convolution(layer: nn.Conv2d) -> dict[str, object]:
     """A square convolution."""
     bias = torch.zeros(layer.out_channels) if layer.bias is None else layer.bias  # (D,)
     return {
@@ -94,7 +94,7 @@ def convolution(layer: nn.Conv2d) -> dict[str, Any]:
     }
 
 
-def scorer(layer: AdditiveScorer) -> dict[str, Any]:
+def scorer(layer: AdditiveScorer) -> dict[str, object]:
     """Attention scores g_att, for queries by their numbers."""
     return {
         "see": convolution(layer.from_features),
@@ -104,7 +104,7 @@ def scorer(layer: AdditiveScorer) -> dict[str, Any]:
     }
 
 
-def head(layer: AnswerHead) -> dict[str, Any]:
+def head(layer: AnswerHead) -> dict[str, object]:
     """The classifier, with the norm before it folded into its weights."""
     scale, shift = _affine(layer.norm)  # (C,) each
     weight = layer.classify.weight.double()  # (K,C)
@@ -112,7 +112,7 @@ def head(layer: AnswerHead) -> dict[str, Any]:
     return {"weight": floats(weight * scale), "bias": floats(layer.classify.bias.double() + weight @ shift)}
 
 
-def norm(layer: nn.modules.batchnorm._BatchNorm) -> dict[str, Any]:
+def norm(layer: nn.modules.batchnorm._BatchNorm) -> dict[str, object]:
     """A norm with fixed statistics."""
     return dict(zip(("scale", "shift"), map(floats, _affine(layer))))
 
@@ -125,7 +125,7 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
     return scale, norm.bias.double() - mean * scale
 
 
-def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, Any]:
+def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, object]:
     """Rows (R,C) at two bytes a number: as float16 where that loses nothing, otherwise as int16 with a scale a row.
 
     Args:

@@ -74,7 +74,7 @@ class CausalFacts:
         return asdict(self)
 
 
-def facts_of(told: Mapping[str, Any], where: str) -> CausalFacts:
+def facts_of(told: Mapping[str, object], where: str) -> CausalFacts:
     """The facts in a file, checked.
 
     Raises:

@@ -85,7 +85,7 @@ def jsonl_stream(path: Path, skipped: list[str], repeated: list[str] | None = No
     """As :func:`jsonl_rows`, one row after another; the lines that are none are added to ``skipped``."""
     twice: list[str] = []
 
-    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
@@ -115,7 +115,7 @@ def _separator(header: str) -> str:
     return max(",;\t", key=bare.count)  # of equal ones the first
 
 
-def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
+def _renamed(cells: dict[str, object]) -> dict[str, object]:
     """The cells with ``image`` in place of ``file_name``, where only that is there."""
     if "file_name" not in cells or "image" in cells:
         return cells

@@ -26,7 +26,7 @@ from saccade.models.io.facts import ModelFacts
 
 
 def open_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     *,
     facts: ModelFacts | None = None,
@@ -55,7 +55,7 @@ def open_split(
 
 
 def write_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     count: int,
     out: Path,

@@ -46,7 +46,7 @@ def open_split(
 
 
 def write_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     count: int,
     out: Path,

@@ -7,7 +7,6 @@ serve``.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 
@@ -41,7 +40,7 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
     return TrainedScenes(spec.count, ((spec.extents[0] >> FRACTION_BITS, spec.largest),), _BEHIND[name])
 
 
-def page_model(predictor: Predictor) -> dict[str, Any]:
+def page_model(predictor: Predictor) -> dict[str, object]:
     """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
 
     Raises:
@@ -79,10 +78,10 @@ def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
     return model
 
 
-def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, Any]]:
+def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, object]]:
     """Every stage: the norm before it, its convolution, the gate behind it."""
     gates, norms = (dict(model.gates), dict(model.norms)) if isinstance(model, HAttNetModel) else ({}, {})
-    stages: list[dict[str, Any]] = []
+    stages: list[dict[str, object]] = []
     before = None
     for name in model.backbone.names:
         layers = model.backbone.stages[name].modules()

@@ -6,7 +6,6 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 def score_stories(
     model: StoryModel,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     split: str,
     *,
     words: Sequence[str],

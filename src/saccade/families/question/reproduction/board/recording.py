@@ -145,7 +145,7 @@ def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
     return sorted(found, key=lambda board: (board.name not in DATA, DATA.index(board.data)))
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):
