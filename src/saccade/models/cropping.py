@@ -56,6 +56,7 @@ class CroppingModel(PictureQueryModel):
     """
 
     Config = CroppingConfig
+    config: CroppingConfig
 
     def __init__(self, config: CroppingConfig) -> None:
         super().__init__(config)

@@ -88,6 +88,7 @@ class HAttNetModel(PictureQueryModel):
     """A gate on each gated stage, then a soft look on the last."""
 
     Config = HAttNetConfig
+    config: HAttNetConfig
     total = "product"
 
     def __init__(self, config: HAttNetConfig) -> None:

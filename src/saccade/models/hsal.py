@@ -97,6 +97,7 @@ class HsalModel(MultisetModel):
     """Reads a picture region by region; looks ``saliency``, ``covert``, ``priority``, ``glimpse``, ``inhibited``."""
 
     Config = HsalConfig
+    config: HsalConfig
 
     def __init__(self, config: HsalConfig) -> None:
         super().__init__(config)

@@ -45,6 +45,7 @@ class MultisetCountsModel(MultisetModel):
     """Counts every class; its look is a plain mean."""
 
     Config = MultisetCountsConfig
+    config: MultisetCountsConfig
 
     def __init__(self, config: MultisetCountsConfig) -> None:
         super().__init__(config)

@@ -14,7 +14,7 @@ prior is either; here it is a term of the logits (:class:`QueryPrior`), so that 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -111,7 +111,7 @@ class PictureQueryModel(QueryModel):
     (:meth:`ask`); one that attends softly gets its result from :meth:`classify_attended`.
     """
 
-    config: Any
+    config: PictureQueryConfig
     head: AnswerHead
 
     def __init__(self, config: PictureQueryConfig) -> None:

@@ -148,6 +148,7 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
 
     Config = ProbeConfig
+    config: ProbeConfig
 
     def __init__(self, config: ProbeConfig) -> None:
         super().__init__(config, asked=1)

@@ -95,6 +95,7 @@ class RanModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one gate for each attention module."""
 
     Config = RanConfig
+    config: RanConfig
     total = "product"
 
     def __init__(self, config: RanConfig) -> None:

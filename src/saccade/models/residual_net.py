@@ -59,6 +59,7 @@ class ResidualNetModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one look that prefers nothing."""
 
     Config = ResidualNetConfig
+    config: ResidualNetConfig
     look_names = (LOOK,)
 
     def __init__(self, config: ResidualNetConfig) -> None:

@@ -120,6 +120,7 @@ class SatModel(ImageModel):
     """Pictures (B,3,H,W) and captions (B,T) → logits (B,T,V) and the look ``word``; :meth:`caption` finds captions."""
 
     Config = SatConfig
+    config: SatConfig
     total = "mean"
     answers_in_one_pass = False  # captions are searched for
 
