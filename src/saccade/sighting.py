@@ -283,7 +283,7 @@ class Sighting:
         """Whether the answer is a sentence, said word by word."""
         return self.said.kind == "sentence"
 
-    def words(self) -> list[dict[str, Any]]:
+    def words(self) -> list[dict[str, object]]:
         """For each word of a sentence: its log-probability, the gate β, the peak weight and its pixel (x, y).
 
         The last three where a look has a step for each word, and lies on a picture.
@@ -302,7 +302,7 @@ class Sighting:
             found.append({**entry, "peak": list(geometry.peak(self.trace.image_map(act)[0]))})
         return found
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The answer and what belongs to it as plain values."""
         return {
             "model": self.model,

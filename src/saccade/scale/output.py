@@ -69,7 +69,7 @@ class LookJobResult:
     """What to know about all answers, a sentence each."""
     first_errors: tuple[str, ...] = field(default=(), compare=False)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain values."""
         return asdict(self)
 

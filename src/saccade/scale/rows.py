@@ -122,7 +122,7 @@ def row_of(entry: Entry, seen: Sighting, job: Job) -> Row:
     }
 
 
-def _places(seen: Sighting, job: Job) -> Mapping[str, Any]:
+def _places(seen: Sighting, job: Job) -> Mapping[str, object]:
     """Where it looked: maps, the peak of the total, and boxes of crops."""
     if not seen.has_places:
         return {"peak_x": None, "peak_y": None, "boxes": [], "maps": []}

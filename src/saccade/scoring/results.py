@@ -85,7 +85,7 @@ class SceneScores:
                 rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
         return ["", *(SCENE_TITLES[name] for name in wanted)], rows
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
         return {"n": len(self.names), **_scores_json(self.scores, self.baselines)}
 
@@ -168,7 +168,7 @@ class ScoreResult:
         parts += [f"{counts[name]:,} {words}" for name, words in told.items() if counts.get(name)]
         return "; ".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
         from saccade import __version__
 

@@ -65,7 +65,7 @@ class Truths(Protocol):
         """Call them by the last part of their path, or by all of it."""
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> Mapping[str, object]:
         """All that a map can be compared with."""
 
     @property
@@ -96,7 +96,7 @@ class Masks:
         self._names: dict[str, Any] = {}
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> Mapping[str, object]:
         """See :class:`Truths`."""
         return self._names
 
@@ -240,7 +240,7 @@ class Marks:
             self._names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> Mapping[str, object]:
         """See :class:`Truths`."""
         return self._names
 

@@ -16,7 +16,6 @@ reads them. Numbers are little-endian in base64.
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 import torch
@@ -72,9 +71,9 @@ def input_size(predictor: Predictor) -> Size:
     return prepared.size
 
 
-def _look(look: Look) -> dict[str, Any]:
+def _look(look: Look) -> dict[str, object]:
     """What does not change from one input to the next."""
-    entry = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
+    entry: dict[str, object] = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
     if not look.is_spatial:
         return entry
     if look.weights is None or look.frame is None:

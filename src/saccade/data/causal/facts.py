@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
@@ -69,7 +68,7 @@ class CausalFacts:
     queries: tuple[str, ...] = field(default_factory=lambda: tuple(map(str, range(10))))
     answers: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values."""
         return asdict(self)
 
