@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from saccade import owner
 from saccade.errors import OutputError
@@ -111,7 +110,7 @@ def write_text(path: Path, text: str) -> Path:
     return write_bytes(path, text.encode())
 
 
-def write_json(path: Path, value: Any) -> Path:
+def write_json(path: Path, value: object) -> Path:
     """Write ``value`` as indented JSON. NaN is refused, because other JSON readers reject it."""
     return write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 

@@ -23,7 +23,7 @@ Migration = Callable[[dict[str, Any]], dict[str, Any]]
 _LONGEST_SHOWN = 120  # characters of a value in a message
 
 
-def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
+def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
     """Build the (frozen) dataclass ``cls`` from ``values``, checking names and types on the way.
 
     Args:
@@ -33,8 +33,9 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{where or cls.__name__}: expected a mapping of settings, found {_kind(values)}")
+    # cls is a dataclass
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
-    hints = _hints(cls)  # type: ignore[arg-type]
+    hints = _hints(cls)  # type: ignore[arg-type]  # mypy takes type[T] for unhashable
     for key in values:
         if key not in fields:
             at = f"{where}.{key}" if where else str(key)
@@ -55,7 +56,7 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
         raise ConfigError(f"{where or cls.__name__}: {error}") from error
 
 
-def check_range(settings: Any, least: float, most: float, *names: str) -> None:
+def check_range(settings: object, least: float, most: float, *names: str) -> None:
     """Refuse settings outside ``least`` … ``most``: for the ``__post_init__`` of a dataclass.
 
     Args:
@@ -76,10 +77,10 @@ def check_range(settings: Any, least: float, most: float, *names: str) -> None:
                 raise ValueError(f"{name} must be {most:,} at most, found {_shown(found)}")
 
 
-def to_dict(config: Any) -> dict[str, Any]:
+def to_dict(config: object) -> dict[str, Any]:
     """The plain dictionary of a dataclass, ready for JSON or YAML (tuples become lists)."""
 
-    def plain(value: Any) -> Any:
+    def plain(value: object) -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         if isinstance(value, Mapping):
@@ -94,7 +95,7 @@ def to_dict(config: Any) -> dict[str, Any]:
     return result
 
 
-def migrate(values: dict[str, Any], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, Any]:
+def migrate(values: dict[str, object], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, object]:
     """Lift ``values`` from its ``schema_version`` to ``current`` by the migrations in ``table`` (from → step)."""
     version = values.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool):
@@ -138,7 +139,7 @@ def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
             node = node[key]
 
 
-def by_path(values: Any, path: str = "") -> dict[str, Any]:
+def by_path(values: object, path: str = "") -> dict[str, object]:
     """Every plain value in nested ``values`` by its dotted path, as :func:`set_by_path` takes it.
 
     >>> by_path({"a": {"b": [1, {"c": 2}]}, "d": {}})
@@ -147,23 +148,23 @@ def by_path(values: Any, path: str = "") -> dict[str, Any]:
     if not isinstance(values, (Mapping, list)) or not values:
         return {path: values}
     inside = values.items() if isinstance(values, Mapping) else enumerate(values)
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for key, value in inside:
         found |= by_path(value, f"{path}.{key}" if path else str(key))
     return found
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: type) -> dict[str, object]:
     """The types of the fields of ``cls``; finding them takes longer than using them."""
     return typing.get_type_hints(cls)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {_shown(value)}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """``value`` as Python writes it, no longer than a line."""
     try:
         text = repr(value)
@@ -172,7 +173,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
+def _convert(hint: Any, value: Any, where: str) -> object:
     """``value`` as the type that ``hint`` asks for, or a ConfigError naming ``where``."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:

@@ -169,8 +169,9 @@ def _cells_after(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d, size: Size) -> 
             return size
     elif layer.ceil_mode:
         return None
+    # layers of pictures have pairs
     padding = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]
-    kernel, stride = _pair(layer.kernel_size), _pair(layer.stride)  # type: ignore[arg-type]
+    kernel, stride = _pair(layer.kernel_size), _pair(layer.stride)  # type: ignore[arg-type]  # as above
     dilation = _pair(getattr(layer, "dilation", 1))
     behind = getattr(layer, "behind", 0)
     height, width = (
@@ -182,12 +183,12 @@ def _cells_after(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d, size: Size) -> 
 
 def _convolution_frame(layer: nn.Conv2d) -> Tensor:
     """Frame of a convolution; for padding="same" what torch puts before the first row and column counts."""
-    kernel, dilation = _pair(layer.kernel_size), _pair(layer.dilation)  # type: ignore[arg-type]
+    kernel, dilation = _pair(layer.kernel_size), _pair(layer.dilation)  # type: ignore[arg-type]  # as above
     if layer.padding == "same":  # the stride is 1; an odd total leaves the smaller half in front
         before = (dilation[0] * (kernel[0] - 1) // 2, dilation[1] * (kernel[1] - 1) // 2)
     else:
-        before = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]
-    return layer_frame(kernel, layer.stride, before, dilation)  # type: ignore[arg-type]
+        before = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]  # as above
+    return layer_frame(kernel, layer.stride, before, dilation)  # type: ignore[arg-type]  # as above
 
 
 _KEEPS_GRID = (

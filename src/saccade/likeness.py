@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,7 +45,7 @@ def pooled(features: Tensor) -> Tensor:
     return torch.cat([places.mean(2), places.amax(2)], 1)
 
 
-def can_be_pooled(features: Any) -> bool:
+def can_be_pooled(features: object) -> bool:
     """Whether :func:`pooled` takes ``features``."""
     return isinstance(features, Tensor) and features.dim() in (3, 4) and features.is_floating_point()
 
@@ -77,7 +76,7 @@ class Fit:
             return ""
         return f"this model was trained on {self.trained_on}, so its answer here means little"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | float | None]:
         """Plain values."""
         told = {"verdict": self.verdict, "p": None if self.p is None else round(self.p, 6), "level": ALPHA}
         return told | ({"warning": self.warning} if self.unlike else {})

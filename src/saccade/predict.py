@@ -177,7 +177,12 @@ class Predictor:
         return f"Predictor({self.name}: {self.facts.architecture}, {self.facts.parameters:,} parameters, {self.device})"
 
     def look(
-        self, source: Any, ask: Question | None = None, *, attention: Mapping[str, Any] | None = None, **options: Any
+        self,
+        source: object,
+        ask: Question | None = None,
+        *,
+        attention: Mapping[str, object] | None = None,
+        **options: object,
     ) -> Sighting:
         """Answer ``ask`` about ``source``; some models need no question.
 
@@ -196,7 +201,7 @@ class Predictor:
     __call__ = look
 
     @torch.inference_mode()
-    def encode(self, *sources: Any) -> Encoded:
+    def encode(self, *sources: object) -> Encoded:
         """The part that does not depend on the question; give the result to :meth:`ask` as often as you like."""
         if not sources:
             raise DataError(f"nothing to encode: give at least one {self.reads.thing}")
@@ -246,12 +251,12 @@ class Predictor:
 
     def look_many(
         self,
-        sources: Iterable[Any] | str | Path,
+        sources: Iterable[object] | str | Path,
         ask: Question | None = None,
         *,
         batch_size: int = 32,
-        on_bad: Callable[[Any, DataError], None] | None = None,
-        **options: Any,
+        on_bad: Callable[[object, DataError], None] | None = None,
+        **options: object,
     ) -> Iterator[Sighting]:
         """Answer ``ask`` about each of ``sources``, in order, reading and computing ``batch_size`` at a time.
 
@@ -275,7 +280,7 @@ class Predictor:
                 yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)
 
     def _one_by_one(
-        self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
+        self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
     ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
         """Batches of items that fit, and how to get what the model takes of them."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
@@ -287,13 +292,13 @@ class Predictor:
                 yield items, partial(self.reads.prepare, items, self.facts)
 
     def _ahead(
-        self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
+        self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
     ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
         """The same, where the next batch is read before this one is handed on, and prepared in another thread.
 
         What is bad is told, and an error raised, when its turn comes: after the batch before it.
         """
-        bad: list[tuple[Any, DataError]] = []
+        bad: list[tuple[object, DataError]] = []
         batches = self._one_by_one(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
         with ThreadPoolExecutor(1, "preparing") as preparing, closing(batches):
             before: tuple[tuple[Item, ...], Callable[[], Prepared]] | None = None
@@ -317,7 +322,7 @@ class Predictor:
                     return
                 before = following
 
-    def _fits(self, item: Item, on_bad: Callable[[Any, DataError], None]) -> bool:
+    def _fits(self, item: Item, on_bad: Callable[[object, DataError], None]) -> bool:
         """Whether the model can make something of ``item``; where not, ``on_bad`` is told why."""
         try:
             self.reads.check(item, self.facts)
@@ -330,7 +335,7 @@ class Predictor:
         """What ``ask`` is for the model; a DataError that says what can be asked, where it cannot."""
         return self.responder.query(ask)
 
-    def _given(self, attention: Mapping[str, Any] | None) -> Given | None:
+    def _given(self, attention: Mapping[str, object] | None) -> Given | None:
         """Weights that a caller gives, as tensors on the model's device; a DataError where they are no numbers."""
         if attention is None:
             return None
@@ -354,14 +359,14 @@ class Predictor:
 
     @torch.inference_mode()
     def _answer(
-        self, encoded: Encoded, queries: Sequence[Any], options: dict[str, Any], attention: Given | None = None
+        self, encoded: Encoded, queries: Sequence[object], options: dict[str, object], attention: Given | None = None
     ) -> list[Sighting]:
         """One sighting for each encoded input and its query."""
         found = self.responder.respond(encoded.features, queries, options, attention)
         told = [self._sightings(encoded, queries, response) for response in found]
         return [_with_others(best, others) for best, *others in zip(*told)]
 
-    def _sightings(self, encoded: Encoded, queries: Sequence[Any], response: Response) -> list[Sighting]:
+    def _sightings(self, encoded: Encoded, queries: Sequence[object], response: Response) -> list[Sighting]:
         """One sighting for each encoded input, from one answer to each."""
         traces = response.trace.detach().cpu()
         if encoded.canvas is not None and encoded.image_size is not None:
@@ -389,7 +394,7 @@ class Predictor:
         if encoded.slots is None:
             return trace
         own = self.model.extra_slots
-        told: dict[str, Any] = {"slots": [*encoded.slots[number], *own]}
+        told: dict[str, object] = {"slots": [*encoded.slots[number], *own]}
         told |= {"own_slots": len(own)} if own else {}
         needed = _of(encoded.supporting, number)
         told |= {"supporting": list(needed)} if needed else {}
@@ -414,7 +419,7 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
     return [f"the masks differ by {apart:.1%} at most from place to place: the map does not say where it looked"]
 
 
-def _of(told: Sequence[Sequence[Any]] | None, number: int) -> Sequence[Any]:
+def _of(told: Sequence[Sequence[object]] | None, number: int) -> Sequence[Any]:
     """The notes about one example; empty if there are none."""
     return () if told is None else told[number]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 _LONGEST = 60  # characters of one value
 _MOST = 300  # of all
@@ -14,12 +13,13 @@ class ShortRepr:
     """Base of dataclasses (with ``repr=False``) whose repr fits a screen; fields that say nothing are left out."""
 
     def __repr__(self) -> str:
+        # a mixin of dataclasses
         held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}  # type: ignore[arg-type]
         told = ", ".join(f"{name}={shown(value)}" for name, value in held.items() if not _is_nothing(value))
         return f"{type(self).__name__}({told if len(told) <= _MOST else told[:_MOST] + '…'})"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value in few characters: a tensor as its shape, a long collection as its length.
 
     >>> shown([1, 2]), len(shown("x" * 80)), shown(list(range(1000)))
@@ -42,5 +42,5 @@ def shown(value: Any) -> str:
     return f"{text[: _LONGEST - 2]}…{text[-1]}"
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_nothing(value: object) -> bool:
     return value is None or (isinstance(value, (str, tuple, list, Mapping)) and not value)

@@ -283,7 +283,7 @@ class Sighting:
         """Whether the answer is a sentence, said word by word."""
         return self.said.kind == "sentence"
 
-    def words(self) -> list[dict[str, Any]]:
+    def words(self) -> list[dict[str, object]]:
         """For each word of a sentence: its log-probability, the gate β, the peak weight and its pixel (x, y).
 
         The last three where a look has a step for each word, and lies on a picture.
@@ -302,7 +302,7 @@ class Sighting:
             found.append({**entry, "peak": list(geometry.peak(self.trace.image_map(act)[0]))})
         return found
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The answer and what belongs to it as plain values."""
         return {
             "model": self.model,
@@ -322,18 +322,18 @@ class Sighting:
             "notes": list(self.notes),
         }
 
-    def _on_the_way(self) -> dict[str, Any]:
+    def _on_the_way(self) -> dict[str, object]:
         """What was said on the way, as plain values."""
         if not self.on_the_way:
             return {}
         told = [{"at": name, "answer": word, "confidence": round(share, 6)} for name, word, share in self.on_the_way]
         return {"on_the_way": told}
 
-    def _slots(self) -> dict[str, Any]:
+    def _slots(self) -> dict[str, object]:
         """The texts of slots, and which of them the answer needs, as plain values."""
         return {"slots": self.slots} | ({"supporting": list(self.supporting)} if self.supporting else {})
 
-    def _weights(self, look: Look) -> dict[str, Any]:
+    def _weights(self, look: Look) -> dict[str, object]:
         """For a look over slots: its weight on each text, and the sum on empty slots; with steps, a list of each."""
         if look.is_spatial or look.weights is None:
             return {}
@@ -341,16 +341,16 @@ class Sighting:
         told = {"weights": _rounded(weights[..., :many]), "on_empty_slots": _rounded(weights[..., many:].sum(-1))}
         return told | ({} if look.active is None else {"active": look.active[0].tolist()})
 
-    def _where(self) -> dict[str, Any]:
+    def _where(self) -> dict[str, object]:
         """What was looked at, as plain values."""
         if not self.is_spatial:
             return {"source": self.source.name}
         return {"picture": self.source.name, "size": list(self.picture.size)}
 
-    def _said(self) -> dict[str, Any]:
+    def _said(self) -> dict[str, object]:
         """What was said one after the other, as plain values."""
         if self.is_caption:
-            told: dict[str, Any] = {"words": self.words()}
+            told: dict[str, object] = {"words": self.words()}
             if self.log_probability is not None:
                 told = {"log_probability": round(self.log_probability, 6), **told}
             return told | ({"other_captions": [other.to_json() for other in self.others]} if self.others else {})

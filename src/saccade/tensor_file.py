@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from saccade.errors import SaccadeError
 from saccade.untrusted import open_regular, parse_json
@@ -126,7 +126,7 @@ def parse_tensors(data: bytes) -> dict[str, Tensor]:
         raise ValueError(str(error)) from error
 
 
-def _entry(name: str, said: Any) -> Entry:
+def _entry(name: str, said: object) -> Entry:
     dtype, shape = (said.get("dtype"), said.get("shape")) if isinstance(said, Mapping) else (None, None)
     if not isinstance(dtype, str) or dtype not in _BYTES or not isinstance(shape, list):
         raise ValueError(f"its header does not say type and shape of '{name[:60]}'")

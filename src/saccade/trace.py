@@ -116,7 +116,7 @@ class AttentionTrace(ShortRepr):
             for look in self.looks
             if look.name in given and look.has_steps and attention[look.name].shape[1] < look.steps
         }
-        told: dict[str, Any] = {"given": given} | ({"given_steps": fewer} if fewer else {})
+        told: dict[str, object] = {"given": given} | ({"given_steps": fewer} if fewer else {})
         return dataclasses.replace(self, looks=looks, meta={**self.meta, **told})
 
     def validate(self) -> AttentionTrace:

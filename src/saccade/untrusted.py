@@ -69,7 +69,7 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     return values
 
 
-def check_plain(values: Any) -> None:
+def check_plain(values: object) -> None:
     """Refuse values that are nested too deep, too many, or that other code cannot hold.
 
     Args:
@@ -80,7 +80,7 @@ def check_plain(values: Any) -> None:
     """
     level, count = [values], 0
     for _ in range(DEEPEST + 1):
-        inside: list[Any] = []
+        inside: list[object] = []
         for value in level:
             if isinstance(value, str):
                 check_text(value)

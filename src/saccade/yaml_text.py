@@ -25,7 +25,7 @@ _EVENTS = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, from
 _DROPPED = (f"{_TAG}timestamp", f"{_TAG}value")
 
 
-def parse_yaml(text: str) -> Any:
+def parse_yaml(text: str) -> object:
     """Plain values from ``text``; numbers such as ``1e-3`` are numbers, a repeated key is an error.
 
     Raises:
@@ -85,7 +85,7 @@ class _PlainLoader(yaml.SafeLoader):
                 raise _told(node, "a value that refers to itself")
             return node
         if self._depth > DEEPEST:
-            event = self.peek_event()  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has no types here
             raise _told(event, f"nested deeper than {DEEPEST} levels")
         self._depth += 1
         node = super().compose_node(parent, index)
@@ -98,7 +98,7 @@ class _PlainLoader(yaml.SafeLoader):
             raise _told(node, f"more than {MAX_NODES:,} values")
         return node
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[object, object]:
         if not isinstance(node, yaml.MappingNode):
             raise _told(node, "a mapping was expected")
         seen = set()
@@ -111,7 +111,7 @@ class _PlainLoader(yaml.SafeLoader):
         self.flatten_mapping(node)
         return {key_node.value: self.construct_object(value, deep=deep) for key_node, value in node.value}
 
-    def construct_number(self, node: yaml.Node) -> Any:
+    def construct_number(self, node: yaml.Node) -> object:
         kind = node.tag.removeprefix(_TAG)
         read = super().construct_yaml_int if kind == "int" else super().construct_yaml_float
         if isinstance(node, yaml.ScalarNode) and len(node.value) <= _LONGEST_NUMBER:

@@ -25,7 +25,7 @@ _MAX_OWN_TOKENS = 64
 Box = Sequence[float] | Tensor
 
 
-def frame_like(features: Tensor | Size, image: Any, *, box: Box | None = None) -> Tensor:
+def frame_like(features: Tensor | Size, image: object, *, box: Box | None = None) -> Tensor:
     """The frame (2,3) of cells that tile the picture, from the sizes of both.
 
     Args:
@@ -89,11 +89,11 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     return _in_box(frame, (height, width), box)
 
 
-class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types here
     """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
 
     def __init__(self, picture: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no types here
         size = (picture.shape[-2], picture.shape[-1])
         self._known: dict[int, tuple[Tensor, Size, Tensor]] = {id(picture): (picture, size, geometry.identity())}
 
@@ -162,7 +162,7 @@ def _cut(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
     return geometry.scale_shift((x[0], y[0]), (x[1], y[1]))
 
 
-def _resized(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+def _resized(named: dict[str, object], given: Tensor, made: Tensor) -> Tensor:
     """The same area in another number of cells."""
     y, x = given.shape[-2] / made.shape[-2], given.shape[-1] / made.shape[-1]
     return geometry.scale_shift((x, y), (0.0, 0.0))

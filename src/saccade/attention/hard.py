@@ -21,7 +21,7 @@ Axes: B examples, K answers, H and W cells, N = H·W, S samples.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -153,7 +153,7 @@ def hard_look(
     choice: Tensor | None = None,
     log_prob: Tensor | None = None,
     role: Role | None = None,
-    **more: Any,
+    **more: object,
 ) -> Look:
     """The look of a hard attention act: a mixture over all cells, or with a ``choice`` (B[,T]) one cell alone.
 

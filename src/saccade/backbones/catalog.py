@@ -45,7 +45,7 @@ class BackboneSpec:
         """The module that builds it, and knows how the published weights name its layers."""
         return importlib.import_module(self.target.partition(":")[0])
 
-    def build(self, **arguments: Any) -> Stages:
+    def build(self, **arguments: object) -> Stages:
         """The whole backbone with fresh weights."""
         build = getattr(self.module, self.target.partition(":")[2])
         stages: Stages = build(**self.arguments, **arguments)

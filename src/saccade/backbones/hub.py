@@ -71,7 +71,7 @@ def from_hub(what: str) -> Iterator[None]:
     was = getattr(constants, "HF_HUB_OFFLINE", None)
     work_offline()
     if constants is not None:
-        constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
+        constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]  # a module found by its name
     try:
         yield
     except Exception as error:  # each library has its own
@@ -85,4 +85,4 @@ def from_hub(what: str) -> Iterator[None]:
             else:
                 os.environ[switch] = value
         if constants is not None:
-            constants.HF_HUB_OFFLINE = was  # type: ignore[attr-defined]
+            constants.HF_HUB_OFFLINE = was  # type: ignore[attr-defined]  # as above

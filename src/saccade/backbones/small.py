@@ -49,7 +49,7 @@ def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> 
     for number in range(1, depth + 1):
         convolution = nn.Conv2d(in_channels if number == 1 else channels, channels, 3)
         nn.init.xavier_uniform_(convolution.weight)
-        nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+        nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]  # it was made with a bias
         # Rectifying and taking the maximum commute; pooling first leaves a quarter of the cells to rectify.
         stages[f"stage{number}"] = nn.Sequential(convolution, HalvingPool(), nn.ReLU(inplace=True))
     return Stages(stages, dict.fromkeys(stages, channels))

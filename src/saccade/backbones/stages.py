@@ -70,6 +70,7 @@ class Stages(nn.Module):
         features = images
         for name in self.names[:-1]:
             features = self.stages[name](features)
+        # has_class_token says that it has it
         found, token = self.stages[self.names[-1]].with_class_token(features)  # type: ignore[operator]
         row = torch.zeros_like(found[:, :, :1])  # (B,C,1,w)
         row[:, :, 0, 0] = token

@@ -52,6 +52,7 @@ class Chain(nn.Sequential):
         *before, last = self.children()
         for layer in before:
             images = layer(images)
+        # has_class_token says that it has it
         found: tuple[Tensor, Tensor] = last.with_class_token(images)  # type: ignore[operator]
         return found
 
@@ -178,5 +179,5 @@ def _cuts_patches(network: nn.Module) -> bool:
     )
 
 
-def _as_pair(value: Any) -> tuple[Any, Any]:
+def _as_pair(value: object) -> tuple[object, object]:
     return (value[0], value[1]) if isinstance(value, tuple) else (value, value)

@@ -98,7 +98,7 @@ def transformers_weights(name: str) -> dict[str, Tensor]:
     return dict(_as_stages(network, config, name).state_dict())
 
 
-def _built(name: str, build: Any) -> Any:
+def _built(name: str, build: Any) -> object:
     try:
         return build(_transformers())
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:

@@ -186,6 +186,7 @@ def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
         with tarfile.open(archive, "r:gz") as packed_tar:
             for member in packed_tar:
                 if member.isfile():  # not a link, which extractfile would follow
+                    # of a plain file extractfile gives no None
                     yield member.name, partial(packed_tar.extractfile, member)  # type: ignore[misc]
 
 

@@ -7,7 +7,7 @@ has the same interface. Names are loaded on first use, because torch takes secon
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.engine.checkpoint import CheckpointStore
@@ -41,7 +41,9 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'saccade.engine' has no attribute '{name}'")
-    return getattr(import_module(f"saccade.engine.{_HOMES[name]}"), name)
+if not TYPE_CHECKING:  # type checkers know the names above
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'saccade.engine' has no attribute '{name}'")
+        return getattr(import_module(f"saccade.engine.{_HOMES[name]}"), name)

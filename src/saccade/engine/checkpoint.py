@@ -51,7 +51,7 @@ class CheckpointStore:
         self.folder, self.keep = folder, keep
 
     def save(
-        self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, protect: Collection[int] = ()
+        self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, object], *, protect: Collection[int] = ()
     ) -> Path:
         """Write a checkpoint and remove old ones, save those whose step is in ``protect``."""
         content = safetensors.torch.save(_storable(tensors))
@@ -171,7 +171,7 @@ def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return ready
 
 
-def _canonical(step: int, facts: Mapping[str, Any]) -> bytes:
+def _canonical(step: int, facts: Mapping[str, object]) -> bytes:
     return json.dumps([step, dict(facts)], sort_keys=True, separators=(",", ":")).encode()
 
 

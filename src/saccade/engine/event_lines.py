@@ -64,7 +64,7 @@ class LineReporter(Reporter):
         """Tell it."""
         self.emit("note", text=text)
 
-    def emit(self, event: str, **facts: Any) -> None:
+    def emit(self, event: str, **facts: object) -> None:
         """Write one line."""
         try:
             self._stream.write(json.dumps({"event": event, **facts}) + "\n")
@@ -96,7 +96,7 @@ def memory() -> dict[str, dict[str, int]]:
         found["machine"] = host
     import torch  # the process that listens to events does not need it
 
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
         found["device"] = {"used": torch.cuda.max_memory_reserved(), "free": torch.cuda.mem_get_info()[0]}
     return found
 

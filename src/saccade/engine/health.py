@@ -64,7 +64,7 @@ def origin(model: nn.Module, inputs: dict[str, Tensor]) -> str | None:
     try:
         with torch.no_grad():
             model.eval()  # a diagnosis must not move the statistics
-            model.forward_raw(**inputs)  # type: ignore[operator]
+            model.forward_raw(**inputs)  # type: ignore[operator]  # every model has it, see Trainable
     finally:
         model.train(was_training)
         for handle in handles:

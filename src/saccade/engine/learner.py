@@ -7,7 +7,6 @@ Fabric autocasts ``forward`` only (a method marked as a forward method bypasses 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +31,7 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.replicas = 1
+        # every model has it, see Trainable
         plain: Callable[..., dict[str, Tensor]] = model.forward_raw  # type: ignore[assignment]
         self._forward_raw = torch.compile(plain, dynamic=False) if compiled else plain
 
@@ -44,7 +44,7 @@ class Learner(nn.Module):
         """What the model's ``forward_raw`` says."""
         return self._forward_raw(**inputs)
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
         """The task's scalars, each as a vector over replicas: (R,)."""
         return {key: value.reshape(1) for key, value in task.loss(raw, batch, loss).items()}
 

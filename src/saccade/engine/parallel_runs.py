@@ -66,7 +66,9 @@ class Run:
 class _Child:
     """A process that is ready to train one run."""
 
-    def __init__(self, run: Run, command: Sequence[str], environment: dict[str, str], events: queue.Queue[Any]) -> None:
+    def __init__(
+        self, run: Run, command: Sequence[str], environment: dict[str, str], events: queue.Queue[object]
+    ) -> None:
         self.run = run
         self.is_told = False
         self.is_refused = False  # it has told why, and is about to end
@@ -89,7 +91,7 @@ class _Child:
             reader.start()
         threading.Thread(target=self._wait, args=(events,), daemon=True).start()
 
-    def send(self, value: Any) -> None:
+    def send(self, value: object) -> None:
         """Send one line; a child that has ended is found out by its exit code."""
         with suppress(OSError, ValueError):
             self._stdin.write(json.dumps(value) + "\n")
@@ -118,7 +120,7 @@ class _Child:
             raise ValueError("the child was started without a pipe")
         return stream
 
-    def _read(self, stream: IO[str] | None, events: queue.Queue[Any]) -> None:
+    def _read(self, stream: IO[str] | None, events: queue.Queue[object]) -> None:
         is_event = stream is self.process.stdout
         for line in stream or ():
             text = line.rstrip("\n")
@@ -130,7 +132,7 @@ class _Child:
             except ValueError:  # a library that prints
                 events.put((self, "log", text))
 
-    def _wait(self, events: queue.Queue[Any]) -> None:
+    def _wait(self, events: queue.Queue[object]) -> None:
         code = self.process.wait()
         until = time.monotonic() + _LAST_WORDS
         for reader in self._readers:
@@ -155,7 +157,7 @@ class ParallelRuns:
         runs: Sequence[Run],
         *,
         command: Sequence[str],
-        job: Callable[[Run], dict[str, Any]],
+        job: Callable[[Run], dict[str, object]],
         environment: dict[str, str],
         on_event: Callable[[Run | None, Event], None],
         changed: Callable[[], None],

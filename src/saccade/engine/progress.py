@@ -126,7 +126,7 @@ class RichReporter(Reporter):
         """Move the bar; rich draws it four times a second at most."""
         speed = self._bar.tasks[-1].speed
         rate = f"{speed * self._images:.0f} examples/s" if speed else ""
-        self._bar.update(self._task, completed=done, rate=rate)  # type: ignore[arg-type]
+        self._bar.update(self._task, completed=done, rate=rate)  # type: ignore[arg-type]  # a field of the bar
 
     def preparing(self, what: str, done: int, total: int) -> None:
         """A bar of its own, gone when all is there."""
@@ -139,7 +139,7 @@ class RichReporter(Reporter):
 
     def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
         """Show the numbers beside the bar."""
-        self._bar.update(self._task, **{kind: brief(values, kind)})  # type: ignore[arg-type]
+        self._bar.update(self._task, **{kind: brief(values, kind)})  # type: ignore[arg-type]  # a field of the bar
 
     def note(self, text: str) -> None:
         """A line above the bar."""

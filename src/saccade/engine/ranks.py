@@ -80,6 +80,7 @@ def max_over_ranks(fabric: Fabric, value: int) -> int:
     """The largest ``value`` of all ranks."""
     if fabric.world_size == 1:
         return value
+    # Fabric takes the name too
     return int(fabric.all_reduce(torch.tensor(value, device=fabric.device), reduce_op="max"))  # type: ignore[arg-type]
 
 

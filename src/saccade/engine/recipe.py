@@ -304,7 +304,9 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     return extended | {"protocols": protocols}
 
 
-def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+def resolve_recipe(
+    values: Mapping[str, object], *, protocol: str | None = None, overrides: Sequence[str] = ()
+) -> Recipe:
     """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
     resolved = copy.deepcopy(spell_out_losses(values))
     check_groups(resolved, "this recipe")
@@ -332,7 +334,7 @@ def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, ov
     return from_dict(Recipe, resolved)
 
 
-def parse_yaml(text: str, where: str) -> Any:
+def parse_yaml(text: str, where: str) -> object:
     """Plain values from YAML ``text`` (:mod:`saccade.yaml_text`); ``where`` it stands is said of what is wrong."""
     try:
         return yaml_text.parse_yaml(text)
@@ -351,7 +353,7 @@ def _merge(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
             values[key] = copy.deepcopy(change)
 
 
-def _as_list(overrides: Any) -> list[Any]:
+def _as_list(overrides: object) -> list[Any]:
     """The overrides of a protocol: one mapping as a file has it, or several on top of each other."""
     return overrides if isinstance(overrides, list) else [overrides or {}]
 

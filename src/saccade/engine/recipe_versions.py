@@ -47,7 +47,9 @@ _ENCODER = "backbone.*"
 """What a phase that learned from kept features left as it was, whatever it said about freezing."""
 
 
-def migrate_recipe(values: Mapping[str, Any], *, what: str, extended: Mapping[str, Any] | None = None) -> Settings:
+def migrate_recipe(
+    values: Mapping[str, object], *, what: str, extended: Mapping[str, object] | None = None
+) -> Settings:
     """A recipe as today's schema has it, a loss always as a mapping.
 
     Args:
@@ -90,7 +92,7 @@ def _refuse_unless(is_right: bool, what: str, key: str, expected: str) -> None:
         raise ConfigError(f"{what}: {key}: expected {expected} of settings")
 
 
-def spell_out_losses(settings: Mapping[str, Any], *, colons: bool = False) -> Settings:
+def spell_out_losses(settings: Mapping[str, object], *, colons: bool = False) -> Settings:
     """``settings`` with every loss that is a bare name as a mapping, so that ``phases.0.loss.entropy`` reaches into it.
 
     With ``colons`` the texts of schema 1 are read too: recorded commands have them behind ``--set``.
@@ -101,7 +103,7 @@ def spell_out_losses(settings: Mapping[str, Any], *, colons: bool = False) -> Se
     {'phases.2.loss': {'name': 'self_critical', 'bleu': 0.5, 'meteor': 0.8}}
     """
 
-    def spelt_out(phase: Mapping[str, Any]) -> Settings:
+    def spelt_out(phase: Mapping[str, object]) -> Settings:
         loss = phase.get("loss")
         if not isinstance(loss, str):
             return dict(phase)
@@ -150,7 +152,7 @@ def _loss_of_schema_1(text: str) -> Settings:
         raise ConfigError(f"loss '{text}': expected numbers after ':', found {numbers}") from error
 
 
-def _with_phases(settings: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Settings]) -> Settings:
+def _with_phases(settings: Mapping[str, object], change: Callable[[Mapping[str, object]], Settings]) -> Settings:
     """``settings`` with ``change`` applied to all they say of phases: in a list, by dotted keys, and in protocols."""
     found: Settings = {}
     for key, value in settings.items():
@@ -167,7 +169,7 @@ def _with_phases(settings: Mapping[str, Any], change: Callable[[Mapping[str, Any
     return found
 
 
-def _of_protocol(overrides: Any, change: Callable[[Mapping[str, Any]], Settings]) -> Any:
+def _of_protocol(overrides: object, change: Callable[[Mapping[str, object]], Settings]) -> object:
     """The overrides of a protocol: one mapping, or several on top of each other."""
     if isinstance(overrides, list):
         return [_of_protocol(each, change) for each in overrides]

@@ -8,7 +8,6 @@ gradient norm is taken and clipped per replica.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +46,7 @@ class ReplicaStack(Learner):
 
         return vmap(one, randomness="different")(tensors)
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
         """The task's scalars, one per replica: (R,)."""
         return vmap(lambda one: task.loss(one, batch, loss), randomness="different")(raw)
 
@@ -92,6 +91,7 @@ class _RawCall(nn.Module):
         self.model = model
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        # every model has it, see Trainable
         raw: dict[str, Tensor] = self.model.forward_raw(**inputs)  # type: ignore[operator]
         return raw
 
@@ -114,5 +114,5 @@ def _stacked(models: list[nn.Module]) -> nn.Module:
         prefix, _, leaf = name.rpartition(".")
         owner = result.get_submodule(prefix)
         table = owner._parameters if isinstance(first, nn.Parameter) else owner._buffers
-        table[leaf] = stacks[id(first)]  # type: ignore[assignment]
+        table[leaf] = stacks[id(first)]  # type: ignore[assignment]  # a stack stands for a parameter
     return result

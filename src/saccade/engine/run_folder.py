@@ -84,7 +84,7 @@ class RunFolder:
         if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
             raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
 
-    def create(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
+    def create(self, recipe: Recipe, facts: Mapping[str, object]) -> None:
         """Start a new run; a folder that already holds something is refused."""
         self.check_free()
         self.discard_if_unstarted()
@@ -163,7 +163,7 @@ class RunFolder:
                 kept.append(line + "\n")
         write_bytes(path, "".join(kept).encode())
 
-    def measure(self, entry: Mapping[str, Any]) -> None:
+    def measure(self, entry: Mapping[str, object]) -> None:
         """Append one line to metrics.jsonl."""
         self._append(METRICS, json.dumps(entry))
 
@@ -207,7 +207,7 @@ def _revision() -> str | None:
     return found.stdout.strip() or None
 
 
-def _first_difference(old: Any, new: Any, where: str = "") -> tuple[str, Any, Any] | None:
+def _first_difference(old: object, new: object, where: str = "") -> tuple[str, object, object] | None:
     """Dotted key, old value and new value of the first place where two plain structures differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:

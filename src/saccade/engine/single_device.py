@@ -60,7 +60,7 @@ class SingleDevice:
 
     def backward(self, loss: Tensor) -> None:
         """Backpropagate ``loss``."""
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
 
 
 def _load_libraries(device: torch.device) -> None:
@@ -69,7 +69,7 @@ def _load_libraries(device: torch.device) -> None:
         with torch.no_grad(), torch.cuda.device(device):
             picture = torch.zeros(2, 8, 16, 16, device=device)
             torch.nn.functional.conv2d(picture, torch.zeros(8, 8, 3, 3, device=device))
-            torch.cuda.current_blas_handle()  # type: ignore[no-untyped-call]
+            torch.cuda.current_blas_handle()  # type: ignore[no-untyped-call]  # torch has no types here
             torch.cuda.current_stream(device).synchronize()
     except RuntimeError:  # the first step will say what is wrong
         return
@@ -81,13 +81,14 @@ class _Cast:
     def __init__(self, module: nn.Module, device: str) -> None:
         self._module, self._device = module, device
 
-    def __call__(self, **inputs: Any) -> dict[str, Tensor]:
+    def __call__(self, **inputs: object) -> dict[str, Tensor]:
         narrow = tree_map(lambda leaf: _cast(leaf, torch.bfloat16), inputs)
         with torch.autocast(self._device, dtype=torch.bfloat16):
             outputs = self._module(**narrow)
+        # torch has no types here
         return tree_map(lambda leaf: _cast(leaf, torch.get_default_dtype()), outputs)  # type: ignore[no-any-return]
 
 
-def _cast(leaf: Any, dtype: torch.dtype) -> Any:
+def _cast(leaf: object, dtype: torch.dtype) -> object:
     """A tensor of floats as ``dtype``; anything else as it is."""
     return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf

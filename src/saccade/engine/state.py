@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -75,10 +74,10 @@ def pack(
     parameters: Mapping[str, nn.Parameter],
     ema: WeightAverage | None,
     rng: list[RngState],
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+) -> tuple[dict[str, Tensor], dict[str, object]]:
     """Tensors and facts of a checkpoint; ``rng`` has one entry per rank."""
     tensors = {f"model/{name}": value for name, value in learner.model.state_dict().items()}
-    scalars: dict[str, dict[str, Any]] = {}
+    scalars: dict[str, dict[str, object]] = {}
     for name, parameter in parameters.items():
         for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
             if isinstance(value, Tensor):

@@ -37,7 +37,7 @@ class TrainStep:
         task: Trainable,
         learner: Learner,
         phase: Phase,
-        loss: Any,
+        loss: object,
         parameters: dict[str, nn.Parameter],
         *,
         fabric: Fabric,
@@ -57,7 +57,7 @@ class TrainStep:
         self._next = torch.tensor(first_step, device=fabric.device)  # number of the coming step, counted from 0
         self._check_each = fabric.device.type == "cpu"
 
-    def __call__(self, batches: Sequence[Any], lr: float) -> Fault | None:
+    def __call__(self, batches: Sequence[object], lr: float) -> Fault | None:
         """Take one step on the micro-batches; on the CPU a fault is returned before anything is updated."""
         self._set_rate(lr)
         healthy = self._compute(batches)
@@ -69,7 +69,7 @@ class TrainStep:
         """Whether steps run as all that follow will; the first are slower."""
         return True
 
-    def arrange_buckets(self, batch: Any) -> None:
+    def arrange_buckets(self, batch: object) -> None:
         """Run a forward and a backward pass that changes nothing.
 
         After the first backward pass of a phase, DDP arranges gradients anew in the buckets that it sums over
@@ -103,7 +103,7 @@ class TrainStep:
             else:
                 group["lr"] = lr
 
-    def _compute(self, batches: Sequence[Any]) -> bool:
+    def _compute(self, batches: Sequence[object]) -> bool:
         """The step itself; False when the update was withheld because the gradient is not finite."""
         self.optimizer.zero_grad(set_to_none=True)
         for number, batch in enumerate(batches):
@@ -135,7 +135,7 @@ class TrainStep:
         self._next += 1
         return True
 
-    def _forward(self, batch: Any) -> dict[str, Tensor]:
+    def _forward(self, batch: object) -> dict[str, Tensor]:
         try:
             return self.module(**self.task.inputs(batch), **self._options)
         except RuntimeError as error:
@@ -151,11 +151,11 @@ class TrainStep:
             self._sums[name] = torch.zeros_like(value, dtype=torch.float32)
         self._sums[name] += value
 
-    def _syncs(self, *, is_last: bool) -> AbstractContextManager[Any]:
+    def _syncs(self, *, is_last: bool) -> AbstractContextManager[object]:
         """Between processes gradients are averaged once, in the backward pass of the last micro-batch."""
         if is_last or self.fabric.world_size == 1:
             return nullcontext()
-        return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]
+        return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]  # Fabric made the module
 
 
 def _at_most(limit: float, norms: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ class GraphedStep(TrainStep):
         self._static: list[Any] = []
         self._warm = 0
 
-    def __call__(self, batches: Sequence[Any], lr: float) -> Fault | None:
+    def __call__(self, batches: Sequence[object], lr: float) -> Fault | None:
         """Take one step; faults are reported by `fault`, not here."""
         self._set_rate(lr)
         if self._graph is None and self._warm < self.WARMUP:
@@ -187,7 +187,7 @@ class GraphedStep(TrainStep):
                 self._capture(batches)
             for static, batch in zip(self._static, batches, strict=True):
                 copy_tensors(static, batch)
-            self._graph.replay()  # type: ignore[union-attr]
+            self._graph.replay()  # type: ignore[union-attr]  # it is captured by now
         self._count += 1
         return None
 
@@ -196,7 +196,8 @@ class GraphedStep(TrainStep):
         """Whether the step is captured."""
         return self._graph is not None
 
-    def _warm_up(self, batches: Sequence[Any]) -> None:
+    def _warm_up(self, batches: Sequence[object]) -> None:
+        # torch has no types here
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(current)
         with torch.cuda.stream(side):
@@ -204,7 +205,7 @@ class GraphedStep(TrainStep):
         current.wait_stream(side)
         self._warm += 1
 
-    def _capture(self, batches: Sequence[Any]) -> None:
+    def _capture(self, batches: Sequence[object]) -> None:
         self._static = [clone_tensors(batch) for batch in batches]
         self.optimizer.zero_grad(set_to_none=True)  # gradients must come from the graph's own memory
         torch.cuda.synchronize()
@@ -220,7 +221,7 @@ class GraphedStep(TrainStep):
         self._graph = graph
 
 
-def clone_tensors(batch: Any) -> Any:
+def clone_tensors(batch: object) -> Any:
     """A copy of a batch with tensors of its own; other leaves are shared."""
     if isinstance(batch, Tensor):
         return batch.clone()

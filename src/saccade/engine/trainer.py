@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -210,7 +210,7 @@ class Trainer:
         self._save()
         return interrupted
 
-    def _one_step(self, phase: Phase, batches: Iterator[Any], total: int) -> Stopped | None:
+    def _one_step(self, phase: Phase, batches: Iterator[object], total: int) -> Stopped | None:
         """One step and everything that may follow it."""
         micro = [self._next_batch(batches) for _ in range(self.recipe.accumulate)]
         self._spent("first batches")
@@ -328,7 +328,7 @@ class Trainer:
         replicas: dict[str, list[float]] | None,
         rate: float | None = None,
     ) -> None:
-        entry: dict[str, Any] = {"step": self.at.step, "phase": phase.name, "kind": kind, "values": values}
+        entry: dict[str, object] = {"step": self.at.step, "phase": phase.name, "kind": kind, "values": values}
         if replicas is not None:
             entry["replicas"] = replicas
         if rate is not None:
@@ -347,7 +347,7 @@ class Trainer:
             if fault is not None:
                 raise self._broken(self.phases[self.at.phase], fault, [])
 
-    def _broken(self, phase: Phase, fault: Fault, micro: list[Any]) -> TrainingStopped:
+    def _broken(self, phase: Phase, fault: Fault, micro: list[object]) -> TrainingStopped:
         """The error that says where it broke and what is still good."""
         model = self.learner.replica(fault.replica)
         causes = (origin(model, self.task.inputs(batch)) for batch in micro)
@@ -377,7 +377,7 @@ class Trainer:
         else:  # more ranks than when it was saved
             seed_all(self.recipe.seed + self.at.step, rank=self.fabric.global_rank)
 
-    def _batches(self, phase: Phase) -> Iterator[Any]:
+    def _batches(self, phase: Phase) -> Iterator[object]:
         """The data of a phase, from where the run stands."""
         rank, ranks = self.fabric.global_rank, self.fabric.world_size
         return iter(
@@ -391,7 +391,7 @@ class Trainer:
             )
         )
 
-    def _next_batch(self, batches: Iterator[Any]) -> Any:
+    def _next_batch(self, batches: Iterator[object]) -> object:
         try:
             return next(batches)
         except StopIteration:
@@ -402,6 +402,7 @@ class Trainer:
         if recipe.replicas > 1:
             return ReplicaStack([self.task.new_model(recipe.seed + index) for index in range(recipe.replicas)])
         if recipe.channels_last:
+            # torch types no memory_format alone
             self.task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Learner(self.task.model, compiled=recipe.compile and self.fabric.device.type == "cuda")
 

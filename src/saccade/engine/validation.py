@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -86,7 +85,7 @@ def _names(found: list[Metrics]) -> list[str]:
     return list(dict.fromkeys(name for one in found for name in one))
 
 
-def publish_model(task: Trainable, learner: Learner, replica: int, folder: Path, facts: dict[str, Any]) -> None:
+def publish_model(task: Trainable, learner: Learner, replica: int, folder: Path, facts: dict[str, object]) -> None:
     """Let the task write the model folder beside its place, then put it there as a whole."""
     with folder_in_place(folder) as draft:
         task.save_model(learner.replica(replica), draft, facts)

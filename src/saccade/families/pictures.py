@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,7 +48,7 @@ class Pictures(InputReader):
         images = torch.rand(count, 3, *facts.preprocessing.size, generator=generator)
         return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
 
-    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, object]:
         """Size, border and colours of the network input."""
         if facts.preprocessing is None:
             return {}

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from saccade.config import from_dict
 from saccade.data.examples import Example
@@ -38,7 +38,7 @@ class OpenSplit(Protocol):
 
     def __call__(
         self,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         split: Split,
         *,
         facts: ModelFacts | None = None,
@@ -61,7 +61,7 @@ class WriteSplit(Protocol):
 
     def __call__(
         self,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         split: Split,
         count: int,
         out: Path,
@@ -72,9 +72,9 @@ class WriteSplit(Protocol):
         """Write examples ``start`` … ``start + count − 1``, all or nothing, and return the folder."""
 
 
-def config_of(cls: type[C], settings: Mapping[str, Any]) -> C:
+def config_of(cls: type[C], settings: Mapping[str, object]) -> C:
     """The data configuration of ``settings``; one that this data does not have is named with what to do."""
-    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # cls is a dataclass
     for key in settings:
         if key not in known:
             raise ConfigError(f"{key}: '{settings.get('name')}' has no such setting; leave it out")

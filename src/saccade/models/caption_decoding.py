@@ -33,7 +33,7 @@ Method = Literal["greedy", "sample", "beam"]
 class Captioner(Protocol):
     """What can be decoded: a model that says one word more for K captions of each picture."""
 
-    def init_state(self, encoding: Tensor) -> tuple[Any, Any]:
+    def init_state(self, encoding: Tensor) -> tuple[object, object]:
         """What is computed once of the pictures (B,…), and the memory before the first word.
 
         The memory is a named tuple of tensors (B,1,…).

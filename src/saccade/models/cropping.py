@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,6 +56,7 @@ class CroppingModel(PictureQueryModel):
     """
 
     Config = CroppingConfig
+    config: CroppingConfig
 
     def __init__(self, config: CroppingConfig) -> None:
         super().__init__(config)
@@ -68,11 +68,12 @@ class CroppingModel(PictureQueryModel):
         """Shape of the last map of the localisation network."""
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> CroppingConfig:
         """A size for tests."""
-        return cls.Config(
+        made: CroppingConfig = cls.Config(
             queries=4, answers=3, channels=8, depth=2, hidden=8, dropout=0.0, picture=(31, 34), crop=(15, 16)
         )
+        return made
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:

@@ -82,6 +82,7 @@ class DMNModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits (B,A,V) and one look for each pass."""
 
     Config = DMNConfig
+    config: DMNConfig
     answers_word_by_word = True
     extra_slots = ("(end of passes)",)
     slots_include_past = True

@@ -74,6 +74,7 @@ class HardModel(PictureQueryModel):
     """One hard attention on the last map, summed out or sampled."""
 
     Config = HardConfig
+    config: HardConfig
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__(config)

@@ -31,7 +31,6 @@ the empty background costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,6 +88,7 @@ class HAttNetModel(PictureQueryModel):
     """A gate on each gated stage, then a soft look on the last."""
 
     Config = HAttNetConfig
+    config: HAttNetConfig
     total = "product"
 
     def __init__(self, config: HAttNetConfig) -> None:
@@ -110,7 +110,7 @@ class HAttNetModel(PictureQueryModel):
         self.head = self.new_head()
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> HAttNetConfig:
         """A size for tests, with two gates."""
         return HAttNetConfig(queries=4, answers=3, channels=8, depth=3, hidden=8, dropout=0.0)
 
@@ -123,8 +123,9 @@ class HAttNetModel(PictureQueryModel):
     def encoding_layers(self) -> tuple[nn.Module, ...] | None:
         """The stages up to the first gate, and the neighbourhood that it sees."""
         layers = tuple(self.backbone.through(self.first).stages.values())
+        # torch types the parts of a ModuleDict as modules: gates are ProgressiveAttention
         gate = self.gates[self.first].scorer.from_features if self.first in self.gates else nn.Identity()  # type: ignore[union-attr]
-        return (*layers, gate)  # type: ignore[arg-type]
+        return (*layers, gate)  # type: ignore[arg-type]  # as above
 
     def encode(self, images: Tensor) -> Tensor:
         """What comes before the query: (B,3,H,W) → f¹ and, in D more channels, what the first gate sees of it."""
@@ -142,7 +143,7 @@ class HAttNetModel(PictureQueryModel):
         seen = encoding[:, features.shape[1] :]  # (B,D,h,w); only the first gate's has no query in it
         for name, gate in self.gates.items():
             features = self.backbone.between(features, after=here, to=name)  # f: (B,C,h,w)
-            attended = gate.attend(  # type: ignore[operator]
+            attended = gate.attend(  # type: ignore[operator]  # as above
                 features,
                 asked,
                 seen if name == self.first else None,

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -98,6 +97,7 @@ class HsalModel(MultisetModel):
     """Reads a picture region by region; looks ``saliency``, ``covert``, ``priority``, ``glimpse``, ``inhibited``."""
 
     Config = HsalConfig
+    config: HsalConfig
 
     def __init__(self, config: HsalConfig) -> None:
         super().__init__(config)
@@ -121,7 +121,7 @@ class HsalModel(MultisetModel):
         self.inhibit = InhibitionOfReturn()
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> HsalConfig:
         """A size for tests."""
         return HsalConfig(
             classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), meta_hidden=8, hidden=16,

@@ -68,6 +68,7 @@ class MemN2NModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V) and one look for each hop."""
 
     Config = MemN2NConfig
+    config: MemN2NConfig
     training_inputs = ("times", "bags", "query_bags")
     switches = ("linear",)
 

@@ -11,7 +11,6 @@ log-odds, and 0 for "nothing more".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +45,7 @@ class MultisetCountsModel(MultisetModel):
     """Counts every class; its look is a plain mean."""
 
     Config = MultisetCountsConfig
+    config: MultisetCountsConfig
 
     def __init__(self, config: MultisetCountsConfig) -> None:
         super().__init__(config)
@@ -53,7 +53,7 @@ class MultisetCountsModel(MultisetModel):
         self.count = nn.Linear(config.hidden, config.classes * (config.most + 1))
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> MultisetCountsConfig:
         """A size for tests."""
         return MultisetCountsConfig(
             classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), hidden=16

@@ -13,7 +13,6 @@ Deviations from the paper: the compact backbone starts from nothing; ``backbone:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +67,7 @@ class LabelReader(ImageOnlyModel):
         """Logits (B,T,C+1), and what was said at each step (B,T)."""
         return raw["class_logits"], raw["said"]
 
-    def answer_format(self) -> dict[str, Any]:
+    def answer_format(self) -> dict[str, object]:
         """Where the reading ends."""
         return {"stop": "an answer whose id is the number of answers ends the reading"}
 
@@ -76,7 +75,7 @@ class LabelReader(ImageOnlyModel):
 class MultisetModel(LabelReader):
     """Pictures (B,3,H,W) of one size → the labels in them, as many of each as there are objects."""
 
-    config: Any
+    config: MultisetConfig
     total = "mean"
 
     to_cells: Tensor

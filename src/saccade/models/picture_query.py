@@ -14,7 +14,7 @@ prior is either; here it is a term of the logits (:class:`QueryPrior`), so that 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -111,7 +111,7 @@ class PictureQueryModel(QueryModel):
     (:meth:`ask`); one that attends softly gets its result from :meth:`classify_attended`.
     """
 
-    config: Any
+    config: PictureQueryConfig
     head: AnswerHead
 
     def __init__(self, config: PictureQueryConfig) -> None:
@@ -142,10 +142,11 @@ class PictureQueryModel(QueryModel):
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> PictureQueryConfig:
         """A size for tests."""
         known = {field.name for field in fields(cls.Config)}
-        return cls.Config(**{name: size for name, size in TINY.items() if name in known})
+        made: PictureQueryConfig = cls.Config(**{name: size for name, size in TINY.items() if name in known})
+        return made
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:

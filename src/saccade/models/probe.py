@@ -7,7 +7,6 @@ The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -149,12 +148,13 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
 
     Config = ProbeConfig
+    config: ProbeConfig
 
     def __init__(self, config: ProbeConfig) -> None:
         super().__init__(config, asked=1)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> ProbeConfig:
         """A size for tests."""
         return ProbeConfig(answers=3, backbone="compact", through="layer2", hidden=8, query_count=2)
 
@@ -178,7 +178,7 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
         super().__init__(config, asked=config.queries)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> AskedProbeConfig:
         """A size for tests."""
         return AskedProbeConfig(
             answers=COLOURS, queries=QUADRANTS, backbone="compact", through="layer2", hidden=8, query_count=2

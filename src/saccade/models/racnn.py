@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -145,7 +145,7 @@ class RacnnModel(ImageOnlyModel):
             self.register_buffer(name, frame, persistent=False)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> RacnnConfig:
         """A size for tests."""
         return RacnnConfig(answers=3, through="layer2", input_size=(31, 34), coarse=(16, 17), crop=(15, 16), hidden=4)
 

@@ -20,7 +20,7 @@ weights that it reports for Attention-92 (convolutions and the last layer: 1,931
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -95,6 +95,7 @@ class RanModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one gate for each attention module."""
 
     Config = RanConfig
+    config: RanConfig
     total = "product"
 
     def __init__(self, config: RanConfig) -> None:
@@ -126,7 +127,7 @@ class RanModel(LabelModel):
         start_weights(self)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> RanConfig:
         """A size for tests."""
         return RanConfig(answers=3, stem="large", widths=(8, 8, 16, 16), modules=(1, 0, 1), pools=(2, 1, 1), last=1)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -60,6 +59,7 @@ class ResidualNetModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one look that prefers nothing."""
 
     Config = ResidualNetConfig
+    config: ResidualNetConfig
     look_names = (LOOK,)
 
     def __init__(self, config: ResidualNetConfig) -> None:
@@ -83,7 +83,7 @@ class ResidualNetModel(LabelModel):
         start_weights(self)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> ResidualNetConfig:
         """A size for tests."""
         return ResidualNetConfig(answers=3, stem="large", widths=(8, 8, 16, 16), units=(1, 0, 0), last=1)
 

@@ -120,6 +120,7 @@ class SatModel(ImageModel):
     """Pictures (B,3,H,W) and captions (B,T) → logits (B,T,V) and the look ``word``; :meth:`caption` finds captions."""
 
     Config = SatConfig
+    config: SatConfig
     total = "mean"
     answers_in_one_pass = False  # captions are searched for
 
@@ -153,7 +154,7 @@ class SatModel(ImageModel):
         return bool(self.config.attention_kind == "hard")
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> SatConfig:
         """A size for tests."""
         return SatConfig(
             vocabulary=5, backbone="small", through="stage2", input_size=(31, 34), embed=32, hidden=32, attention=32,

@@ -43,6 +43,7 @@ class SoftModel(PictureQueryModel):
     """One soft attention on the last map."""
 
     Config = SoftConfig
+    config: SoftConfig
 
     def __init__(self, config: SoftConfig) -> None:
         super().__init__(config)

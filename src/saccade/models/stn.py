@@ -50,6 +50,7 @@ class StnModel(CroppingModel):
     """The window is any affine map that a layer on the flattened localisation map chooses."""
 
     Config = StnConfig
+    config: StnConfig
 
     def __init__(self, config: StnConfig) -> None:
         super().__init__(config)

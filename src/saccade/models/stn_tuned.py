@@ -41,6 +41,7 @@ class StnTunedModel(CroppingModel):
     """The window lies where attention over the localisation map points."""
 
     Config = StnTunedConfig
+    config: StnTunedConfig
 
     def __init__(self, config: StnTunedConfig) -> None:
         super().__init__(config)

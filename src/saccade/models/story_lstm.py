@@ -38,6 +38,7 @@ class StoryLSTMModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V); it has no looks."""
 
     Config = StoryLSTMConfig
+    config: StoryLSTMConfig
 
     def __init__(self, config: StoryLSTMConfig) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -86,6 +86,7 @@ class VitModel(PictureQueryModel):
     """A transformer on the cells of a backbone; the query is its class token."""
 
     Config = VitConfig
+    config: VitConfig
     total = "mean"
 
     def __init__(self, config: VitConfig) -> None:
@@ -98,10 +99,10 @@ class VitModel(PictureQueryModel):
         self.head = AnswerHead(width, config.answers, dropout=config.dropout)
 
     @classmethod
-    def tiny(cls) -> Any:
+    def tiny(cls) -> VitConfig:
         """A size for tests."""
         sizes = {"channels": 8, "depth": 2, "width": 16, "layers": 2, "heads": 2, "dropout": 0.0}
-        return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]
+        return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]  # sizes holds names of settings
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """All layers; of the last one only what the class token reads."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -71,7 +71,7 @@ class ProbeResult:
     maps: Against = field(default_factory=Against)
     """Maps of the kept head against chance; empty where no evidence is known."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values; scores are fractions."""
         classes, details = self.pictures.classes, self.details
         return {
@@ -111,7 +111,7 @@ class ProbeResult:
             place["asked"] = asked
         return place
 
-    def _asked(self) -> dict[str, Any]:
+    def _asked(self) -> dict[str, object]:
         """What came of each question; nothing where nothing is asked."""
         if self.pictures.questions is None:
             return {}
@@ -137,7 +137,7 @@ class ProbeResult:
             found[word] = {"n": int(own.sum()), **right}
         return found
 
-    def _rival(self, row: Compared) -> dict[str, Any]:
+    def _rival(self, row: Compared) -> dict[str, object]:
         trial = self.trials[row.name]
         difference = row.difference
         against = (

@@ -22,7 +22,7 @@ _TRAINING_FACTS = (
 
 
 def save_run_record(
-    evaluation: Mapping[str, Any], run: Path, *, name: str, command: str, folder: Path, revision: str | None = None
+    evaluation: Mapping[str, object], run: Path, *, name: str, command: str, folder: Path, revision: str | None = None
 ) -> RecordedRun:
     """Write ``folder/NAME.json`` and give back what stands in it.
 
@@ -57,7 +57,7 @@ def save_run_record(
     return kept
 
 
-def record_text(values: Mapping[str, Any]) -> str:
+def record_text(values: Mapping[str, object]) -> str:
     """A record as JSON with one line for each of its keys: a quarter shorter than indented, and still told apart."""
     lines = (
         f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
@@ -66,7 +66,7 @@ def record_text(values: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+def _short(row: Mapping[str, Any]) -> dict[str, object]:
     """A validation without its time of day, its numbers rounded; one that is not finite has no place in JSON."""
     values = {name: round(value, DIGITS) for name, value in row["values"].items() if math.isfinite(value)}
     return {"step": row["step"], "phase": row["phase"], "kind": row["kind"], "values": values}

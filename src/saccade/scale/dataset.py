@@ -73,7 +73,7 @@ class RowLooker:
         self._column = column
         self._rows = RowMaker(loaded(job, device), job, PictureReader(1), batch)
 
-    def __call__(self, table: Any) -> Any:
+    def __call__(self, table: object) -> Any:
         """A row for each picture; ``part`` is 0 and ``row`` its place in the batch."""
         arrow, _ = pyarrow()
         return arrow.Table.from_pylist(list(self._rows.rows_of(self._entries(table), 0)), schema=arrow_schema())
@@ -91,7 +91,7 @@ class RowLooker:
             yield Entry(str(path), str(path), _bytes(data, str(path)))
 
 
-def _bytes(data: Any, source: str) -> Any:
+def _bytes(data: object, source: str) -> Any:
     def load_bytes() -> bytes:
         if not isinstance(data, bytes):
             found = type(data).__name__

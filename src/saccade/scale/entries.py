@@ -125,7 +125,7 @@ def _column(names: list[str], wanted: str | None) -> str:
     raise DataError(f"no column of pictures, say which with --column; found {', '.join(names)[:200]}")
 
 
-def _cell(value: Any, table: Member, number: int) -> Entry:
+def _cell(value: object, table: Member, number: int) -> Entry:
     name, source = f"{table.name}/{number:06d}", f"{table.uri}#{number}"
     path = value.get("path") if isinstance(value, dict) else value
     data = value.get("bytes") if isinstance(value, dict) else value

@@ -39,7 +39,7 @@ class Job:
             raise ConfigError(f"map side: 1 to 1,024 cells, found {self.side}")
         return self
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain values."""
         return {"schema_version": SCHEMA_VERSION, **asdict(self)}
 

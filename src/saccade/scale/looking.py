@@ -41,7 +41,7 @@ def look(
     resume: bool = False,
     device: str = "auto",
     progress: Callable[[int, int], None] = lambda done, total: None,
-    **options: Any,
+    **options: object,
 ) -> LookJobResult:
     """Ask a model about many pictures; a row for each goes to Parquet files in ``out``.
 
@@ -107,7 +107,7 @@ def look(
 
 
 def job_of(
-    predictor: Predictor, model: str, ask: Question | None, maps: KeptMaps, side: int, options: dict[str, Any]
+    predictor: Predictor, model: str, ask: Question | None, maps: KeptMaps, side: int, options: dict[str, object]
 ) -> Job:
     """What is asked, once it is known that the model can answer it."""
     if predictor.facts.preprocessing is None:

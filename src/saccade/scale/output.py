@@ -69,12 +69,12 @@ class LookJobResult:
     """What to know about all answers, a sentence each."""
     first_errors: tuple[str, ...] = field(default=(), compare=False)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain values."""
         return asdict(self)
 
 
-def write_part(folder: Folder, part: Part, job: Job, rows: Iterable[dict[str, Any]]) -> Receipt:
+def write_part(folder: Folder, part: Part, job: Job, rows: Iterable[dict[str, object]]) -> Receipt:
     """Write the file of a part."""
     arrow, parquet = pyarrow()
     count, unlike, errors = 0, 0, []
@@ -94,8 +94,8 @@ def write_part(folder: Folder, part: Part, job: Job, rows: Iterable[dict[str, An
     return Receipt(part.number, count, len(errors), tuple(errors[:_ERRORS_TOLD]), unlike=unlike)
 
 
-def _groups(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    held: list[dict[str, Any]] = []
+def _groups(rows: Iterable[dict[str, object]]) -> Iterator[list[dict[str, Any]]]:
+    held: list[dict[str, object]] = []
     for row in rows:
         held.append(row)
         if len(held) == _GROUP:
@@ -181,7 +181,7 @@ def discard_if_unstarted(folder: Folder) -> None:
         folder.remove(JOB)
 
 
-def _check_same(folder: Folder, told: dict[str, Any]) -> None:
+def _check_same(folder: Folder, told: dict[str, object]) -> None:
     try:
         before = json.loads(folder.read(JOB))
         if before["format"] != FORMAT:

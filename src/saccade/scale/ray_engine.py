@@ -61,7 +61,7 @@ def run_on_ray(
 
 def on_actors(
     actor: type,
-    told: dict[str, Any],
+    told: dict[str, object],
     items: Sequence[str],
     *,
     device: str,

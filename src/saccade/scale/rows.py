@@ -122,7 +122,7 @@ def row_of(entry: Entry, seen: Sighting, job: Job) -> Row:
     }
 
 
-def _places(seen: Sighting, job: Job) -> Mapping[str, Any]:
+def _places(seen: Sighting, job: Job) -> Mapping[str, object]:
     """Where it looked: maps, the peak of the total, and boxes of crops."""
     if not seen.has_places:
         return {"peak_x": None, "peak_y": None, "boxes": [], "maps": []}
@@ -142,7 +142,7 @@ def _places(seen: Sighting, job: Job) -> Mapping[str, Any]:
     }
 
 
-def _boxes(seen: Sighting) -> Iterator[dict[str, Any]]:
+def _boxes(seen: Sighting) -> Iterator[dict[str, object]]:
     """The crops, in pixels of the picture."""
     from saccade.metrics.maps.crops import crop_boxes
 
@@ -168,5 +168,5 @@ def _array(values: Tensor) -> Any:
     return values.to(torch.float32).numpy()
 
 
-def _name_of(source: Any) -> str:
+def _name_of(source: object) -> str:
     return source.name if isinstance(source, Picture) else str(source)

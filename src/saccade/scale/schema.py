@@ -56,7 +56,7 @@ def pyarrow() -> tuple[Any, Any]:
         raise MissingExtraError("rows in Parquet", "tables") from error
 
 
-def arrow_schema(told: Mapping[str, Any] | None = None) -> Any:
+def arrow_schema(told: Mapping[str, object] | None = None) -> Any:
     """The columns; ``told`` goes into the metadata beside format and version."""
     arrow, _ = pyarrow()
     text, whole, number = arrow.string(), arrow.int32(), arrow.float32()
@@ -86,7 +86,7 @@ def arrow_schema(told: Mapping[str, Any] | None = None) -> Any:
     return arrow.schema(columns, metadata={METADATA: json.dumps(values).encode()})
 
 
-def encode_map(values: npt.NDArray[np.float32], look: str = TOTAL, step: int = 0) -> dict[str, Any]:
+def encode_map(values: npt.NDArray[np.float32], look: str = TOTAL, step: int = 0) -> dict[str, object]:
     r"""A map (H,W) as a value of the column ``maps``.
 
     >>> told = encode_map(np.array([[0.0, 4.0]], dtype=np.float32))

@@ -75,7 +75,7 @@ def score_rows(
     return scoring.finish()
 
 
-def _path(value: Any) -> Any:
+def _path(value: object) -> object:
     return os.path.abspath(value) if isinstance(value, (str, os.PathLike)) else value
 
 
@@ -85,8 +85,8 @@ class ShardScorer:
     def __init__(
         self,
         out: str,
-        truth: Any,
-        objects: Any,
+        truth: object,
+        objects: object,
         key: str | None,
         policies: dict[str, str],
         short: bool,
@@ -102,7 +102,7 @@ class ShardScorer:
         scoring.gather()
         return scoring.shard()
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, batch: dict[str, Any]) -> dict[str, object]:
         """Parts by name → (name, shard), or (name, what is wrong)."""
         found = np.empty(len(batch["item"]), dtype=object)
         for at, file in enumerate(batch["item"]):
@@ -113,7 +113,7 @@ class ShardScorer:
         return {"item": found}
 
 
-def _on_ray(settings: dict[str, Any], files: list[str], address: str | None, actors: int | None) -> Iterator[Shard]:
+def _on_ray(settings: dict[str, object], files: list[str], address: str | None, actors: int | None) -> Iterator[Shard]:
     """The shards in the order of their files; those that come early wait."""
     from saccade.scale.ray_engine import on_actors
 

@@ -98,7 +98,7 @@ def listed(uri: str) -> list[tuple[str, str]]:
     return [(f"{scheme}://{name.lstrip('/')}", _stamp(info)) for name, info in sorted(files.items())]
 
 
-def _stamp(info: dict[str, Any]) -> str:
+def _stamp(info: dict[str, object]) -> str:
     keys = ("ETag", "etag", "md5Hash", "crc32c", "checksum", "LastModified", "last_modified", "mtime", "created")
     return f"{info.get('size')}-{next((info[key] for key in keys if info.get(key)), '')}"
 

@@ -213,7 +213,7 @@ class StreamMaps:
         return None
 
 
-def open_maps(maps: Any, *, key: str | None = None, names: Sequence[str] | None = None) -> Maps:
+def open_maps(maps: object, *, key: str | None = None, names: Sequence[str] | None = None) -> Maps:
     """Maps of any kind: a path, a tensor or array (N,H,W), a mapping from names, or an iterable; see the classes."""
     if isinstance(maps, (str, os.PathLike)):
         return _in_files(Path(maps), key)
@@ -248,7 +248,7 @@ def _in_order(names: Mapping[str, Any], first: Iterable[str]) -> list[str]:
     return [*leading, *(name for name in names if name not in leading)]
 
 
-def npy_stack(path: Path) -> Any:
+def npy_stack(path: Path) -> object:
     """The array (N,H,W) of a .npy file, left on the disk until it is read."""
     try:
         with open_regular(path) as file:
@@ -266,7 +266,7 @@ def one_map(name: str, found: Any) -> Chunk:
         return Chunk([name], error)
 
 
-def as_tensor(found: Any, name: str) -> Tensor:
+def as_tensor(found: object, name: str) -> Tensor:
     """One map (h,w) as floats, on the device where it is; further axes of length 1 go."""
     if not isinstance(found, Tensor):
         return torch.from_numpy(as_map(np.asarray(found), name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from saccade.data.maps.named import SEPARATOR, checked_separator
 from saccade.errors import ConfigError, nearest
@@ -61,7 +60,7 @@ class Policies:
                 raise ConfigError(f"{name}: no choice '{value}': {nearest(str(value), choices)}")
         checked_separator(self.separator)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """By name."""
         return asdict(self)
 

@@ -85,7 +85,7 @@ class SceneScores:
                 rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
         return ["", *(SCENE_TITLES[name] for name in wanted)], rows
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
         return {"n": len(self.names), **_scores_json(self.scores, self.baselines)}
 
@@ -168,7 +168,7 @@ class ScoreResult:
         parts += [f"{counts[name]:,} {words}" for name, words in told.items() if counts.get(name)]
         return "; ".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
         from saccade import __version__
 
@@ -226,7 +226,7 @@ class ScoreResult:
                 yield [name, "", reason, *("" for _ in columns)]
 
 
-def _scores_json(scores: Mapping[str, Interval], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def _scores_json(scores: Mapping[str, Interval], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
     return {
         "scores": {name: {key: _finite(value) for key, value in found._asdict().items()}
                    for name, found in scores.items()},
@@ -245,5 +245,5 @@ def _plain(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value

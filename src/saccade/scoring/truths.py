@@ -65,7 +65,7 @@ class Truths(Protocol):
         """Call them by the last part of their path, or by all of it."""
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> Mapping[str, object]:
         """All that a map can be compared with."""
 
     @property
@@ -96,7 +96,7 @@ class Masks:
         self._names: dict[str, Any] = {}
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> Mapping[str, object]:
         """See :class:`Truths`."""
         return self._names
 
@@ -158,7 +158,9 @@ class MaskStack(Masks):
 
     is_stacked = is_fixed = True
 
-    def __init__(self, masks: Any, objects: Any, names: Sequence[str] | None, where: str = "masks in memory") -> None:
+    def __init__(
+        self, masks: object, objects: object, names: Sequence[str] | None, where: str = "masks in memory"
+    ) -> None:
         super().__init__()
         self.where = where
         self._masks, self._objects = _stack(masks, "truth"), None if objects is None else _stack(objects, "objects")
@@ -186,7 +188,7 @@ class MaskMapping(Masks):
 
     is_fixed = True
 
-    def __init__(self, masks: Mapping[str, Any], objects: Mapping[str, Any] | None) -> None:
+    def __init__(self, masks: Mapping[str, object], objects: Mapping[str, object] | None) -> None:
         super().__init__()
         self.where, self._objects = "masks in memory", objects
         self._names = {str(name): mask for name, mask in masks.items()}
@@ -238,7 +240,7 @@ class Marks:
             self._names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> Mapping[str, object]:
         """See :class:`Truths`."""
         return self._names
 
@@ -347,7 +349,7 @@ def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str]
     return table
 
 
-def _array(values: Any) -> Any:
+def _array(values: object) -> Any:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 

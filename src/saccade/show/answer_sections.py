@@ -67,7 +67,7 @@ def mistakes_section(pictures: Sequence[Picture], what: str, missing: str = "") 
     return Section("Worst mistakes", text, blocks)
 
 
-def rests_on_section(rests_on: Mapping[str, Any]) -> Section | None:
+def rests_on_section(rests_on: Mapping[str, object]) -> Section | None:
     """How many answers are right without the evidence, and without the rest; None where no evidence is known."""
     table = rests_on_table(rests_on)
     if not table.rows:

@@ -129,7 +129,7 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
     return settings
 
 
-def _pictures_of(settings: Mapping[str, Any]) -> list[str]:
+def _pictures_of(settings: Mapping[str, object]) -> list[str]:
     """Options that 'evaluate' needs for a run on files, because a model does not store where they are."""
     recipe = settings.get("recipe")
     data = recipe.get("data") if isinstance(recipe, Mapping) else None
@@ -137,7 +137,7 @@ def _pictures_of(settings: Mapping[str, Any]) -> list[str]:
     return ["--data", name] if isinstance(name, str) and ":" in name else []
 
 
-def _title_and_lead(settings: Mapping[str, Any], folder: Path) -> tuple[str, str]:
+def _title_and_lead(settings: Mapping[str, object], folder: Path) -> tuple[str, str]:
     """What the recipe calls itself, and one sentence on where it comes from."""
     recipe = settings.get("recipe")
     recipe = recipe if isinstance(recipe, Mapping) else settings
@@ -149,7 +149,7 @@ def _title_and_lead(settings: Mapping[str, Any], folder: Path) -> tuple[str, str
     return str(recipe.get("title") or f"Run {name}"), ", ".join(parts).replace(", of", " of", 1) + "."
 
 
-def _mean_sections(settings: Mapping[str, Any]) -> list[Section]:
+def _mean_sections(settings: Mapping[str, object]) -> list[Section]:
     """Whose mean a run is that was averaged, so that it has no values of its own; none of a run that was trained."""
     run = settings.get("run")
     parts = run.get("mean_of") if isinstance(run, Mapping) else None
@@ -191,13 +191,13 @@ def _has_validation(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
     return any(row.get("kind") == "validation" and name in row["values"] for row in rows)
 
 
-def _course_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
+def _course_of(rows: Sequence[Mapping[str, object]], name: str) -> list[tuple[int, float]]:
     from saccade.show.curves import course  # matplotlib is heavy; records are shown without it
 
     return course(rows, name, "validation" if _has_validation(rows, name) else "train")
 
 
-def _curve_sections(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Section]:
+def _curve_sections(rows: Sequence[Mapping[str, object]], folder: Path) -> list[Section]:
     from saccade.show.curves import figure_svg, metrics_with_a_course, training_curves
 
     names = metrics_with_a_course(rows)
@@ -217,7 +217,7 @@ def _curve_sections(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Sec
     ]
 
 
-def _flat(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def _flat(settings: object, path: str = "") -> Iterator[tuple[str, str]]:
     """(dotted key, value) of nested settings."""
     if isinstance(settings, Mapping) and settings:
         for key, value in settings.items():
@@ -290,7 +290,7 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
             yield _words(key), Cell(", ".join(map(str, value)))
 
 
-def _listed(info: Mapping[str, Any], key: str) -> Sequence[Any]:
+def _listed(info: Mapping[str, object], key: str) -> Sequence[Any]:
     """The list that ``info`` has under ``key``, empty where it has none."""
     found = info.get(key)
     if found is None or isinstance(found, (list, tuple)):
@@ -298,11 +298,11 @@ def _listed(info: Mapping[str, Any], key: str) -> Sequence[Any]:
     raise _other_shape(key, "a list", found)
 
 
-def _texts(info: Mapping[str, Any], key: str) -> list[str]:
+def _texts(info: Mapping[str, object], key: str) -> list[str]:
     return [_said(each) for each in _listed(info, key)]
 
 
-def _pairs(info: Mapping[str, Any], key: str) -> list[tuple[str, float]]:
+def _pairs(info: Mapping[str, object], key: str) -> list[tuple[str, float]]:
     """Words with their shares."""
     pairs = []
     for each in _listed(info, key):
@@ -312,7 +312,7 @@ def _pairs(info: Mapping[str, Any], key: str) -> list[tuple[str, float]]:
     return pairs
 
 
-def _words_said(info: Mapping[str, Any]) -> list[tuple[str, float]]:
+def _words_said(info: Mapping[str, object]) -> list[tuple[str, float]]:
     """The words of a caption with their probabilities."""
     words = []
     for each in _listed(info, "words"):
@@ -322,7 +322,7 @@ def _words_said(info: Mapping[str, Any]) -> list[tuple[str, float]]:
     return words
 
 
-def _captions(info: Mapping[str, Any]) -> dict[str, str | list[str]] | None:
+def _captions(info: Mapping[str, object]) -> dict[str, str | list[str]] | None:
     """What is written over the panels, by look."""
     found = info.get("captions")
     if not isinstance(found, Mapping):
@@ -332,15 +332,15 @@ def _captions(info: Mapping[str, Any]) -> dict[str, str | list[str]] | None:
     }
 
 
-def _other_shape(key: str, expected: str, found: Any) -> DataError:
+def _other_shape(key: str, expected: str, found: object) -> DataError:
     return DataError(f"report: '{key}' of a record should be {expected}, found {repr(found)[:60]}; make it again")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _said(words: Any) -> str:
+def _said(words: object) -> str:
     return "" if words is None else str(words)
 
 
@@ -350,5 +350,5 @@ def _looks_in_words(looks: Sequence[Any]) -> str:
     return f"Looks in order: {named}. Colours are rescaled for display; the numbers are the model's own."
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return isinstance(value, (str, int, float, bool)) and value != ""

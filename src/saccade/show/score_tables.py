@@ -247,7 +247,7 @@ def flat(values: Scores, prefix: str = "") -> dict[str, Any]:
     >>> flat({"a": 1, "b": {"c": 2}})
     {'a': 1, 'b.c': 2}
     """
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
         result |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from saccade.backbones.pretrained import weights_digest
 from saccade.data.pictures.content_digest import content_digests
@@ -27,7 +26,7 @@ _LIMITS = ("cache_mb", "features_mb")  # settings that say where data is kept, n
 _DIGITS = 16
 
 
-def settings_entries(settings: Mapping[str, Any], prefix: str = "") -> Entries:
+def settings_entries(settings: Mapping[str, object], prefix: str = "") -> Entries:
     """Settings by dotted name, but for those that only bound memory and disk."""
     found: Entries = []
     for name, value in settings.items():
@@ -38,7 +37,7 @@ def settings_entries(settings: Mapping[str, Any], prefix: str = "") -> Entries:
     return found
 
 
-def row_entries(rows: Iterable[tuple[Path, str, Any]]) -> Entries:
+def row_entries(rows: Iterable[tuple[Path, str, object]]) -> Entries:
     """Rows of a table: the picture, what tells rows about it apart, and all that is learned from the row."""
     return [(" ".join(filter(None, (_short(image), which))), _digest(content)) for image, which, content in rows]
 
@@ -73,7 +72,7 @@ def photograph_entries(folder: str | None, on_progress: Callable[[str, int, int]
     return picture_entries((path for split in LEARNED for path in photograph_files(split, folder)), on_progress)
 
 
-def backbone_entries(config: Any) -> Entries:
+def backbone_entries(config: object) -> Entries:
     """Where features come from: the backbone, its last stage, and the ImageNet weights that it began with.
 
     ``config`` is that of a model.
@@ -92,7 +91,7 @@ def _short(path: Path) -> str:
     return "/".join(path.parts[-2:])
 
 
-def _digest(content: Any) -> str:
+def _digest(content: object) -> str:
     text = json.dumps(content, ensure_ascii=False)
     return f"#{hashlib.blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=_DIGITS // 2).hexdigest()}"
 

@@ -8,9 +8,8 @@ of features, the others the scores that p-values count. Among the model's featur
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -112,11 +111,11 @@ def calibration_of(found: Measured, data: str, test: Measured | None = None) -> 
     if found.logits is None or found.labels is None or len(found.labels) < MIN_ANSWERS or found.logits.dim() != 2:
         return None
     temperature = round(helpful_temperature(found.logits, found.labels), 4)
-    errors: dict[str, float] = {}
-    if test is not None and test.logits is not None and test.labels is not None:
-        before, after = (error_of(test.logits, test.labels, each) for each in (1.0, temperature))
-        errors = {"error_before": round(before, 6), "error_after": round(after, 6), "test_n": len(test.labels)}
-    return Calibration(temperature, data, len(found.labels), **errors)  # type: ignore[arg-type]
+    fitted = Calibration(temperature, data, len(found.labels))
+    if test is None or test.logits is None or test.labels is None:
+        return fitted
+    before, after = (round(error_of(test.logits, test.labels, each), 6) for each in (1.0, temperature))
+    return replace(fitted, error_before=before, error_after=after, test_n=len(test.labels))
 
 
 def shown_by(facts: ModelFacts) -> str:
@@ -149,7 +148,7 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
     return told + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
 
 
-def describe_trained(task: Any, folder: Path) -> str:
+def describe_trained(task: object, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
 
     Nothing is fitted where that split was learned from: a network is right and sure on what it has learned, so the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from saccade.errors import ConfigError
 from saccade.models.io.facts import ModelFacts
@@ -22,7 +21,7 @@ class EvalRequest:
     allow_pack: bool = True
 
 
-def requested_settings(facts: ModelFacts, request: EvalRequest, readers: Collection[str]) -> dict[str, Any]:
+def requested_settings(facts: ModelFacts, request: EvalRequest, readers: Collection[str]) -> dict[str, object]:
     """Settings of the data that a model is scored on: its own, with what ``request`` asks for in their place.
 
     Raises:

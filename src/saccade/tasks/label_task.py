@@ -77,8 +77,8 @@ class LabelTask(PictureTask):
         self,
         *,
         model: str,
-        model_config: Mapping[str, Any],
-        data: Mapping[str, Any],
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -112,7 +112,7 @@ class LabelTask(PictureTask):
         evidence = {"evidence": made.evidence} if self.evidence_weight else {}
         return {"images": made.images, "label": made.label, **evidence}
 
-    def checked_loss(self, loss: Any, data: str) -> Any:
+    def checked_loss(self, loss: Any, data: str) -> object:
         """``loss``, once it is clear that the pictures have the evidence that it needs."""
         if loss.evidence_weight:
             self.require_evidence(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
@@ -123,7 +123,7 @@ class LabelTask(PictureTask):
         made = data.take(numbers)
         return HeldOut(made.images, label=made.label)
 
-    def inputs(self, batch: Batch) -> dict[str, Any]:
+    def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
         return {"images": batch["images"]}
 
@@ -152,7 +152,7 @@ class LabelTask(PictureTask):
     def evaluate(
         cls,
         model: nn.Module,
-        data: Mapping[str, Any],
+        data: Mapping[str, object],
         split: str,
         *,
         limit: int | None = None,
@@ -199,7 +199,7 @@ class LabelTask(PictureTask):
     @classmethod
     def open_split(
         cls,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         split: Split,
         *,
         facts: ModelFacts | None = None,
@@ -220,7 +220,7 @@ class LabelTask(PictureTask):
     @classmethod
     def write_split(
         cls,
-        settings: Mapping[str, Any],
+        settings: Mapping[str, object],
         split: Split,
         count: int,
         out: Path,

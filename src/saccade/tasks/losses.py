@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, nearest
@@ -27,11 +27,11 @@ class PhaseSettings(Protocol):
         """auto, kept or fresh."""
 
     @property
-    def loss(self) -> Mapping[str, Any] | str:
+    def loss(self) -> Mapping[str, object] | str:
         """The name of the loss and its numbers, or the name alone."""
 
 
-def build_loss(settings: Mapping[str, Any] | str, known: Mapping[str, type]) -> Any:
+def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) -> object:
     """The dataclass of the loss that ``settings`` name, with its numbers.
 
     Args:
@@ -59,7 +59,7 @@ def _as_mapping(text: str, known: Mapping[str, type]) -> str:
     return f"; numbers have names, as in {{name: {name}, {numbers[0]}: …}}" if numbers else ""
 
 
-def loss_name(loss: Any, known: Mapping[str, type]) -> str:
+def loss_name(loss: object, known: Mapping[str, type]) -> str:
     """What a recipe calls the loss that :func:`build_loss` built."""
     return next(name for name, kind in known.items() if type(loss) is kind)
 

@@ -36,7 +36,7 @@ class PictureTask(Task):
     model: ImageModel
 
     def __init__(
-        self, *, model: str, model_config: Mapping[str, Any], size: Size, protocol: str | None, seed: int
+        self, *, model: str, model_config: Mapping[str, object], size: Size, protocol: str | None, seed: int
     ) -> None:
         super().__init__(model=model, model_config=model_config, protocol=protocol, seed=seed)
         self.size = size

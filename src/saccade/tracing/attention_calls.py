@@ -76,14 +76,14 @@ class AttentionCalls(TorchFunctionMode):
         """Watch from here on; a ConfigError inside another one of this thread."""
         if getattr(_active, "is_on", False):
             raise ConfigError("trace_of was called while it runs a model in this thread: end the first call before")
-        super().__enter__()  # type: ignore[no-untyped-call]
+        super().__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
         _active.is_on = True
         return self
 
     def __exit__(self, *error: Any) -> None:
         """Watch no more."""
         _active.is_on = False
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch has no types here
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
@@ -160,6 +160,7 @@ def _multi_head(args: Sequence[Any], named: dict[str, Any]) -> AttentionCall:
         if rows is not None:
             changed["query"] = query.index_select(0, rows)  # (R,B,E)
             changed["attn_mask"] = None if mask is None else mask.index_select(-2, rows)  # (R,K) or (B·h,R,K)
+        # need_weights is set: they are no None
         found: Tensor = F.multi_head_attention_forward(**{**told, **changed})[1]  # type: ignore[assignment]
         return found  # (B,h,R,K)
 
@@ -176,7 +177,7 @@ _KEEPING = frozenset(
 """What may happen to weights between their softmax and the product: their rows stay rows."""
 
 
-def _is_over_keys(made: Any, args: Sequence[Any], named: dict[str, Any]) -> bool:
+def _is_over_keys(made: object, args: Sequence[object], named: dict[str, object]) -> bool:
     """Whether a softmax ran over the last axis of something with rows and columns for each head."""
     dim = named.get("dim", args[1] if len(args) > 1 else None)
     return isinstance(made, Tensor) and made.dim() in (3, 4) and dim in (-1, made.dim() - 1)

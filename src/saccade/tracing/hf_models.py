@@ -70,7 +70,7 @@ def _without_bars(logging: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _transformers() -> Any:
+def _transformers() -> object:
     try:
         library = importlib.import_module("transformers")
         library.AutoModel  # noqa: B018 - its parts load late, and may not

@@ -96,7 +96,7 @@ def layers_of_vision(model: nn.Module) -> int | None:
     return getattr(getattr(config, "vision_config", None), "num_hidden_layers", None)
 
 
-def logits_of(model: nn.Module, output: Any, batch: int) -> Tensor | None:
+def logits_of(model: nn.Module, output: object, batch: int) -> Tensor | None:
     """(B,K) scores of the classes that the model says it has; None where what it returns is something else."""
     if of_transformers(model):
         found, many = getattr(output, "logits", None), getattr(model.config, "num_labels", None)

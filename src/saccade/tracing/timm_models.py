@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 from saccade.backbones.hub import from_hub
 from saccade.backbones.timm_adapter import timm_with
@@ -24,7 +23,7 @@ def timm_published(name: str) -> Published:
     return Published(network, f"timm:{name}", size, *told, classes=_classes(network, count))
 
 
-def _classes(network: Any, count: int) -> tuple[str, ...]:
+def _classes(network: object, count: int) -> tuple[str, ...]:
     """Names of its classes: those it carries, or those of the ImageNet set that timm takes it for."""
     told = (getattr(network, "pretrained_cfg", None) or {}).get("label_names")
     if told and len(told) == count:

@@ -70,7 +70,7 @@ def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:
 
 def trace_with_output(
     model: nn.Module,
-    image: Any,
+    image: object,
     *,
     rows: Which = "class",
     layers: Layers = "all",
@@ -78,7 +78,7 @@ def trace_with_output(
     rollout: bool = False,
     prefix_tokens: int | None = None,
     grid: Size | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, object] | None = None,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
     size: Size | None = None,

@@ -34,7 +34,7 @@ class ApiError(SaccadeError):
 class PlainJson(JSONResponse):
     """JSON in ASCII: half a character (a lone surrogate), which UTF-8 cannot hold, passes as the escape it came as."""
 
-    def render(self, content: Any) -> bytes:
+    def render(self, content: object) -> bytes:
         """The bytes of ``content``."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
@@ -94,7 +94,7 @@ async def _of_our_own(request: Request, error: Exception) -> Response:
     return error_response(500, "internal", "saccade failed at this; its log says why")
 
 
-def _place(steps: tuple[Any, ...]) -> str:
+def _place(steps: tuple[object, ...]) -> str:
     """Where in the request a fault lies, as in ``digits.0.x``."""
     inner = [str(step) for step in steps if step not in ("body", "query", "path")]
     return ".".join(inner) or "the request"

@@ -84,7 +84,7 @@ def page_entry(facts: ModelFacts) -> PageEntry:
     )
 
 
-def page_model(predictor: Predictor) -> dict[str, Any]:
+def page_model(predictor: Predictor) -> dict[str, object]:
     """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
 
     Raises:
@@ -96,11 +96,11 @@ def page_model(predictor: Predictor) -> dict[str, Any]:
             f"'{predictor.name}' does not run inside a page: the family '{predictor.family.name}' has no models for "
             "the page's engine; use 'saccade serve'"
         )
-    made: dict[str, Any] = module.page_model(predictor)
+    made: dict[str, object] = module.page_model(predictor)
     return made
 
 
-def _page_module(family: Family) -> Any:
+def _page_module(family: Family) -> object:
     """The module that ``Family.page`` names; None for a family that has nothing to tell the page."""
     if family.page is None:
         return None

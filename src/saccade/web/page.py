@@ -40,7 +40,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from saccade import __version__
 from saccade.errors import ConfigError
@@ -61,7 +61,7 @@ _SPARE = re.compile(r";(?=\})| (?=\{)")
 _BODY = re.compile(r"<body>\n(.*)\n</body>", re.DOTALL)
 
 
-def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, Any]] = ()) -> Live:
+def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> Live:
     """The page as a part of another one.
 
     Args:
@@ -79,7 +79,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
     return Live(_markup(), _style(), script, _inside_script(data))
 
 
-def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, Any]] = ()) -> str:
+def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> str:
     """The page as one HTML file; arguments as in :func:`live_part`."""
     live = live_part(predictors, views)
     return f"""<!doctype html>
@@ -148,6 +148,6 @@ def _glyphs() -> str:
     return data_url((STATIC / "glyphs.png").read_bytes())
 
 
-def _inside_script(data: Mapping[str, Any]) -> str:
+def _inside_script(data: Mapping[str, object]) -> str:
     """JSON that can stand inside a script element whatever it says."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

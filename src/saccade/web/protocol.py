@@ -41,6 +41,7 @@ class _LimitedProtocol(H11Protocol):
         """Whether no request is in hand."""
         return self.cycle is None or self.cycle.response_complete
 
+    # uvicorn gives this kind
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place, if need be that of another."""
         super().connection_made(transport)

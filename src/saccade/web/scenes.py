@@ -132,7 +132,7 @@ def _digits(layout: SceneLayout) -> list[Digit]:
             x=int(layout.x[0, slot]),
             y=int(layout.y[0, slot]),
             size=int(layout.side[0, slot]),
-            colour=COLOURS[int(layout.colour[0, slot])],  # type: ignore[arg-type]
+            colour=COLOURS[int(layout.colour[0, slot])],  # type: ignore[arg-type]  # COLOURS are those of the schema
             glyph=int(order[slot]),
             noise=max(-60, min(60, int(layout.noise[0, slot]))),
         )

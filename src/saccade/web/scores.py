@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_p
 from saccade.trace import AttentionTrace
 
 
-def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[str, Any]:
+def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[str, object]:
     """Scores of the total map of one example, beside those of baselines on the same picture.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from saccade.errors import CheckpointError
 from saccade.predict import Predictor
@@ -131,7 +130,7 @@ class Service:
         return self.records.keep(sighting, view_of(sighting, family=predictor.family.name))
 
     def _view(
-        self, sighting: Sighting, kept: StoredPicture, served: ServedModel, *, png: str | None, **more: Any
+        self, sighting: Sighting, kept: StoredPicture, served: ServedModel, *, png: str | None, **more: object
     ) -> Json:
         truth = kept.truth
         evidence = None if truth is None else truth.evidence(sighting.question)

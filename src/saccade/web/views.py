@@ -42,7 +42,7 @@ def view_of(
     family: str = "",
     png: str | None = None,
     evidence: Tensor | None = None,
-    scores: Mapping[str, Any] | None = None,
+    scores: Mapping[str, object] | None = None,
     total: bool = True,
 ) -> Json:
     """What the page needs to show ``sighting``, as plain JSON values.
@@ -81,7 +81,7 @@ def view_of(
     }
 
 
-def _on_the_way(sighting: Sighting) -> dict[str, Any]:
+def _on_the_way(sighting: Sighting) -> dict[str, object]:
     """What was said before all was seen, of models that say something then."""
     said = [[name, word, _finite(share)] for name, word, share in sighting.on_the_way]
     return {"on_the_way": said} if said else {}
@@ -172,15 +172,15 @@ def _floats(values: Tensor | None) -> Json:
     return {"weights": base64.b64encode(data).decode("ascii"), "dtype": _TYPES[values.dtype]}
 
 
-def _steps(values: Tensor | None) -> list[Any] | None:
+def _steps(values: Tensor | None) -> list[object] | None:
     """A value for each step (1) or (1,T), as a list of T."""
     return None if values is None else [_finite(value) for value in values.reshape(-1).tolist()]
 
 
-def _shares(pairs: tuple[tuple[str, float], ...]) -> list[list[Any]]:
+def _shares(pairs: tuple[tuple[str, float], ...]) -> list[list[object]]:
     return [[word, _finite(share)] for word, share in pairs]
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     """JSON has no word for what is not a number."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

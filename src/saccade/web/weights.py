@@ -16,7 +16,6 @@ reads them. Numbers are little-endian in base64.
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +36,7 @@ BLOCK = 4
 """The engine computes so many channels at once."""
 
 
-def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[str, Any]:
+def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[str, object]:
     """What the page must know of a model besides its layers.
 
     Args:
@@ -72,9 +71,9 @@ def input_size(predictor: Predictor) -> Size:
     return prepared.size
 
 
-def _look(look: Look) -> dict[str, Any]:
+def _look(look: Look) -> dict[str, object]:
     """What does not change from one input to the next."""
-    entry = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
+    entry: dict[str, object] = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
     if not look.is_spatial:
         return entry
     if look.weights is None or look.frame is None:
@@ -82,7 +81,7 @@ def _look(look: Look) -> dict[str, Any]:
     return {**entry, "grid": list(look.weights.shape[-2:]), "frame": look.frame.tolist()}
 
 
-def convolution(layer: nn.Conv2d) -> dict[str, Any]:
+def convolution(layer: nn.Conv2d) -> dict[str, object]:
     """A square convolution."""
     bias = torch.zeros(layer.out_channels) if layer.bias is None else layer.bias  # (D,)
     return {
@@ -94,17 +93,17 @@ def convolution(layer: nn.Conv2d) -> dict[str, Any]:
     }
 
 
-def scorer(layer: AdditiveScorer) -> dict[str, Any]:
+def scorer(layer: AdditiveScorer) -> dict[str, object]:
     """Attention scores g_att, for queries by their numbers."""
     return {
         "see": convolution(layer.from_features),
         "asked": matrix(layer.from_query.weight.T),  # (Q,D)
         "read": floats(layer.to_score.weight.flatten()),  # (D,)
-        "bias": float(layer.to_score.bias.item()),  # type: ignore[union-attr]
+        "bias": float(layer.to_score.bias.item()),  # type: ignore[union-attr]  # the scorer has a bias
     }
 
 
-def head(layer: AnswerHead) -> dict[str, Any]:
+def head(layer: AnswerHead) -> dict[str, object]:
     """The classifier, with the norm before it folded into its weights."""
     scale, shift = _affine(layer.norm)  # (C,) each
     weight = layer.classify.weight.double()  # (K,C)
@@ -112,19 +111,20 @@ def head(layer: AnswerHead) -> dict[str, Any]:
     return {"weight": floats(weight * scale), "bias": floats(layer.classify.bias.double() + weight @ shift)}
 
 
-def norm(layer: nn.modules.batchnorm._BatchNorm) -> dict[str, Any]:
+def norm(layer: nn.modules.batchnorm._BatchNorm) -> dict[str, object]:
     """A norm with fixed statistics."""
     return dict(zip(("scale", "shift"), map(floats, _affine(layer))))
 
 
 def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
     """A norm with fixed statistics as scale and shift of each channel, (C,) each."""
+    # it tracks statistics
     mean, variance = norm.running_mean.double(), norm.running_var.double()  # type: ignore[union-attr]
     scale = norm.weight.double() / (variance + norm.eps).sqrt()  # (C,)
     return scale, norm.bias.double() - mean * scale
 
 
-def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, Any]:
+def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, object]:
     """Rows (R,C) at two bytes a number: as float16 where that loses nothing, otherwise as int16 with a scale a row.
 
     Args:

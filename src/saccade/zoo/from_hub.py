@@ -56,7 +56,7 @@ def _fetched(client: Any, repository: str, revision: str | None) -> Path:
         raise CheckpointError(f"hf://{repository}: cannot be fetched ({type(error).__name__}: {reason})") from error
 
 
-def _client() -> Any:
+def _client() -> object:
     try:
         return importlib.import_module("huggingface_hub")
     except ImportError as error:

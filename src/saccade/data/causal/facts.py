@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
@@ -69,12 +68,12 @@ class CausalFacts:
     queries: tuple[str, ...] = field(default_factory=lambda: tuple(map(str, range(10))))
     answers: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values."""
         return asdict(self)
 
 
-def facts_of(told: Mapping[str, Any], where: str) -> CausalFacts:
+def facts_of(told: Mapping[str, object], where: str) -> CausalFacts:
     """The facts in a file, checked.
 
     Raises:

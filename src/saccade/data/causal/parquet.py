@@ -102,7 +102,7 @@ def _schema(arrow: Any) -> Any:
     return arrow.schema([(name, type_) for name, (type_, _) in columns.items()], metadata=told)
 
 
-def _cells(scene: Encoded, split: str) -> dict[str, Any]:
+def _cells(scene: Encoded, split: str) -> dict[str, object]:
     row = scene.row
     (query, other_query), twins = row["questions"], row["twins"]
     pictures = {column: (scene.images[name], name) for name, column in IMAGES.items()}

@@ -65,7 +65,7 @@ def map_name(scene: str, picture: str, query: str) -> str:
     return f"{picture_name(scene, picture)}{SEPARATOR}{query}"
 
 
-def scene_digest(row: Mapping[str, Any], images: Mapping[str, Pixels], masks: Mapping[str, Pixels]) -> str:
+def scene_digest(row: Mapping[str, object], images: Mapping[str, Pixels], masks: Mapping[str, Pixels]) -> str:
     """The digest of one scene; ``images`` (H,W,3) by SCENE and TWINS, ``masks`` (H,W) by MASKED."""
     found = hashlib.blake2b(digest_size=16)
     for name in (SCENE, *TWINS):

@@ -56,7 +56,7 @@ class MarkTable:
     unusable: list[str] = field(default_factory=list)
     """Rows that could not be read, with the reason."""
 
-    def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: Any) -> None:
+    def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: object) -> None:
         """Add a mark."""
         file = PurePosixPath(image.replace("\\", "/"))
         held = self.pictures.setdefault(file.with_suffix("").as_posix() if file.suffix else str(file), PictureMarks())
@@ -109,7 +109,7 @@ def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt
     return inside
 
 
-def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> MarkTable:
+def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, object]]]) -> MarkTable:
     table: MarkTable | None = None
     unusable: list[str] = []
     for number, cells in rows:
@@ -132,7 +132,7 @@ def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> MarkTab
 _Mark = tuple[Kind, str, tuple[float, ...], str | None, Size | None]
 
 
-def _marks(cells: Mapping[str, Any]) -> Iterator[_Mark]:
+def _marks(cells: Mapping[str, object]) -> Iterator[_Mark]:
     """The marks of one row: one, or those of all objects of a scene that saccade wrote."""
     image = next((cells[name] for name in _IMAGES if not is_blank(cells.get(name))), "")
     if not isinstance(image, str) or not image.strip():
@@ -148,7 +148,7 @@ def _marks(cells: Mapping[str, Any]) -> Iterator[_Mark]:
     yield _mark(image.strip(), cells, size)
 
 
-def _mark(image: str, cells: Mapping[str, Any], size: Size | None) -> _Mark:
+def _mark(image: str, cells: Mapping[str, object], size: Size | None) -> _Mark:
     found = next((cells[name] for name in _LABELS if not is_blank(cells.get(name))), None)
     label = None if found is None else str(found).strip()
     corners = [cells.get(name) for name in ("x1", "y1", "x2", "y2")]
@@ -162,7 +162,7 @@ def _mark(image: str, cells: Mapping[str, Any], size: Size | None) -> _Mark:
     return "points", image, point, label, size
 
 
-def _size(cells: Mapping[str, Any]) -> Size | None:
+def _size(cells: Mapping[str, object]) -> Size | None:
     sides = [cells.get("height"), cells.get("width")]
     if any(map(is_blank, sides)):
         return None
@@ -172,7 +172,7 @@ def _size(cells: Mapping[str, Any]) -> Size | None:
     return int(found[0]), int(found[1])
 
 
-def _spread(path: Path, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]]:
     """Rows of a mapping picture → list of boxes or points."""
     for image, places in values.items():
         places = places if isinstance(places, list) else [places]
@@ -187,7 +187,7 @@ def _spread(path: Path, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 raise DataError(f"{path}: '{image[:80]}': expected boxes of 4 numbers or points of 2")
 
 
-def _json(path: Path) -> Any:
+def _json(path: Path) -> object:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise DataError(f"{path}: larger than {_MAX_BYTES:,} bytes; split it")

@@ -146,11 +146,11 @@ class Decoder:
 
     @property
     def _requests(self) -> BinaryIO:
-        return self._process.stdin  # type: ignore[return-value]
+        return self._process.stdin  # type: ignore[return-value]  # the process was started with pipes
 
     @property
     def _replies(self) -> BinaryIO:
-        return self._process.stdout  # type: ignore[return-value]
+        return self._process.stdout  # type: ignore[return-value]  # as above
 
     def _within(self, seconds: float, work: Callable[[], Result], late: str = "") -> Result:
         timer = Timer(seconds, self.kill, (late,))

@@ -61,7 +61,7 @@ def main(memory: int) -> None:
         _set_alarm(0)
 
 
-def send(pipe: BinaryIO, header: dict[str, Any]) -> None:
+def send(pipe: BinaryIO, header: dict[str, object]) -> None:
     """Write a length and JSON."""
     packed = json.dumps(header).encode("ascii")
     pipe.write(struct.pack(">I", len(packed)) + packed)
@@ -102,7 +102,7 @@ def _decoded(asked: dict[str, Any], data: bytes | None) -> tuple[Image.Image, tu
     return image, notes + more
 
 
-def _tell(pipe: BinaryIO, header: dict[str, Any]) -> None:
+def _tell(pipe: BinaryIO, header: dict[str, object]) -> None:
     send(pipe, header)
     pipe.flush()
 

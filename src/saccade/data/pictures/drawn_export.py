@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +30,7 @@ def write_drawn(
     def make(numbers: range) -> WrittenPictures:
         made = chosen.take(torch.tensor(numbers))
 
-        def facts(at: int, file: str) -> dict[str, Any]:
+        def facts(at: int, file: str) -> dict[str, object]:
             named = {"image": file, "label": config.answers[int(made.label[at])]}
             box = None if made.evidence is None else _box(made.evidence[at])
             return {**named, "box": box, "seed": config.seed, "split": chosen.split, "index": numbers[at]}

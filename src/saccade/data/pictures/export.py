@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 from torch import Tensor
@@ -27,7 +26,7 @@ class WrittenPictures:
 
     images: Tensor
     """(B,3,H,W) uint8."""
-    facts: Callable[[int, str], dict[str, Any]]
+    facts: Callable[[int, str], dict[str, object]]
     """(place in the batch, file name) → what its line says."""
 
 

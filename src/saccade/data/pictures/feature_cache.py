@@ -19,7 +19,6 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -183,7 +182,7 @@ class FeatureCache:
             taken[here] = self._mapped[shard][row[here]]
         return torch.from_numpy(taken)
 
-    def _open(self, facts: dict[str, Any]) -> None:
+    def _open(self, facts: dict[str, object]) -> None:
         """Make the folder if it is not there; one that holds something else is made anew."""
         path = self.folder / _FACTS
         try:

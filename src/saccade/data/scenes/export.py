@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,7 +15,7 @@ from saccade.data.scenes.stream import GlyphStream
 
 def write_stream(
     stream: GlyphStream[Layout],
-    facts: Callable[[Layout, int, str], dict[str, Any]],
+    facts: Callable[[Layout, int, str], dict[str, object]],
     what: str,
     numbers: range,
     out_dir: Path,
@@ -31,12 +30,12 @@ def write_stream(
     return write_pictures(make, what, numbers, out_dir, progress, length=stream.length)
 
 
-def object_facts(layout: SceneLayout, scene: int) -> list[dict[str, Any]]:
+def object_facts(layout: SceneLayout, scene: int) -> list[dict[str, object]]:
     """What is true of each digit of a scene."""
     return objects_facts(layout[scene : scene + 1])[0]
 
 
-def objects_facts(layout: SceneLayout) -> list[list[dict[str, Any]]]:
+def objects_facts(layout: SceneLayout) -> list[list[dict[str, object]]]:
     """What is true of each digit of every scene."""
     columns = (layout.classes, layout.colour, layout.rgb, layout.boxes, layout.scale)
     return [

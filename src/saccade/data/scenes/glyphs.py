@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -136,7 +136,7 @@ def meets_training_glyphs(trained: str, scored: str, split: str) -> bool:
     return trained == "merged" or (trained == "pack" and (scored == "merged" or split == "test"))
 
 
-def pack_if_missing(settings: Mapping[str, Any], split: str) -> tuple[dict[str, Any], str]:
+def pack_if_missing(settings: Mapping[str, object], split: str) -> tuple[dict[str, object], str]:
     """Settings of generated data, with shipped glyphs where ``split`` needs MNIST and it is missing; and a remark."""
     if split == "test" or settings.get("glyphs", "disjoint") == "pack" or has_mnist():
         return dict(settings), ""

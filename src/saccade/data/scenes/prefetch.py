@@ -38,6 +38,7 @@ class Prefetcher(Generic[Made]):
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
         now = None
         if self._device.type == "cuda":
+            # torch has no types here
             self._stream = self._stream or torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
             now = torch.cuda.current_stream(self._device).record_event()
         self._coming = number, self._worker.submit(self._work, number, now)

@@ -53,7 +53,7 @@ def coco_rows(path: Path) -> tuple[Rows, list[str]]:
             kinds = "no annotation" if not of_image else "unknown category" if "None" in found else "several categories"
             skipped.append(f"{kinds}: {name or number}")
             continue
-        cells: dict[str, Any] = {"image": _place(name, folders), "label": found.pop(), "box": _box(of_image)}
+        cells: dict[str, object] = {"image": _place(name, folders), "label": found.pop(), "box": _box(of_image)}
         try:
             mask = _mask(of_image, image)
         except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -82,7 +82,7 @@ def _read(path: Path) -> tuple[dict[int, Any], dict[Any, str], dict[int, list[An
         held = json.loads(path.read_bytes())
         images = {int(each["id"]): each for each in held["images"]}
         labels = {each["id"]: str(each["name"]).strip() for each in held["categories"]}
-        marked: dict[int, list[Any]] = defaultdict(list)
+        marked: dict[int, list[object]] = defaultdict(list)
         for each in held["annotations"]:
             marked[int(each["image_id"])].append(each)
     except OSError as error:

@@ -21,7 +21,7 @@ def list_elements(path: Path) -> Iterator[Any]:
         yield from window.elements()
 
 
-def member_elements(path: Path, *members: str) -> Iterator[tuple[str, Any]]:
+def member_elements(path: Path, *members: str) -> Iterator[tuple[str, object]]:
     """The elements of the lists that the JSON object in ``path`` has under ``members``, with the member of each.
 
     They come in the order of the file. What else the object holds is passed over, and so is a member that is no list.
@@ -95,7 +95,7 @@ class _Window:
             self._at = end
             return value
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self) -> Iterator[object]:
         """The elements of the list whose bracket was just passed, up to its end."""
         while self.peek() != "]":
             yield self.value()

@@ -101,7 +101,7 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
         return {}
 
 
-def _with_picture(cells: dict[str, Any], file: Path, number: int) -> dict[str, Any]:
+def _with_picture(cells: dict[str, object], file: Path, number: int) -> dict[str, object]:
     """The cells with the path of the picture, which is written into the cache if it is not there."""
     image = cells["image"]
     content = image.get("bytes") if isinstance(image, dict) else image

@@ -60,7 +60,7 @@ def split_reference(reference: str, readers: Collection[str]) -> tuple[str, Path
 
 
 def read_reference(
-    reference: str, readers: Mapping[str, Reader[T]], options: Mapping[str, Any] | None, thing: str
+    reference: str, readers: Mapping[str, Reader[T]], options: Mapping[str, object] | None, thing: str
 ) -> T:
     """The table that ``reference`` names; one warning counts the rows left out and names the first of each kind.
 

@@ -85,7 +85,7 @@ def jsonl_stream(path: Path, skipped: list[str], repeated: list[str] | None = No
     """As :func:`jsonl_rows`, one row after another; the lines that are none are added to ``skipped``."""
     twice: list[str] = []
 
-    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
             names = [name for name, _ in pairs]
@@ -115,7 +115,7 @@ def _separator(header: str) -> str:
     return max(",;\t", key=bare.count)  # of equal ones the first
 
 
-def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
+def _renamed(cells: dict[str, object]) -> dict[str, object]:
     """The cells with ``image`` in place of ``file_name``, where only that is there."""
     if "file_name" not in cells or "image" in cells:
         return cells
@@ -265,6 +265,7 @@ def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None
         return None
     parts = re.split(r"[\s,;]+", value.strip(" []()")) if isinstance(value, str) else value
     try:
+        # what is no list is a TypeError, which is caught
         numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):  # a whole number of 400 digits is beyond any float
         numbers = ()

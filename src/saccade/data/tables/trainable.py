@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from saccade.errors import ConfigError, DataError
 
@@ -19,7 +19,7 @@ class SplitTable(Protocol):
         """Rows in ``split``."""
 
 
-def check_named(data: Mapping[str, Any], readers: Collection[str], things: str) -> None:
+def check_named(data: Mapping[str, object], readers: Collection[str], things: str) -> None:
     """Refuse settings of data that name none: a recipe for one's own pictures cannot know where they are.
 
     Args:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from saccade.data.tables.json_stream import member_elements
 from saccade.data.tables.rows import UnusableRowError
@@ -127,7 +126,7 @@ def _annotations(folder: Path, part: str) -> Path | None:
     return next((place for place in (folder / "annotations" / name, folder / name) if place.is_file()), None)
 
 
-def _entries(path: Path, member: str) -> Iterator[dict[str, Any]]:
+def _entries(path: Path, member: str) -> Iterator[dict[str, object]]:
     for _, entry in member_elements(path, member):
         if not isinstance(entry, dict):
             raise DataError(
@@ -136,7 +135,7 @@ def _entries(path: Path, member: str) -> Iterator[dict[str, Any]]:
         yield entry
 
 
-def _whole(entry: dict[str, Any], key: str, path: Path) -> int:
+def _whole(entry: dict[str, object], key: str, path: Path) -> int:
     value = entry.get(key)
     if not isinstance(value, int):
         raise DataError(f"{path}: an entry has no whole number '{key}'; this reader takes COCO's caption annotations")

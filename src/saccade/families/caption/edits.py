@@ -129,6 +129,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
 def _drawn_words(batch: CaptionBatch) -> Tensor:
     """The place (B,) of one content word of each sentence."""
     layout, has = batch.layout, batch.has_mask  # (B,T)
+    # scenes have a layout
     bits = hash_u32(layout.seed, layout.index, torch.zeros_like(layout.index), _DRAW)  # type: ignore[union-attr]
     nth = torch.stack([uniform_below(bits[row : row + 1], int(many))[0] for row, many in enumerate(has.sum(1))])  # (B,)
     order = has.cumsum(1) - 1  # (B,T)

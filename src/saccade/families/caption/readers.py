@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
 from saccade.families.caption.coco import CocoOptions, read_coco
@@ -19,6 +18,6 @@ CAPTION_READERS: dict[str, Reader[CaptionTable]] = {
 }
 
 
-def read_captions(reference: str, options: Mapping[str, Any] | None = None) -> CaptionTable:
+def read_captions(reference: str, options: Mapping[str, object] | None = None) -> CaptionTable:
     """The captions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
     return read_reference(reference, CAPTION_READERS, options, "picture")

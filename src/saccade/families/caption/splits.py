@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -26,7 +25,7 @@ from saccade.models.io.facts import ModelFacts
 
 
 def open_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     *,
     facts: ModelFacts | None = None,
@@ -55,7 +54,7 @@ def open_split(
 
 
 def write_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     count: int,
     out: Path,
@@ -73,7 +72,7 @@ def write_split(
     check_request(count, start, out)
     scenes = CaptionScenes(config, split, torch.device("cpu"), SCENE_VOCABULARY, allow_pack=True)
 
-    def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, Any]:
+    def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
         words = scenes.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
         named = {"image": file, "caption": SCENE_VOCABULARY.decode(words), "seed": config.seed, "split": split}
         index = int(layout.index[scene])

@@ -93,8 +93,8 @@ class CaptionTask(PictureTask):
         self,
         *,
         model: str,
-        model_config: Mapping[str, Any],
-        data: Mapping[str, Any],
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -186,7 +186,7 @@ class CaptionTask(PictureTask):
         """The pictures ``numbers`` (B,)."""
         return HeldOut(data.pictures(numbers).images)
 
-    def inputs(self, batch: Batch) -> dict[str, Any]:
+    def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
         given = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
         return {**given, "draws": DRAWS} if "references" in batch else given
@@ -276,7 +276,7 @@ class CaptionTask(PictureTask):
     def evaluate(
         cls,
         model: nn.Module,
-        data: Mapping[str, Any],
+        data: Mapping[str, object],
         split: str,
         *,
         words: tuple[str, ...],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.coco import read_coco
@@ -25,7 +24,7 @@ LABEL_READERS: dict[str, Reader[LabelTable]] = {
 }
 
 
-def read_labels(reference: str, options: Mapping[str, Any] | None = None) -> LabelTable:
+def read_labels(reference: str, options: Mapping[str, object] | None = None) -> LabelTable:
     """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
     table = read_reference(reference, LABEL_READERS, options, "picture")
     warn_of_spellings(reference, table.classes, "labels")

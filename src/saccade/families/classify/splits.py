@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -20,7 +19,7 @@ from saccade.models.io.facts import ModelFacts
 
 
 def open_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     *,
     facts: ModelFacts | None = None,
@@ -39,7 +38,7 @@ def open_split(
     return OpenedSplit(lambda many: examples(data, many), summary)
 
 
-def _seen_well(settings: Mapping[str, Any], facts: ModelFacts | None = None) -> dict[str, Any]:
+def _seen_well(settings: Mapping[str, object], facts: ModelFacts | None = None) -> dict[str, object]:
     """A size at which a person can see pictures, where nobody says one: generated ones have a side of their own."""
     if (drawn := GENERATORS.get(str(settings.get("name", "")))) is not None:
         return {"size": (drawn.side, drawn.side)}
@@ -48,7 +47,7 @@ def _seen_well(settings: Mapping[str, Any], facts: ModelFacts | None = None) -> 
 
 
 def write_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     count: int,
     out: Path,

@@ -68,8 +68,8 @@ class ClassifyTask(PictureTask):
         self,
         *,
         model: str,
-        model_config: Mapping[str, Any],
-        data: Mapping[str, Any],
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -143,13 +143,13 @@ class ClassifyTask(PictureTask):
         made = data.take(numbers)
         return HeldOut(made.images, label=made.label)
 
-    def inputs(self, batch: Batch) -> dict[str, Any]:
+    def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
         images = batch["images"]
         told = {"images": images if images.is_floating_point() else as_float(images)}
         return told | ({"attention": {name: batch[name] for name in CROPS}} if CROPS[0] in batch else {})
 
-    def checked_loss(self, loss: Any, data: str) -> Any:
+    def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, once it is clear that the model can be taught by it."""
         check_zoom_loss(self.model, loss)
         if weight := getattr(loss, "evidence_weight", 0.0):
@@ -161,7 +161,7 @@ class ClassifyTask(PictureTask):
             self.require_evidence(weight, self.has_evidence)
         return loss
 
-    def forward_options(self, loss: Any) -> dict[str, Any]:
+    def forward_options(self, loss: object) -> dict[str, object]:
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
         if isinstance(loss, ZoomLoss):
             return {"last": last_scale(loss)}
@@ -219,7 +219,7 @@ class ClassifyTask(PictureTask):
     def evaluate(
         cls,
         model: nn.Module,
-        data: Mapping[str, Any],
+        data: Mapping[str, object],
         split: str,
         *,
         classes: tuple[str, ...],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Tensor
 
@@ -26,7 +25,7 @@ from saccade.metrics.summary import only_defined
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 
 
-def zoom_metric_names(model: Any, has_evidence: bool) -> tuple[str, ...]:
+def zoom_metric_names(model: object, has_evidence: bool) -> tuple[str, ...]:
     """Names of what validation tells of a model that zooms; none of another."""
     if not isinstance(model, RacnnModel):
         return ()
@@ -35,7 +34,7 @@ def zoom_metric_names(model: Any, has_evidence: bool) -> tuple[str, ...]:
     return (*(f"{name}_accuracy" for name in SCALES), *(f"{name}_side" for name in CROPS), *covers, *errors)
 
 
-def zoom_values(model: Any, raw: Mapping[str, Tensor], batch: LabelledBatch) -> dict[str, Tensor]:
+def zoom_values(model: object, raw: Mapping[str, Tensor], batch: LabelledBatch) -> dict[str, Tensor]:
     """Those values (B,) of a batch."""
     if not isinstance(model, RacnnModel):
         return {}

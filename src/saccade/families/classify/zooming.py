@@ -65,7 +65,7 @@ def wanted_regions(raw: Mapping[str, Tensor], side: float) -> Tensor:
     return clamped_box(torch.cat([centre, half], dim=-1).to(raw["boxes"].dtype))
 
 
-def needs_evidence(model: Any) -> TypeGuard[RacnnModel]:
+def needs_evidence(model: object) -> TypeGuard[RacnnModel]:
     """Whether the crops of ``model`` come from the data."""
     return isinstance(model, RacnnModel) and model.config.crops == "given"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
@@ -24,7 +23,7 @@ MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
 }
 
 
-def read_multisets(reference: str, options: Mapping[str, Any] | None = None) -> MultisetTable:
+def read_multisets(reference: str, options: Mapping[str, object] | None = None) -> MultisetTable:
     """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
     table = read_reference(reference, MULTISET_READERS, options, "picture")
     warn_of_spellings(reference, table.classes, "labels")

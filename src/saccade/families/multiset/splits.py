@@ -46,7 +46,7 @@ def open_split(
 
 
 def write_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     count: int,
     out: Path,
@@ -64,7 +64,7 @@ def write_split(
     check_request(count, start, out)
     scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
 
-    def facts(layout: Layout, scene: int, file: str) -> dict[str, Any]:
+    def facts(layout: Layout, scene: int, file: str) -> dict[str, object]:
         present = layout.present[scene]
         labels = [scenes.classes[label] for label in layout.classes[scene][present].tolist()]
         named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}

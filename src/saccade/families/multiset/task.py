@@ -113,8 +113,8 @@ class MultisetTask(PictureTask):
         self,
         *,
         model: str,
-        model_config: Mapping[str, Any],
-        data: Mapping[str, Any],
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -197,7 +197,7 @@ class MultisetTask(PictureTask):
         """The pictures ``numbers`` (B,), as the network sees them."""
         return HeldOut(at_size(data.take(numbers).images, self.size))
 
-    def inputs(self, batch: Batch) -> dict[str, Any]:
+    def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``; where single objects are learned, nothing is read."""
         images = at_size(batch["images"], self.size)
         if not batch["single"]:
@@ -308,7 +308,7 @@ class MultisetTask(PictureTask):
     def evaluate(
         cls,
         model: nn.Module,
-        data: Mapping[str, Any],
+        data: Mapping[str, object],
         split: str,
         *,
         classes: tuple[str, ...],
@@ -347,7 +347,7 @@ class MultisetTask(PictureTask):
         return evaluation(scores, data=reader, split=split)
 
 
-def _filled_in(model_config: Mapping[str, Any], classes: int, most: int) -> dict[str, Any]:
+def _filled_in(model_config: Mapping[str, object], classes: int, most: int) -> dict[str, Any]:
     """The model's settings with what the data decides; a setting that says otherwise is an error."""
     decided = {"classes": classes, "most": most}
     for name, value in decided.items():

@@ -7,7 +7,6 @@ serve``.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 
@@ -41,7 +40,7 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
     return TrainedScenes(spec.count, ((spec.extents[0] >> FRACTION_BITS, spec.largest),), _BEHIND[name])
 
 
-def page_model(predictor: Predictor) -> dict[str, Any]:
+def page_model(predictor: Predictor) -> dict[str, object]:
     """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
 
     Raises:
@@ -79,18 +78,19 @@ def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
     return model
 
 
-def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, Any]]:
+def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, object]]:
     """Every stage: the norm before it, its convolution, the gate behind it."""
     gates, norms = (dict(model.gates), dict(model.norms)) if isinstance(model, HAttNetModel) else ({}, {})
-    stages: list[dict[str, Any]] = []
+    stages: list[dict[str, object]] = []
     before = None
     for name in model.backbone.names:
         layers = model.backbone.stages[name].modules()
         stages.append(
             {
+                # torch types parts as modules
                 "norm": None if before is None else norm(before),  # type: ignore[arg-type]
                 "convolution": convolution(next(layer for layer in layers if isinstance(layer, torch.nn.Conv2d))),
-                "gate": scorer(gates[name].scorer) if name in gates else None,  # type: ignore[arg-type]
+                "gate": scorer(gates[name].scorer) if name in gates else None,  # type: ignore[arg-type]  # as above
             }
         )
         before = norms.get(name)

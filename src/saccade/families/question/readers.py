@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
@@ -34,7 +33,7 @@ READERS: dict[str, Reader[QuestionTable]] = {
 }
 
 
-def read_questions(reference: str, options: Mapping[str, Any] | None = None) -> QuestionTable:
+def read_questions(reference: str, options: Mapping[str, object] | None = None) -> QuestionTable:
     """The questions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
     table = read_reference(reference, READERS, options, "question")
     warn_of_spellings(reference, table.queries, "queries")

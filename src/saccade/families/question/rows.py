@@ -149,6 +149,7 @@ def _question(cells: Cells, files: FilesFrom, has_split: bool) -> Question:
         labels=_labels(cells),
         split=split,
         box=box_in(cells.get("box")),
+        # numbers_in gives as many as asked for
         point=numbers_in(cells.get("point"), "point", 2),  # type: ignore[arg-type]
         mask=_mask(cells.get("mask"), files),
         group=group,

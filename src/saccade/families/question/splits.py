@@ -49,7 +49,7 @@ def open_split(
 
 
 def write_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     count: int,
     out: Path,
@@ -71,7 +71,7 @@ def write_split(
     stream = SceneData(config, split, allow_pack=True).stream
     material = {"glyphs": stream.glyphs.name, "background": stream.spec.background.name}
 
-    def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, Any]:
+    def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
         index = int(layout.index[scene])
         named = {"file": file, "seed": config.seed, "split": split, "index": index}
         return {

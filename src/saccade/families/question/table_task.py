@@ -62,8 +62,8 @@ class TableTask(QuestionTask):
         self,
         *,
         model: str,
-        model_config: Mapping[str, Any],
-        data: Mapping[str, Any],
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -157,7 +157,7 @@ class TableTask(QuestionTask):
         named = split_reference(request.data, READERS)[0]
         if reader not in READERS:  # it learned from scenes, whose settings a table does not have
             size = None if facts.preprocessing is None else facts.preprocessing.size
-            settings: dict[str, Any] = {"name": request.data} | ({} if size is None else {"size": size})
+            settings: dict[str, object] = {"name": request.data} | ({} if size is None else {"size": size})
         else:
             settings = {**facts.data, "name": request.data}
             if named != reader:
@@ -168,7 +168,7 @@ class TableTask(QuestionTask):
     def evaluate(
         cls,
         model: nn.Module,
-        data: Mapping[str, Any],
+        data: Mapping[str, object],
         split: str,
         *,
         queries: tuple[str, ...],
@@ -201,7 +201,7 @@ class TableTask(QuestionTask):
         return found
 
 
-def _filled_in(model_config: Mapping[str, Any], table: QuestionTable) -> dict[str, Any]:
+def _filled_in(model_config: Mapping[str, object], table: QuestionTable) -> dict[str, Any]:
     """The model's settings with what the table decides; a setting that says otherwise is an error."""
     decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.multi_label}
     for name, value in decided.items():

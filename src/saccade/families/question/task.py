@@ -88,7 +88,7 @@ class QuestionTask(PictureTask):
         made: QueryBatch = data.take(numbers)
         return HeldOut(made.images, made.query, made.label)
 
-    def inputs(self, batch: Batch) -> dict[str, Any]:
+    def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``; of a picture that is asked several times there is one copy."""
         if "encoding" in batch:
             return {"images": None, "query": batch["query"], "encoding": batch["encoding"]}

@@ -167,7 +167,7 @@ def _thing(entry: dict[str, Any]) -> _Thing | None:
     return _Thing(name, tuple(attributes), (x, y, x + width, y + height))
 
 
-def _image_number(entry: Any, path: Path) -> int:
+def _image_number(entry: object, path: Path) -> int:
     if not isinstance(entry, dict) or not isinstance(entry.get("image_id"), int):
         raise DataError(f"{path}: an entry has no image_id; this reader takes the files of version 1.2")
     return int(entry["image_id"])

@@ -118,7 +118,7 @@ class Stories(InputReader):
                 f"{item.name}: the model knows none of its words ({some}); its card lists the words that it knows"
             )
 
-    def from_json(self, value: Any) -> StoryItem:
+    def from_json(self, value: object) -> StoryItem:
         """The story in a list of sentences that a request sent."""
         return self.read(sent_sentences(value))
 
@@ -152,7 +152,7 @@ class Stories(InputReader):
         """A sentence may have any number of words."""
         return {"story": {2: "words"}}
 
-    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, object]:
         """How sentences and questions become word ids."""
         return {
             "memory": int(facts.model["memory"]),

@@ -6,7 +6,6 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 def score_stories(
     model: StoryModel,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     split: str,
     *,
     words: Sequence[str],
@@ -102,7 +101,7 @@ def scored_questions(
     model: StoryModel, config: StoryDataConfig, split: str, *, words: Sequence[str], limit: int | None = None
 ) -> StoryTensors:
     """The questions that a model is scored on; of more than ``limit``, those that :func:`sample_questions` draws."""
-    asked = StorySource(config).questions(split)  # type: ignore[arg-type]
+    asked = StorySource(config).questions(split)  # type: ignore[arg-type]  # callers name a split
     asked = asked if limit is None else sample_questions(asked, limit)
     return as_tensors(model, asked, words, split)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import Any
 
 from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
@@ -16,7 +15,7 @@ from saccade.models.io.facts import ModelFacts
 
 
 def open_split(
-    settings: Mapping[str, Any],
+    settings: Mapping[str, object],
     split: Split,
     *,
     facts: ModelFacts | None = None,

@@ -58,8 +58,8 @@ class StoryTask(Task):
         self,
         *,
         model: str,
-        model_config: Mapping[str, Any],
-        data: Mapping[str, Any],
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -114,10 +114,10 @@ class StoryTask(Task):
 
     def make_split(self, name: str) -> StoryTensors:
         """One split of the questions, on the device."""
-        asked = self.source.questions(name)  # type: ignore[arg-type]
+        asked = self.source.questions(name)  # type: ignore[arg-type]  # the engine names splits of ours
         return StoryTensors(asked, self.vocabulary, self.sizes, split=name, device=self.device, by_word=self.by_word)
 
-    def checked_loss(self, loss: Any, data: str) -> Any:
+    def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, if the model can be taught by it."""
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
@@ -131,7 +131,7 @@ class StoryTask(Task):
                 raise ConfigError(f"loss 'gated': {named} names no supporting facts; use the recipe dmn-weak")
         return loss
 
-    def forward_options(self, loss: Any) -> dict[str, Any]:
+    def forward_options(self, loss: object) -> dict[str, object]:
         """Linear start is a switch of the forward pass."""
         return {"linear": True} if isinstance(loss, LinearStart) else {}
 
@@ -181,7 +181,7 @@ class StoryTask(Task):
             )
         return batch
 
-    def inputs(self, batch: Batch) -> dict[str, Any]:
+    def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
         taught = {name: batch[name] for name in self.model.training_inputs if name in batch}
         return {"story": batch["story"], "query": batch["query"], **taught}

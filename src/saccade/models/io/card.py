@@ -235,7 +235,7 @@ def _interventions(score: Score) -> list[str]:
     return lines
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     return f"{value:.4f}" if isinstance(value, (int, float)) else "–"
 
 
@@ -260,7 +260,7 @@ def _recipe(recipe: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _taught_by(loss: Mapping[str, Any] | str) -> str:
+def _taught_by(loss: Mapping[str, object] | str) -> str:
     """The loss of a phase with its numbers: a mapping, or a text in recipes of schema 1; nothing of the default."""
     if isinstance(loss, str):
         return "" if loss == "default" else f", taught by `{loss}`"
@@ -270,17 +270,17 @@ def _taught_by(loss: Mapping[str, Any] | str) -> str:
     return f", taught by `{loss.get('name')}`" + (f" ({numbers})" if numbers else "")
 
 
-def _pairs(group: str, values: Mapping[str, Any]) -> list[str]:
+def _pairs(group: str, values: Mapping[str, object]) -> list[str]:
     prefix = f"{group}." if group else ""
     return [f"- {prefix}{key}: {_plain(value)}" for key, value in values.items() if value not in (None, "", {}, [])]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if value is None:
         return "–"
     return value if isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     """A setting of a loss in words: a number without needless digits, anything else as it is."""
     return f"{value:g}" if isinstance(value, int | float) else str(value)

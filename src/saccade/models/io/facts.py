@@ -19,7 +19,7 @@ from saccade.untrusted import parse_json, read_regular
 SCHEMA_VERSION = 2
 
 
-def _family_of_task(values: dict[str, Any]) -> dict[str, Any]:
+def _family_of_task(values: dict[str, object]) -> dict[str, object]:
     """Schema 1 had ``task`` where ``family`` is now, and two names for the family of questions."""
     rest = {key: value for key, value in values.items() if key != "task"}
     task = values.get("task")
@@ -286,7 +286,7 @@ def read_facts(folder: Path | str) -> ModelFacts:
         raise CheckpointError(text if text.startswith(str(path)) else f"{path}: {text}") from error
 
 
-def _read_words(path: Path) -> list[Any]:
+def _read_words(path: Path) -> list[object]:
     """The words that ``path`` holds, by id."""
     held = _read_json(
         path, missing=f"{path.parent}: no {path.name}, which holds the model's words; get the folder again"
@@ -299,7 +299,7 @@ def _read_words(path: Path) -> list[Any]:
     return words
 
 
-def _read_json(path: Path, *, missing: str) -> dict[str, Any]:
+def _read_json(path: Path, *, missing: str) -> dict[str, object]:
     """The mapping in ``path``; a CheckpointError says what is wrong with it, or ``missing`` where there is none."""
     try:
         values = parse_json(read_regular(path).decode("utf-8"), parse_constant=_no_nan)

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from safetensors.torch import save
@@ -157,9 +157,9 @@ def _neighbour(folder: Path, name: str) -> tuple[Beside, dict[str, Tensor]]:
     return Beside(place.name, facts.sha256), _parsed(checked_weights(place, facts), str(place / WEIGHTS))
 
 
-def _apart(facts: ModelFacts, place: Path) -> dict[str, Any]:
+def _apart(facts: ModelFacts, place: Path) -> dict[str, object]:
     """What the configuration says of ``facts``, once words of sentences are written to a file of their own."""
-    values: dict[str, Any] = to_dict(facts)
+    values: dict[str, object] = to_dict(facts)
     if facts.sentences:
         words = values.pop("answers")
         write_json(place / VOCABULARY, {"schema_version": VOCABULARY_SCHEMA, "words": words})
@@ -225,7 +225,7 @@ def _sketch(folder: Path, facts: ModelFacts) -> AttentionModel:
     return model
 
 
-def _build(folder: Path, facts: ModelFacts, manner: AbstractContextManager[Any]) -> AttentionModel:
+def _build(folder: Path, facts: ModelFacts, manner: AbstractContextManager[object]) -> AttentionModel:
     try:
         with torch.random.fork_rng(devices=[]), manner:  # the caller's random numbers stay as they were
             return cast(AttentionModel, model_spec(facts.architecture).build(facts.model))

@@ -167,6 +167,7 @@ def _words(scenes: Sequence[Said], batch: CaptionBatch) -> Iterator[Word]:
             for step, (word, _) in enumerate(seen.labels or ()):
                 mask = masks[said.row, step].cpu()
                 if mask.any():
+                    # a mask has two sides
                     laid = seen.trace.image_map(look.step(step), tuple(mask.shape))  # type: ignore[arg-type]
                     yield Word(word, system, seen, laid.reshape(mask.shape), mask)
 

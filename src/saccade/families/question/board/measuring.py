@@ -143,6 +143,7 @@ class Board:
             if method == OWN:
                 own = maps
                 bright = scene.maps(lambda images, query: foreground(images))
+                # mypy cannot infer a lambda with a default
                 seen_bright = maps.map(lambda name, each, bright=bright: each * getattr(bright, name))  # type: ignore[misc]
                 self._add(scene, (entrant.label, FOREGROUND, "rival"), seen_bright, effects, right)
         return effects, right, own

@@ -96,11 +96,11 @@ def summarised(rows: list[Row]) -> dict[str, Any]:
         if len(both) > 2:
             agreement[score] = kendall_tau(*zip(*both))
     comparisons = {score: found for score in COMPARED if (found := _against_leader(rows, competing, score))}
-    whole: dict[str, Any] = without_nan({"rows": told, "kendall_tau": agreement, "comparisons": comparisons})
+    whole: dict[str, object] = without_nan({"rows": told, "kendall_tau": agreement, "comparisons": comparisons})
     return whole
 
 
-def _against_leader(rows: list[Row], competing: list[int], score: str) -> dict[str, Any]:
+def _against_leader(rows: list[Row], competing: list[int], score: str) -> dict[str, object]:
     """The best of the competing rows, and how far every other one is from it, with p corrected for their number."""
     means = {number: mean_defined(rows[number].of(score)).mean for number in competing}
     means = {number: mean for number, mean in means.items() if mean == mean}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
-from typing import Any
 
 from saccade.config import from_dict
 from saccade.families.question.query_model import query_model
@@ -41,7 +40,7 @@ class Confirmation:
     scores: SceneScores
     """With what its curves are drawn from."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Plain values; scores are fractions."""
         return {
             "model": self.model,

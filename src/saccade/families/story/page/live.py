@@ -7,7 +7,6 @@ serve``.
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 
@@ -21,7 +20,7 @@ from saccade.predict import Predictor
 from saccade.web.weights import matrix, page_facts
 
 
-def panel_facts(facts: ModelFacts) -> dict[str, Any]:
+def panel_facts(facts: ModelFacts) -> dict[str, object]:
     """What the editor must know of a model: the limits of a story, and stories to begin with."""
     return {
         "sentences": SENTENCES,
@@ -30,7 +29,7 @@ def panel_facts(facts: ModelFacts) -> dict[str, Any]:
     }
 
 
-def page_model(predictor: Predictor) -> dict[str, Any]:
+def page_model(predictor: Predictor) -> dict[str, object]:
     """The facts and weights of ``predictor``'s model as plain values, which ``network`` of the runtime takes.
 
     Raises:

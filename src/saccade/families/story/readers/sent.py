@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from saccade.errors import DataError
 
 SENTENCES = 1000
@@ -12,7 +10,7 @@ CHARACTERS = 400
 """Most characters of one sentence."""
 
 
-def sent_sentences(value: Any) -> tuple[str, ...]:
+def sent_sentences(value: object) -> tuple[str, ...]:
     """The sentences in plain JSON values, with single spaces; those without a word are left out.
 
     Raises:
@@ -31,7 +29,7 @@ def sent_sentences(value: Any) -> tuple[str, ...]:
     return tuple(text for text in told if text)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     """What a JSON value is called in JSON."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

@@ -35,7 +35,7 @@ def train_cells(cells: Sequence[tuple[Row, str]], request: Request) -> None:
     for done, (row, setting) in enumerate(cells):
         request.progress(f"training {row.system}, {setting}", done, len(cells))
         protocol, _, size = setting.partition("-")
-        tasks = official_tasks(named[0], size)  # type: ignore[arg-type]
+        tasks = official_tasks(named[0], size)  # type: ignore[arg-type]  # a size of the table
         own = request.folder / RUNS / f"{row.system}-{DATA}-{setting}"
         runs = [own / f"qa{task}" for task in tasks] if protocol == "task" else [own]
         settings = (f"data.size={size}", "data.fill=true", f"replicas={request.seeds}")

@@ -94,8 +94,9 @@ def measure_board(
     started, on = time.monotonic(), pick_device(device)
     planted = "none" if name in DATA else name
     data = SceneData(
+        # checked when it is built
         SceneDataConfig(name=name if planted == "none" else "mref", planted=planted),  # type: ignore[arg-type]
-        split,  # type: ignore[arg-type]
+        split,  # type: ignore[arg-type]  # checked when it is opened
         device=on,
         allow_pack=True,
     )
@@ -144,7 +145,7 @@ def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
     return sorted(found, key=lambda board: (board.name not in DATA, DATA.index(board.data)))
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):
