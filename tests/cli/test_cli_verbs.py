@@ -151,6 +151,7 @@ def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: p
         "metric": "accuracy",
         "score": 0.5,
         "scored on": "mref test, n 1,234",
+        "licence": "open",
     }
     assert listed["bad"]["architecture"] == "damaged"
     assert run("list", "zoo").exit_code == 0
