@@ -30,6 +30,7 @@ _TABLE = np.stack(
 ).astype(np.float32)  # (1025,3): finer than 8-bit colours can show
 
 PAPER: Rgb = (255, 255, 255)
+BLACK: Rgb = (0, 0, 0)
 INK: Rgb = (24, 28, 36)
 FAINT_INK: Rgb = (92, 100, 114)
 RULE: Rgb = (218, 222, 228)
@@ -77,8 +78,8 @@ def contrast(first: Rgb, second: Rgb) -> float:
 
 
 def ink_on(background: Rgb) -> Rgb:
-    """The text colour, dark or white, that reads better on ``background``."""
-    return INK if contrast(INK, background) >= contrast(PAPER, background) else PAPER
+    """Black or white, whichever reads better on ``background``: their contrast is at least 4.5 on any colour."""
+    return BLACK if contrast(BLACK, background) >= contrast(PAPER, background) else PAPER
 
 
 def _luminance(colour: Rgb) -> float:

@@ -45,7 +45,7 @@ class Editor {
     this.spoken = element("p", { class: "story-spoken", role: "status" });
     this.table = element("table", { class: "story-editor" }, this.hops.head, this.rows.element, this.hops.foot);
     place.append(
-      element("div", { class: "head" }, element("h3", { text: "Story" }), this.#examples(model.told.examples)),
+      element("div", { class: "head" }, element("h3", { text: "Story", "aria-level": 2 }), this.#examples(model.told.examples)),
       this.table,
       element(
         "div",

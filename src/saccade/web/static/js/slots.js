@@ -37,5 +37,14 @@ export function paintHeat(cell, value, peak, palette) {
   const at = 3 * Math.round(share * (table.length / 3 - 1));
   cell.textContent = weight(value);
   cell.style.backgroundColor = `rgb(${table[at]} ${table[at + 1]} ${table[at + 2]})`;
-  cell.style.color = share > 0.55 ? "#16191f" : "#ffffff";
+  cell.style.color = inkOn(table.subarray(at, at + 3));
+}
+
+/** Black or white, whichever reads better on `rgb`: their contrast is at least 4.5 on any colour (WCAG 2). */
+function inkOn(rgb) {
+  const [red, green, blue] = Array.from(rgb, (value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
