@@ -18,11 +18,11 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.linkcode",
-    "sphinx.ext.napoleon",
     "api_pages",
     "dataclass_fields",
     "mathml",
     "notebook_pages",
+    "repository_links",
     "source_pages",
     "verb_pages",
 ]
@@ -36,7 +36,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_last_updated_fmt = None
-templates_path: list[str] = []
+toc_object_entries = False  # the tree of pages ends at modules
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 
@@ -48,8 +48,6 @@ suppress_warnings = ["myst.header"]  # a notebook may go from its title to a thi
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"show-inheritance": True}
-napoleon_google_docstring = True
-napoleon_numpy_docstring = False
 
 nitpicky = True
 nitpick_ignore_regex = [

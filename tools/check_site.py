@@ -62,6 +62,7 @@ def faults(site: Path) -> list[str]:
             if is_elsewhere(target) or target.startswith(("data:", "mailto:", "javascript:")):
                 continue
             place, anchor = urldefrag(target)
+            place = place.partition("?")[0]
             file = path if not place else (path.parent / unquote(place)).resolve()
             file = file / "index.html" if file.is_dir() else file
             if not file.is_file():

@@ -61,24 +61,26 @@ class Verb(SphinxDirective):
         made: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
         for paragraph in inspect.cleandoc(found.help or "").replace("\b", "").split("\n\n"):
             made.append(nodes.paragraph("", "", *prose(" ".join(paragraph.split()))))
-        rows = [self._row(option) for option in found.params if not getattr(option, "hidden", False)]
+        rows = [_row(option) for option in found.params if not getattr(option, "hidden", False)]
         return [*made, table(("option", "takes", "default", "meaning"), rows, "fields")]
 
-    def _row(self, option: Any) -> list[list[nodes.Node]]:
-        flag = getattr(option, "is_flag", False)
-        names = [*option.opts, *option.secondary_opts] if option.param_type_name == "option" else [option.metavar]
-        label = [part for name in names for part in (nodes.Text(" "), nodes.literal("", str(name or option.name)))][1:]
-        takes = "" if flag or option.param_type_name != "option" else _kind(option)
-        return [label, [nodes.Text(takes)], [nodes.Text(default_of(option))], prose(" ".join((option.help or "").split()))]
+
+def _row(option: Any) -> list[list[nodes.Node]]:
+    """Names, what it takes, default, help."""
+    is_option = option.param_type_name == "option"
+    names = [*option.opts, *option.secondary_opts] if is_option else [option.metavar or option.name.upper()]
+    label = [part for name in names for part in (nodes.Text(" "), nodes.literal("", name))][1:]
+    takes = "" if not is_option or option.is_flag else _kind(option)
+    meaning = prose(" ".join((option.help or "").split()))
+    return [label, [nodes.Text(takes)], [nodes.Text(default_of(option))], meaning]
 
 
 def _kind(option: Any) -> str:
-    """What an option takes, in words."""
-    kind = option.type
-    if hasattr(kind, "choices"):
-        return ", ".join(map(str, kind.choices))
-    names = {"integer": "a number", "float": "a number", "text": "text", "path": "a path"}
-    text = names.get(kind.name.removesuffix(" range"), kind.name)
+    """What an option takes, in words; older versions of typer have types of click."""
+    described = getattr(option, "type_descriptor", None)
+    kind = str(option.type.name if described is None else described.annotation)
+    words = {"int": "a whole number", "float": "a number", "Path": "a path", "Literal": "a word"}
+    text = next((word for part, word in words.items() if part in kind), "text")
     return f"{text}, may repeat" if option.multiple else text
 
 
