@@ -45,7 +45,8 @@ body { margin: 0; font: 15px/1.4 system-ui, sans-serif; background: light-dark(#
 header { padding: 0.7em 1em; border-bottom: 1px solid light-dark(#ddd, #333); }
 header a { font-weight: bold; color: light-dark(#0a4bff, #86b6ff); }
 .highlight { background: none; overflow-x: auto; padding: 0 1em; }
-.linenos, .linenos a { color: light-dark(#6b6b6b, #9a9a9a); text-decoration: none; }
+.highlight a { text-decoration: none; }
+.linenos { color: light-dark(#6b6b6b, #9a9a9a); }
 :target { background: light-dark(#fff3c4, #4a3f12); }"""
 _USED: set[str] = set()
 """Files that are linked to, by their path in the package."""
