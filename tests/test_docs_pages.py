@@ -1,4 +1,4 @@
-"""Every page of the documentation does what it says: its Python runs, its commands are real, its links lead somewhere."""
+"""Pages of the documentation do what they say: Python runs, commands are real, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ EXPORT = "docs/how-to/export.md"
 OTHERS = ["README.md", "CONTRIBUTING.md", "TESTING.md", "SECURITY.md"]
 SMALLER = {
     "docs/how-to/score-maps.md": {"one_per_scene(100)": "one_per_scene(4)", "--count 50 ": "--count 3 "},
-    "docs/how-to/scenes.md": {"--count 10000 ": "--count 3 ", "--count 500 ": "--count 2 ", "--count 100 ": "--count 2 "},
+    "docs/how-to/scenes.md": {
+        "--count 10000 ": "--count 3 ",
+        "--count 500 ": "--count 2 ",
+        "--count 100 ": "--count 2 ",
+    },
     "docs/how-to/own-pictures.md": {"torch.arange(32)": "torch.arange(2)"},
 }
 """Numbers of a page that a test makes smaller: page → old → new."""
@@ -67,11 +71,15 @@ def readers_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
             part.save(folder / "photos" / kind / f"{number}.jpg")
     rows = [f"photos/{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(8)]
     splits = ["train"] * 4 + ["val"] * 2 + ["test"] * 2
-    table = [f"{row},crown,{'red' if 'cat' in row else 'black'},{splits[n % 8]},5 5 60 60" for n, row in enumerate(rows)]
+    table = [
+        f"{row},crown,{'red' if 'cat' in row else 'black'},{splits[n % 8]},5 5 60 60" for n, row in enumerate(rows)
+    ]
     for name in ("my", "birds", "my_birds"):
         (folder / f"{name}.csv").write_text("\n".join(["image,query,label,split,box", *table]) + "\n")
     labels = [f"{row},cup; cup,{splits[n % 8]}" for n, row in enumerate(rows)]
-    (folder / "shelf.csv").write_text("\n".join(["image,labels,split", *labels]).replace("cup; cup", "cup; plate") + "\n")
+    (folder / "shelf.csv").write_text(
+        "\n".join(["image,labels,split", *labels]).replace("cup; cup", "cup; plate") + "\n"
+    )
     story = "Mary took the apple.\nMary went to the kitchen.\n"
     (folder / "story.txt").write_text(story)
     (folder / "stories").mkdir()

@@ -71,7 +71,9 @@ def faults(site: Path) -> list[str]:
                 found.append(f"{name}: no anchor {target}")
     for style in site.rglob("*.css"):
         text = style.read_text(encoding="utf-8")
-        found += [f"{style.relative_to(site)}: loads from another host"] if "url(http" in text or "url(//" in text else []
+        found += (
+            [f"{style.relative_to(site)}: loads from another host"] if "url(http" in text or "url(//" in text else []
+        )
     return found
 
 

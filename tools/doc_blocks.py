@@ -1,4 +1,4 @@
-"""The code blocks of the documentation: found, and run as a reader would run them, in a folder with a reader's files."""
+"""The code blocks of the documentation, found and run."""
 
 from __future__ import annotations
 

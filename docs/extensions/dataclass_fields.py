@@ -3,8 +3,8 @@
     ```{fields} saccade.engine.recipe.Phase
     ```
 
-A field is described by the text under it. With the option ``:prefix: phases.N.`` names are shown with what stands before
-them in a file.
+A field is described by the text under it. With the option ``:prefix: phases.N.`` names are shown with what stands
+before them in a file.
 """
 
 from __future__ import annotations

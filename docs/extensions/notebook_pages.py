@@ -1,4 +1,4 @@
-"""Notebooks as pages: their text, code and stored outputs. Nothing is run; ``tests/test_notebooks.py`` runs the code."""
+"""Notebooks as pages: their text, code and stored outputs. Nothing is run; ``tests/test_notebooks.py`` does that."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ _PAGE = """<!doctype html>
 </html>
 """
 _STYLE = """:root { color-scheme: light dark; }
-body { margin: 0; font: 15px/1.4 system-ui, sans-serif; background: light-dark(#fff, #131416); color: light-dark(#000, #d8dade); }
+body { margin: 0; font: 15px/1.4 system-ui, sans-serif; }
+body { background: light-dark(#fff, #131416); color: light-dark(#000, #d8dade); }
 header { padding: 0.7em 1em; border-bottom: 1px solid light-dark(#ddd, #333); }
 header a { font-weight: bold; color: light-dark(#0a4bff, #86b6ff); }
 .highlight { background: none; overflow-x: auto; padding: 0 1em; }

@@ -1,7 +1,7 @@
 """The directive ``{verb}``: usage, help and every option of a verb, as the command line itself declares them.
 
-    ```{verb} data make
-    ```
+```{verb} data make
+```
 """
 
 from __future__ import annotations
