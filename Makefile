@@ -10,7 +10,7 @@ MINUTES ?= 10
 PARTS   ?= many_machines published_models
 SKIP    ?=
 
-.PHONY: run test test-extras quick lint bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
+.PHONY: run test test-extras quick lint docs bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -33,6 +33,10 @@ lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy examples/typed_user.py
+
+docs: $(DEV)  ## the site, into build/site: warnings are errors, links are checked, nothing is fetched
+	$(BIN)/sphinx-build -W --keep-going -n -q -d build/site-cache docs build/site
+	$(BIN)/python tools/check_site.py build/site
 
 bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py

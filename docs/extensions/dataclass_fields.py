@@ -1,0 +1,154 @@
+"""The directive ``{fields}``: a table of the fields of a dataclass, as its source documents them.
+
+    ```{fields} saccade.engine.recipe.Phase
+    ```
+
+A field is described by the text under it. With the option ``:prefix: phases.N.`` names are shown with what stands
+before them in a file.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+Row = tuple[str, str, str, str]
+"""Name, type, default, text."""
+
+
+def rows_of(cls: type) -> Iterator[Row]:
+    """One row for each field, those of base classes first."""
+    texts: dict[str, str] = {}
+    types: dict[str, str] = {}
+    for home in reversed(cls.__mro__):
+        if dataclasses.is_dataclass(home):
+            body = ast.parse(textwrap.dedent(inspect.getsource(home))).body[0].body  # type: ignore[attr-defined]
+            for each, after in zip(body, [*body[1:], None]):
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                    types[each.target.id] = ast.unparse(each.annotation)
+                    texts[each.target.id] = _text(after)
+    for item in dataclasses.fields(cls):
+        yield item.name, types.get(item.name, ""), _default(item), texts.get(item.name, "")
+
+
+def _text(statement: ast.stmt | None) -> str:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    held = value.value if isinstance(value, ast.Constant) else ""
+    return " ".join(held.split()) if isinstance(held, str) else ""
+
+
+def _default(item: dataclasses.Field[Any]) -> str:
+    if item.default is not dataclasses.MISSING:
+        return repr(item.default)
+    if item.default_factory is dataclasses.MISSING:
+        return "required"
+    made = item.default_factory()
+    return "see below" if dataclasses.is_dataclass(made) else repr(made)
+
+
+def target(name: str) -> Any:
+    """What a dotted name stands for."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def table(headings: tuple[str, ...], rows: list[list[list[nodes.Node]]], *classes: str) -> nodes.table:
+    """A table of docutils nodes."""
+    group = nodes.tgroup(cols=len(headings))
+    group += [nodes.colspec(colwidth=1) for _ in headings]
+    group += nodes.thead("", _row([[nodes.Text(each)] for each in headings]))
+    group += nodes.tbody("", *(_row(cells) for cells in rows))
+    return nodes.table("", group, classes=list(classes))
+
+
+def _row(cells: list[list[nodes.Node]]) -> nodes.row:
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", *cell)) for cell in cells))
+
+
+def prose(text: str) -> list[nodes.Node]:
+    """One sentence of a docstring: what stands in double backticks, or in a role, becomes code."""
+    found: list[nodes.Node] = []
+    for code, name, rest in re.findall(r"``(.+?)``|:\w+:`~?([^`]+)`|((?:(?!``|:\w+:`).)+)", text):
+        found.append(nodes.Text(rest) if rest else nodes.literal("", code or name.rpartition(".")[2]))
+    return found
+
+
+class Fields(SphinxDirective):
+    """The table itself."""
+
+    required_arguments = 1
+    option_spec = {"prefix": directives.unchanged}  # noqa: RUF012  # as docutils declares it
+
+    def run(self) -> list[nodes.Node]:
+        """Make the table."""
+        return [fields_table(target(self.arguments[0]), self.options.get("prefix", ""))]
+
+
+def fields_table(cls: type, prefix: str = "") -> nodes.table:
+    """The table of the fields of ``cls``."""
+    rows = []
+    for name, kind, default, text in rows_of(cls):
+        literal = nodes.literal("", prefix + name)
+        rows.append([[literal], [nodes.literal("", kind)], [nodes.literal("", default)], prose(text)])
+    return table(("key", "type", "default", "meaning"), rows, "fields")
+
+
+class Losses(SphinxDirective):
+    """Every loss of a family, with its numbers."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A heading line and a table for each."""
+        from saccade.families import families
+        from saccade.families.contract import load_target
+
+        made: list[nodes.Node] = []
+        for name, cls in load_target(families()[self.arguments[0]].task).losses.items():
+            made.append(nodes.paragraph("", "", nodes.literal("", name), nodes.Text(": "), *prose(_first(cls))))
+            if dataclasses.fields(cls):
+                made.append(fields_table(cls, "loss."))
+        return made
+
+
+class Models(SphinxDirective):
+    """Every model of a family, with its settings."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A heading line and a table for each class of settings."""
+        from saccade.families import families
+
+        by_class: dict[type, list[nodes.Node]] = {}
+        for name, spec in families()[self.arguments[0]].models.items():
+            line = [nodes.literal("", name), nodes.Text(f": {spec.summary} ({spec.paper}).")]
+            if spec.defaults:
+                line.append(nodes.Text(" Differs by "))
+                line.append(nodes.literal("", ", ".join(f"{key}: {value}" for key, value in spec.defaults.items())))
+            by_class.setdefault(spec.resolve().Config, []).append(nodes.paragraph("", "", *line))
+        return [each for cls, lines in by_class.items() for each in (*lines, fields_table(cls, "model.config."))]
+
+
+def _first(cls: type) -> str:
+    """The first sentence of a docstring."""
+    return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_directive("fields", Fields)
+    app.add_directive("losses", Losses)
+    app.add_directive("models", Models)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
