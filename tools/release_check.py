@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -184,7 +185,8 @@ def _looked(python: str, folder: Path) -> str:
 
 
 def _run(words: list[str], where: Path) -> str:
-    done = subprocess.run(words, cwd=where, capture_output=True, text=True)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # an empty environment sees no src
+    done = subprocess.run(words, cwd=where, capture_output=True, text=True, env=alone)
     if done.returncode:
         said = (done.stderr or done.stdout).strip()[-600:]
         raise Failed(f"{' '.join(words[1:])} ended with {done.returncode}: {said}")
