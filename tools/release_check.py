@@ -185,7 +185,8 @@ def _looked(python: str, folder: Path) -> str:
 
 
 def _run(words: list[str], where: Path) -> str:
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # an empty environment sees no src
+    """What a command prints, without the PYTHONPATH of this process: a new environment is to see no other saccade."""
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(words, cwd=where, capture_output=True, text=True, env=alone)
     if done.returncode:
         said = (done.stderr or done.stdout).strip()[-600:]
