@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -184,7 +185,9 @@ def _looked(python: str, folder: Path) -> str:
 
 
 def _run(words: list[str], where: Path) -> str:
-    done = subprocess.run(words, cwd=where, capture_output=True, text=True)
+    """What a command prints, without the PYTHONPATH of this process: a new environment is to see no other saccade."""
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(words, cwd=where, capture_output=True, text=True, env=alone)
     if done.returncode:
         said = (done.stderr or done.stdout).strip()[-600:]
         raise Failed(f"{' '.join(words[1:])} ended with {done.returncode}: {said}")

@@ -38,7 +38,7 @@ def test_a_folder_of_the_same_name_is_told_from_the_shipped_model(
 ) -> None:
     monkeypatch.chdir(small_zoo)
     save_tiny(small_zoo / "soft-mref" / "model")
-    with pytest.warns(UserWarning, match="'soft-mref' is the shipped model; for .* here say ./soft-mref"):
+    with pytest.warns(UserWarning, match="'soft-mref' is the shipped model; for the folder .* write ./soft-mref"):
         assert zoo.resolve("soft-mref") == small_zoo / "zoo" / "soft-mref"
     assert zoo.resolve("./soft-mref").resolve() == small_zoo / "soft-mref" / "model"
     monkeypatch.chdir(small_zoo / "zoo")
