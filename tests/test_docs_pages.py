@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import cache
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +123,7 @@ def test_its_code_runs(
         elif block.language == "bash":
             for words in commands(text_of(page, block)):
                 if is_run(words) and not any(part in " ".join(words) for part in ELSEWHERE):
-                    done = CliRunner().invoke(app, words)
+                    done = CliRunner().invoke(app, [part for word in words for part in sorted(glob(word)) or [word]])
                     assert done.exit_code == 0, f"{page}: saccade {' '.join(words)}\n{done.output}"
     for name, kept in images(page).items():
         made, stored = (Image.open(each).convert("RGB") for each in (name, kept))
@@ -157,9 +159,15 @@ CHECKS = {"docs/how-to/score-maps.md": check_scored_maps, "docs/how-to/own-netwo
 """What must hold after a page was run, beyond that nothing failed."""
 
 
+@cache
+def whole_command() -> Any:
+    """The command line."""
+    return typer.main.get_command(app)
+
+
 def read_as_the_verb_does(words: list[str]) -> dict[str, Any]:
     """The settings that a verb would be called with; it is not."""
-    command = typer.main.get_command(app)
+    command = whole_command()
     while isinstance(command, TyperGroup):
         command = command.commands[words.pop(0)]
     return command.make_context("saccade", words).params
@@ -209,8 +217,7 @@ def test_links_and_named_files_exist(page: str) -> None:
 
 
 def test_every_verb_has_its_options_in_the_reference() -> None:
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)
+    command = whole_command()
     there = {f"{name} {below}".strip() for name, each in command.commands.items() for below in _below(each)}
     told = re.findall(r"```\{verb\} (.+)", (DOCS / "reference" / "commands.md").read_text(encoding="utf-8"))
     assert set(told) == there
