@@ -114,7 +114,7 @@ def test_yaml_that_is_read(text: str, value: object) -> None:
         ('a: "\\ud800"', "half of a surrogate pair"),
         ("a: {<<: 5}", "expected a mapping"),
         ("a: b: c", "mapping values are not allowed"),
-        ("x" * (LONGEST + 1), "characters, where"),
+        ("x" * (LONGEST + 1), "characters, and at most"),
     ],
 )
 def test_yaml_that_is_refused(text: str, said: str) -> None:

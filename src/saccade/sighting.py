@@ -122,9 +122,8 @@ class Sighting:
     ) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
 
-        The total of several crops is their frames, one inside the other, with options as in
-        :func:`saccade.show.nested_crops.nested_crops`. Where no look lies on a place, such as masks of channels, the
-        total is the picture alone.
+        The total of several crops is nested frames (:func:`saccade.show.nested_crops.nested_crops`). Where no look lies
+        on a place, as for masks of channels, the total is the picture alone.
         """
         from saccade.show.nested_crops import is_nested, nested_crops
         from saccade.show.overlay import overlay
@@ -365,10 +364,7 @@ class Sighting:
 
     @property
     def stem(self) -> str:
-        """What its files are called: the picture's name and the question, so that neither overwrites another.
-
-        ``-edited`` follows where attention was given to the model.
-        """
+        """The name of its files: picture and question, then ``-edited`` where attention was given to the model."""
         asked = "" if self.question is None else f"-ask-{self.question.strip(' ?!.')}"
         told = re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
         return f"{told}-edited" if self.trace.meta.get("given") else told

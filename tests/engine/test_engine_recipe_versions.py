@@ -65,7 +65,7 @@ def test_an_old_loss_is_a_mapping_now_wherever_it_is_written(old: str) -> None:
     [
         ("soft:much", r"loss 'soft:much': expected numbers after ':', found \['much'\]"),
         ("soft:1:0.1:2", "loss 'soft:1:0.1:2': 'soft' takes at most 2, found 3 numbers"),
-        ("self_critical:0.2:x", r"numbers, found \['0.2', 'x'\]"),
+        ("self_critical:0.2:x", r"numbers after ':', found \['0.2', 'x'\]"),
         ("reinforce:1:2", "'reinforce' takes at most 1, found 2 numbers"),
     ],
 )

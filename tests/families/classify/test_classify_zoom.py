@@ -80,7 +80,7 @@ def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
     zooming, control = task(), task(crops="centre")
     with pytest.raises(ConfigError, match="taught by scales, proposals or rank"):
         zooming.checked_loss(ClassifyTask.losses["cross_entropy"](), "default")
-    with pytest.raises(ConfigError, match="proposes nothing"):
+    with pytest.raises(ConfigError, match="proposes no crops"):
         control.checked_loss(Rank(), "default")
     plain = ClassifyTask(model="resnet", model_config={"widths": [8, 8, 8, 8]}, data=DETAILS, seed=0)
     with pytest.raises(ConfigError, match="taught by cross_entropy"):
