@@ -68,8 +68,8 @@ def page(module: str, homes: dict[int, str]) -> str:
 def _docstring(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Read the Google style of docstrings; texts of attributes are sentences, in which a colon is a colon.
 
-    Absolute values are written as |x| and shapes as (b,*shape), which reStructuredText would take for markup. A constant
-    without a text of its own has the docstring of its type, which says nothing about it.
+    Absolute values are written as |x| and shapes as (b,*shape), which reStructuredText would take for markup. A
+    constant without a text of its own has the docstring of its type, which says nothing about it.
     """
     kind = get_origin(thing) or type(thing)
     if what == "data" and [line.strip() for line in lines if line] == _lines_of(kind):
