@@ -1,6 +1,6 @@
 """Writes one page for each public module into ``reference/api`` before the site is read.
 
-A module is public if ``public_modules`` says so. Its page has its docstring and every name of its ``__all__``.
+A page has the docstring of the module and every name of its ``__all__``.
 """
 
 from __future__ import annotations
@@ -9,20 +9,26 @@ import importlib
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 FOLDER = Path(__file__).parents[1] / "reference" / "api"
-MODULES = ("saccade", "saccade.attention", "saccade.backbones", "saccade.metrics", "saccade.scale")
-"""The public modules."""
+PACKAGES = ("attention", "backbones", "data", "families", "metrics", "models", "scale")
+"""What may have public names, beside ``saccade`` itself: a package has them if it has ``__all__``."""
+
+
+def modules() -> list[str]:
+    """The public modules."""
+    named = ["saccade", *(f"saccade.{name}" for name in PACKAGES)]
+    return [name for name in named if hasattr(importlib.import_module(name), "__all__")]
 
 
 def homes() -> dict[int, str]:
     """The module whose page describes a thing, by its id: the innermost of those that export it."""
     found: dict[int, str] = {}
-    for module in sorted(MODULES, key=lambda name: name.count(".")):
+    for module in modules():  # saccade comes first
         held = importlib.import_module(module)
         found |= {id(getattr(held, name)): module for name in held.__all__}
     return found
@@ -62,18 +68,27 @@ def page(module: str, homes: dict[int, str]) -> str:
 def _docstring(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Read the Google style of docstrings; texts of attributes are sentences, in which a colon is a colon.
 
-    Absolute values are written as |x|, which reStructuredText would take for a substitution.
+    Absolute values are written as |x| and shapes as (b,*shape), which reStructuredText would take for markup. A
+    constant without a text of its own has the docstring of its type, which says nothing about it.
     """
+    kind = get_origin(thing) or type(thing)
+    if what == "data" and [line.strip() for line in lines if line] == _lines_of(kind):
+        lines.clear()
     if what not in ("attribute", "data", "property"):
         lines[:] = GoogleDocstring(lines, Config(), app, what, name, thing, options).lines()
-    lines[:] = [line if "``" in line else re.sub(r"\|(?=\S)", r"\\|", line) for line in lines]
+    lines[:] = [line if "``" in line else re.sub(r"\|(?=\S)|(?<=[(,])\*", r"\\\g<0>", line) for line in lines]
+
+
+def _lines_of(kind: Any) -> list[str]:
+    """The docstring of a type, line by line."""
+    return [line.strip() for line in (inspect.getdoc(kind) or "").splitlines() if line.strip()]
 
 
 def write(app: Sphinx) -> None:
     """Write the pages that changed, and take away those of modules that are gone."""
     FOLDER.mkdir(exist_ok=True)
     known = homes()
-    wanted = {FOLDER / f"{module}.rst": page(module, known) for module in MODULES}
+    wanted = {FOLDER / f"{module}.rst": page(module, known) for module in modules()}
     for file in set(FOLDER.glob("*.rst")) - set(wanted):
         file.unlink()
     for file, text in wanted.items():

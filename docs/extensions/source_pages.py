@@ -134,12 +134,23 @@ def _link_literals(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             file = text if (PACKAGE / text).is_file() else None
             found = (file, None) if file else None
         else:
-            same = file is not None and _near(literal)
-            found = (file, lines_of(file)[text]) if same and text in lines_of(str(file)) else None
+            found = _named(file, text) if file is not None and _near(literal) else None
         if found:
             page, anchor = page_of(*found)
             uri = relative_uri(app.builder.get_target_uri(docname), f"{page}.html") + (f"#{anchor}" if anchor else "")
             literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=uri, internal=True))
+
+
+def _named(file: str, text: str) -> tuple[str, int | None] | None:
+    """Where a name that stands behind a file is written: in it, in a class of it, or inherited by one."""
+    known = lines_of(file)
+    if text in known:
+        return file, known[text]
+    below = [line for name, line in known.items() if name.endswith(f".{text}")]
+    if len(below) == 1:
+        return file, below[0]
+    module = f"saccade.{file.removesuffix('.py').replace('/', '.')}"
+    return resolved(f"{module}.{text}") if text.partition(".")[0] in known else None
 
 
 def _near(literal: nodes.literal) -> bool:

@@ -31,7 +31,9 @@ class ModelChoice:
     """Which model of the catalog, and its own configuration."""
 
     name: str
+    """a name of ``saccade list models``"""
     config: dict[str, Any] = field(default_factory=dict)
+    """its settings, where they differ from the defaults"""
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,14 @@ class OptimizerSpec:
 
     name: Literal["adamw", "adam", "rmsprop", "sgd"] = "adamw"
     lr: float = 1e-3
+    """learning rate; the schedule multiplies it"""
     weight_decay: float = 0.0
     momentum: float = 0.0
+    """of sgd and rmsprop"""
     nesterov: bool = False
+    """of sgd with momentum"""
     betas: tuple[float, float] = (0.9, 0.999)
+    """of adam and adamw"""
     alpha: float = 0.99
     """smoothing constant of RMSprop"""
     eps: float | None = None
@@ -72,7 +78,9 @@ class Select:
     """The validation metric that decides which weights are kept."""
 
     metric: str = "accuracy"
+    """a metric of the validation, as in ``metrics.jsonl``"""
     mode: Literal["max", "min"] = "max"
+    """whether a larger or a smaller value is better"""
     beside: str | None = None
     """a finer metric that is better in the same direction: it breaks ties, and patience waits while it gets better"""
 
@@ -102,6 +110,7 @@ class Phase:
     """A stretch of training: what learns, from which loss, how, and until when."""
 
     name: str = "main"
+    """for ``--phase``, logs and curves; it decides nothing"""
     train: tuple[str, ...] = ("*",)
     """glob patterns over parameter names, e.g. ``head.*``"""
     freeze: tuple[str, ...] = ()
@@ -125,12 +134,15 @@ class Phase:
     clip_each: float | None = None
     """largest norm of the gradient of each parameter by itself; it comes before ``clip_norm``"""
     steps: int | None = None
+    """length in optimiser steps; either this or ``epochs``"""
     epochs: int | None = None
+    """length in times through the training data"""
     validate_every: int | None = None
     """in epochs if the phase is given in epochs, else in steps; the end of a phase is always validated"""
     patience: int | None = None
     """validations without improvement, of ``select.beside`` either, before the phase ends early"""
     select: Select | None = None
+    """the metric that decides which weights are kept; None: the last ones"""
     restore_best: bool = False
     """end the phase with its best weights instead of its last"""
 
@@ -179,18 +191,26 @@ class Recipe:
     """Everything that decides a training run."""
 
     name: str
+    """what the run and its model are called"""
     family: str
     """the kind of question, which knows task, data and losses"""
     model: ModelChoice
+    """which model is trained"""
     phases: tuple[Phase, ...]
+    """what is trained how, one after the other"""
     schema_version: int = SCHEMA_VERSION
     title: str = ""
+    """what ``saccade list recipes`` says of it"""
     paper: str = ""
+    """whose method it is"""
     data: dict[str, Any] = field(default_factory=dict)
+    """what it learns from: ``name`` and the settings of the family's data"""
     protocol: str | None = None
     """which entry of ``protocols`` is in force"""
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """named sets of overrides"""
     seed: int = 0
+    """of weights, batches and everything else that is drawn"""
     start: str | None = None
     """model whose weights training begins with, where they fit: a name of the zoo, a run, or a model folder"""
     start_parts: tuple[str, ...] = ("*",)
@@ -204,6 +224,7 @@ class Recipe:
     precision: Precision = "32-true"
     """auto: bf16-mixed on a CUDA device, 32-true elsewhere (most CPUs are many times slower in bf16)"""
     channels_last: bool = False
+    """store feature maps with the channels last, which is quicker on some GPUs"""
     graph: bool = False
     """on one CUDA device, capture the whole step as a CUDA graph"""
     compile: bool = False
@@ -213,10 +234,13 @@ class Recipe:
     ema: float | None = None
     """decay of a moving average of the weights, which is then what is validated, saved and handed to the next phase"""
     log_every: int = 50
+    """steps between two lines of ``metrics.jsonl``"""
     checkpoint_every: int = 1000
     """steps; besides at every new best, at the end of a phase and at a stop"""
     keep_checkpoints: int = 3
+    """how many of the newest stay on disk"""
     tensorboard: bool = False
+    """write curves for TensorBoard too (extra ``tensorboard``)"""
 
     def __post_init__(self) -> None:
         check_range(self, 1, 10**9, "log_every", "checkpoint_every", "keep_checkpoints")
