@@ -15,7 +15,16 @@ from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 FOLDER = Path(__file__).parents[1] / "reference" / "api"
-MODULES = ("saccade", "saccade.attention", "saccade.backbones", "saccade.metrics", "saccade.scale")
+MODULES = (
+    "saccade",
+    "saccade.attention",
+    "saccade.backbones",
+    "saccade.data",
+    "saccade.families",
+    "saccade.metrics",
+    "saccade.models",
+    "saccade.scale",
+)
 """The public modules."""
 
 
