@@ -27,7 +27,7 @@ from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.predict import Predictor, load
-from saccade.verbs.look import look
+from saccade.verbs.look_stream import stream_looks
 
 COLD = """
 import sys, time
@@ -97,7 +97,9 @@ def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) 
         pairs = []
         for _ in range(repeats):
             alone = spent(lambda: decode_and_resize(predictor, files))
-            pairs.append((alone, spent(lambda: [seen.looked_at for seen in look(predictor, files, asked, out=out)])))
+            pairs.append(
+                (alone, spent(lambda: [seen.looked_at for seen in stream_looks(predictor, files, asked, out=out)]))
+            )
         (alone, alone_busy), (looked, looked_busy) = (
             (min(pair[which][0] for pair in pairs), min(pair[which][1] for pair in pairs)) for which in (0, 1)
         )

@@ -38,10 +38,10 @@ LOOK = """
 import resource, sys
 from pathlib import Path
 from saccade.predict import load
-from saccade.verbs.look import look
+from saccade.verbs.look_stream import stream_looks
 files = sorted(Path(sys.argv[2]).iterdir())
 wanted = [files[number % len(files)] for number in range(int(sys.argv[1]))]
-for seen in look(load("soft-mref", "cpu"), wanted, 7):
+for seen in stream_looks(load("soft-mref", "cpu"), wanted, 7):
     seen.to_json()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

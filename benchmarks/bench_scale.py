@@ -56,14 +56,14 @@ def measured(files: list[Path], nodes: int, batch: int, model: str, ask: str | N
     busy, started = time.process_time(), time.monotonic()
     try:
         engine = {"engine": "ray" if nodes else "local"}
-        looked = scale.look(files, model=model, ask=ask, out=out, batch=batch, device=device, **engine)
+        looked = scale.look(files, model=model, ask=ask, out=out, batch_size=batch, device=device, **engine)
         seconds, busy = time.monotonic() - started, time.process_time() - busy
         stored = sum(file.stat().st_size for file in out.glob("part-*"))
     finally:
         shutil.rmtree(out.parent)
     told = {"rows": looked.rows, "errors": looked.errors, "seconds": round(seconds, 2), "cpu_here": round(busy, 2)}
     rates = {"per_second": round(looked.rows / seconds, 1), "bytes_a_row": round(stored / looked.rows)}
-    return {"nodes": nodes, "batch": batch, **told, **rates, "load": os.getloadavg()[0]}
+    return {"nodes": nodes, "batch_size": batch, **told, **rates, "load": os.getloadavg()[0]}
 
 
 class Idle:

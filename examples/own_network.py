@@ -3,9 +3,8 @@
 import torch
 from torch import nn
 
-from saccade import AttentionTrace, SoftAttention
+from saccade import AttentionTrace, SoftAttention, overlay
 from saccade.attention import frame_of
-from saccade.show.overlay import overlay
 
 body = nn.Sequential(nn.Conv2d(3, 16, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(16, 32, 3, 4, 1))
 attention = SoftAttention(channels=32, query_size=10)

@@ -184,12 +184,12 @@ def test_set_by_path_makes_the_groups_it_needs() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("list.2.k", "--set list.2: the list there has 2 entries"),
+        ("list.2.k", "`overrides=list.2`: the list there has 2 entries"),
         ("list.-3", "the list there has 2 entries"),
         ("list.x", "the list there has 2 entries"),
         ("list.--1", "the list there has 2 entries"),
         ("list.²", "the list there has 2 entries"),
-        ("steps.deep", "--set steps.deep: 'deep' is inside a plain value"),
+        ("steps.deep", "`overrides=steps.deep`: 'deep' is inside a plain value"),
     ],
 )
 def test_set_by_path_names_the_place(path: str, said: str) -> None:

@@ -20,7 +20,7 @@ from saccade.families.question.scene_data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
 from saccade.verbs.reproduction.commands import trainings
-from saccade.verbs.train import build_task
+from saccade.verbs.train_run import build_task
 from saccade.zoo import shipped
 
 PROTOCOLS = {"authors", "unlimited"}
@@ -147,9 +147,9 @@ def test_what_lies_behind_a_gate_is_tuned() -> None:
 
 
 def test_pictures_have_to_be_named() -> None:
-    with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv"):
+    with pytest.raises(ConfigError, match="give `data=READER:PATH`; readers: csv"):
         build_task(load_recipe("attributes"))
-    with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv, jsonl, svhn"):
+    with pytest.raises(ConfigError, match="give `data=READER:PATH`; readers: csv, jsonl, svhn"):
         build_task(load_recipe("hsal-svhn-multiset"))
 
 

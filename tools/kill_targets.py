@@ -76,11 +76,11 @@ def _warm_training() -> None:
     import saccade.engine.loop
     import saccade.families.question.table_task
     import saccade.predict
-    import saccade.verbs.average
     import saccade.verbs.evaluate
-    import saccade.verbs.look
+    import saccade.verbs.look_stream
+    import saccade.verbs.mean_run
     import saccade.verbs.reproduce
-    import saccade.verbs.train  # noqa: F401
+    import saccade.verbs.train_run  # noqa: F401
     from saccade.engine.run_folder import versions
 
     torch.set_num_threads(1)
@@ -150,11 +150,11 @@ def _two_runs(shared: Path) -> None:
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
     from saccade.predict import load
-    from saccade.verbs.look import look
+    from saccade.verbs.look_stream import stream_looks
 
     predictor = load(shared / "tuned1", "cpu")
     pictures = sorted((shared / "pictures").glob("*.png"))[:6]
-    for _ in look(predictor, pictures, "colour", out=place / "looks", batch_size=2):
+    for _ in stream_looks(predictor, pictures, "colour", out=place / "looks", batch_size=2):
         pass
 
 

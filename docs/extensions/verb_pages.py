@@ -61,17 +61,26 @@ class Verb(SphinxDirective):
         made: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
         for paragraph in inspect.cleandoc(found.help or "").replace("\b", "").split("\n\n"):
             made.append(nodes.paragraph("", "", *prose(" ".join(paragraph.split()))))
-        rows = [_row(option) for option in found.params if not getattr(option, "hidden", False)]
+        rows = [_row(option, _more(found, option)) for option in found.params if not getattr(option, "hidden", False)]
         return [*made, table(("option", "takes", "default", "meaning"), rows, "fields")]
 
 
-def _row(option: Any) -> list[list[nodes.Node]]:
+def _more(found: Any, option: Any) -> str:
+    """What the docstring of the verb's Python function says after the first sentence about an option."""
+    from saccade.cli.typed_as import typed_as
+
+    made = getattr(found.callback, "made", None)
+    said = None if made is None else made.doc.arguments.get(option.name)
+    return "" if said is None else typed_as(said.more, made.names)
+
+
+def _row(option: Any, more: str) -> list[list[nodes.Node]]:
     """Names, what it takes, default, help."""
     is_option = option.param_type_name == "option"
     names = [*option.opts, *option.secondary_opts] if is_option else [option.metavar or option.name.upper()]
     label = [part for name in names for part in (nodes.Text(" "), nodes.literal("", name))][1:]
     takes = "" if not is_option or option.is_flag else _kind(option)
-    meaning = prose(" ".join((option.help or "").split()))
+    meaning = prose(" ".join(f"{option.help or ''} {more}".split()))
     return [label, [nodes.Text(takes)], [nodes.Text(default_of(option))], meaning]
 
 

@@ -1,16 +1,19 @@
 """saccade: models that answer, and show where they looked.
 
->>> import saccade                                      # doctest: +SKIP
+>>> import saccade                                             # doctest: +SKIP
 >>> seen = saccade.load("soft-mref").look("scene.png", ask=7)  # doctest: +SKIP
->>> seen.answer, seen.confidence                        # doctest: +SKIP
+>>> seen.answer, seen.confidence                               # doctest: +SKIP
 
-Names are loaded on first use: importing saccade imports neither torch nor numpy.
+Every verb of the command line is a function here, with the same arguments: ``saccade.train("soft-mref", out="run")``
+is ``saccade train soft-mref --out run``. The building blocks are in five packages: ``saccade.attention`` (mechanisms
+for your own network), ``saccade.metrics``, ``saccade.data``, ``saccade.models`` and ``saccade.families``.
+
+Names are imported on first use: importing saccade imports neither torch nor numpy.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from saccade.errors import (
     CheckpointError,
@@ -21,24 +24,39 @@ from saccade.errors import (
     SaccadeError,
     ShapeError,
 )
-from saccade.quick_imports import quick_imports
 
 if TYPE_CHECKING:
+    from saccade import attention, data, families, metrics, models, scale
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
     from saccade.record import Record, read_record, write_record
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.filmstrip import filmstrip
+    from saccade.show.overlay import overlay
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
     from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
+    from saccade.verbs.export import export
+    from saccade.verbs.list_models import list_models
+    from saccade.verbs.look import look
+    from saccade.verbs.probe import probe
+    from saccade.verbs.report import report
+    from saccade.verbs.reproduce import reproduce
     from saccade.verbs.score import score
     from saccade.verbs.tour import tour
     from saccade.verbs.train import train
+    from saccade.web.serve import serve
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names
 
 __version__ = "0.2.0"
 
@@ -58,52 +76,32 @@ __all__ = [
     "ShapeError",
     "Sighting",
     "SoftAttention",
+    "attention",
     "average",
     "compare",
+    "contact_sheet",
+    "data",
     "evaluate",
     "example",
+    "export",
+    "families",
+    "filmstrip",
+    "list_models",
     "load",
+    "look",
+    "metrics",
+    "models",
+    "overlay",
+    "probe",
     "read_picture",
     "read_record",
+    "report",
+    "reproduce",
+    "scale",
     "score",
+    "serve",
     "tour",
     "trace_of",
     "train",
     "write_record",
 ]
-
-_HOMES = {
-    "AdditiveScorer": "attention.scores",
-    "AttentionTrace": "trace",
-    "Look": "trace",
-    "Output": "trace",
-    "Predictor": "predict",
-    "Record": "record",
-    "Sighting": "sighting",
-    "SoftAttention": "attention.soft",
-    "average": "verbs.average",
-    "compare": "verbs.compare",
-    "evaluate": "verbs.evaluate",
-    "example": "data.gallery",
-    "load": "predict",
-    "read_picture": "data.pictures.reading",
-    "read_record": "record",
-    "score": "verbs.score",
-    "tour": "verbs.tour",
-    "trace_of": "tracing.trace_of",
-    "train": "verbs.train",
-    "write_record": "record",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'saccade' has no attribute '{name}'")
-    with quick_imports():
-        value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
-    globals()[name] = value  # found once, found for good
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

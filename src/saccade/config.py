@@ -95,13 +95,22 @@ def to_dict(config: object) -> dict[str, Any]:
     return result
 
 
+def check_schema(found: object, current: int, *, what: str) -> None:
+    """Refuse a file of a later version, and one that has no version.
+
+    Raises:
+        ConfigError: says which version was found, which ones are read, and what to do.
+    """
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise ConfigError(f"{what}: no schema_version; this is not a file that saccade wrote")
+    if found > current:
+        raise ConfigError(f"{what}: schema_version {found} is newer than this saccade reads ({current}); upgrade it")
+
+
 def migrate(values: dict[str, object], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, object]:
     """Lift ``values`` from its ``schema_version`` to ``current`` by the migrations in ``table`` (from → step)."""
-    version = values.get("schema_version")
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise ConfigError(f"{what}: no schema_version; this is not a file that saccade wrote")
-    if version > current:
-        raise ConfigError(f"{what}: schema_version {version} is newer than this saccade reads ({current}); upgrade it")
+    version: Any = values.get("schema_version")
+    check_schema(version, current, what=what)
     while version < current:
         if version not in table:
             raise ConfigError(f"{what}: schema_version {version} is too old to be read")
@@ -126,13 +135,13 @@ def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
         if isinstance(node, list):
             key: Any = int(part) if re.fullmatch("-?[0-9]{1,9}", part) else None
             if key is None or not -len(node) <= key < len(node):
-                raise ConfigError(f"--set {at}: the list there has {len(node)} entries, numbered from 0")
+                raise ConfigError(f"`overrides={at}`: the list there has {len(node)} entries, numbered from 0")
         elif isinstance(node, dict):
             key = part
             if not is_last and (key not in node or node[key] is None):
                 node[key] = {}
         else:
-            raise ConfigError(f"--set {at}: '{part}' is inside a plain value ({_kind(node)}), not a group of settings")
+            raise ConfigError(f"`overrides={at}`: '{part}' is inside a plain value ({_kind(node)}), not a group")
         if is_last:
             node[key] = value
         else:

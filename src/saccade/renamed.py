@@ -6,15 +6,19 @@ A module with renamed names ends with::
         __getattr__ = renamed_names(__name__)
 
 A base class whose methods were renamed calls :func:`adopt_renamed_methods` for each subclass, so that a family written
-for 0.1.0 still loads.
+for 0.1.0 still loads. A function whose arguments were renamed has the decorator :func:`renamed_arguments`. How long old
+names work is told in docs/stability.md.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES: dict[str, dict[str, str]] = {
     "saccade.attention.class_token": {"rolled_out": "attention_rollout"},
@@ -45,7 +49,7 @@ def renamed_names(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in NAMES[module]:
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
-        _warn(f"{module}.{name}", NAMES[module][name], stacklevel=3)
+        warn_renamed(f"{module}.{name}", NAMES[module][name], stacklevel=3)
         return getattr(sys.modules[module], NAMES[module][name])
 
     return find
@@ -61,9 +65,28 @@ def adopt_renamed_methods(cls: type, base: str) -> None:
     own = vars(cls)
     for old, new in METHODS[base].items():
         if old in own and new not in own:
-            _warn(f"{cls.__qualname__}.{old}", new, stacklevel=5)  # the line of the class, behind ABCMeta
+            warn_renamed(f"{cls.__qualname__}.{old}", new, stacklevel=5)  # the line of the class, behind ABCMeta
             setattr(cls, new, own[old])
 
 
-def _warn(old: str, new: str, *, stacklevel: int) -> None:
+def renamed_arguments(**old: str) -> Callable[[F], F]:
+    """Let a function take arguments by their old names too: ``renamed_arguments(tell="on_progress")``."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            for name in [name for name in old if name in given]:
+                if old[name] in given:
+                    raise TypeError(f"{function.__name__}() got '{old[name]}' and '{name}', which is its old name")
+                warn_renamed(f"the argument {name} of {function.__name__}", old[name], stacklevel=3)
+                given[old[name]] = given.pop(name)
+            return function(*args, **given)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int) -> None:
+    """Say what ``old`` is called now; ``stacklevel`` as of warnings.warn called here."""
     warnings.warn(f"{old} is now called {new}; the old name goes with 0.3.0", DeprecationWarning, stacklevel=stacklevel)

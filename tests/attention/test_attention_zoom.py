@@ -13,6 +13,7 @@ from saccade.attention import zoom as zooming
 from saccade.attention.zoom import (
     AttentionProposal,
     Downsample,
+    apn_crop,
     box_theta,
     boxcar,
     boxcar_mask,
@@ -23,7 +24,6 @@ from saccade.attention.zoom import (
     nested,
     strongest,
     theta_box,
-    zoom,
 )
 from saccade.errors import ConfigError, ShapeError
 
@@ -94,9 +94,9 @@ def test_clamps_by_hand() -> None:
 def test_whole_picture_is_itself_and_the_window_reads_its_pixels() -> None:
     """The whole at its own size is the picture; the lower right quarter at its own size is those pixels."""
     picture = torch.rand(1, 2, 6, 8, generator=torch.Generator().manual_seed(1))
-    whole, _ = zoom(picture, box_theta(torch.tensor([[0.5, 0.5, 0.5]])), torch.tensor([0.5]), (6, 8))
+    whole, _ = apn_crop(picture, box_theta(torch.tensor([[0.5, 0.5, 0.5]])), torch.tensor([0.5]), (6, 8))
     assert torch.allclose(whole, picture, atol=1e-6)
-    quarter, _ = zoom(picture, box_theta(torch.tensor([[0.75, 0.75, 0.25]])), torch.tensor([0.25]), (3, 4))
+    quarter, _ = apn_crop(picture, box_theta(torch.tensor([[0.75, 0.75, 0.25]])), torch.tensor([0.25]), (3, 4))
     assert torch.allclose(quarter, picture[:, :, 3:, 4:], atol=1e-6)
 
 
@@ -116,7 +116,7 @@ def test_crops_of_crops_land_on_the_right_pixels(size: tuple[int, int]) -> None:
     assert found[0].tolist() == pytest.approx(expected)
     assert found[1].tolist() == pytest.approx(opposite)
     picture = torch.stack(torch.meshgrid(torch.arange(height) + 0.5, torch.arange(width) + 0.5, indexing="ij"))
-    read, _ = zoom(picture.double().unsqueeze(0), theta, inner[:, 2], grid)
+    read, _ = apn_crop(picture.double().unsqueeze(0), theta, inner[:, 2], grid)
     centre = geometry.apply(frame, torch.tensor([[5.5, 4.5]]).double())[0]
     assert [float(read[0, 1, 4, 5]), float(read[0, 0, 4, 5])] == pytest.approx(centre.tolist())
 
@@ -131,8 +131,8 @@ def test_gradients_are_those_of_what_is_computed() -> None:
     def seen(picture: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
         outer, inner = legal_box(numbers).unbind(1)  # (B,3) each
         theta = nested(box_theta(outer), box_theta(inner))
-        crop, mask = zoom(picture, theta, inner[:, 2], (3, 4), sharpness=12.0)
-        return crop * mask.unsqueeze(1) + zoom(picture, box_theta(outer), outer[:, 2], (3, 4))[0]
+        crop, mask = apn_crop(picture, theta, inner[:, 2], (3, 4), sharpness=12.0)
+        return crop * mask.unsqueeze(1) + apn_crop(picture, box_theta(outer), outer[:, 2], (3, 4))[0]
 
     assert torch.autograd.gradcheck(seen, (picture, numbers))
 
@@ -142,7 +142,7 @@ def test_gradient_pulls_the_window_to_a_bright_spot() -> None:
     x = (torch.arange(32) + 0.5) / 32
     spot = torch.exp(-((x - 0.62) ** 2) / 0.02) * torch.exp(-((x[:, None] - 0.5) ** 2) / 0.02)
     box = torch.tensor([[0.5, 0.5, 0.25]], requires_grad=True)
-    zoom(spot[None, None], box_theta(box), box[:, 2], (16, 16))[0].sum().backward()
+    apn_crop(spot[None, None], box_theta(box), box[:, 2], (16, 16))[0].sum().backward()
     assert box.grad is not None
     assert box.grad[0, 0] > 10 * box.grad[0, 1].abs()
 
@@ -178,7 +178,7 @@ def test_shrink_is_antialiased_bilinear(picture: tuple[int, int], size: tuple[in
 def test_a_window_for_another_batch_is_refused() -> None:
     """One θ for each picture."""
     with pytest.raises(ShapeError, match="theta"):
-        zoom(torch.rand(2, 3, 8, 8), torch.eye(2, 3).unsqueeze(0), torch.tensor([0.5]), (4, 4))
+        apn_crop(torch.rand(2, 3, 8, 8), torch.eye(2, 3).unsqueeze(0), torch.tensor([0.5]), (4, 4))
 
 
 def test_sharpness_is_the_documented_one() -> None:

@@ -47,4 +47,4 @@ def test_offline_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
     assert not hub.is_offline()
     hub.work_offline()
-    assert hub.why_no_hub() == "fetching is off (--offline or HF_HUB_OFFLINE)"
+    assert hub.why_no_hub() == "fetching is off (by `offline` or HF_HUB_OFFLINE)"

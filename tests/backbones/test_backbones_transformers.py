@@ -109,7 +109,7 @@ def test_what_cannot_be_used_is_said(library: list[str], monkeypatch: pytest.Mon
         build_backbone("hf:reader")
     with pytest.raises(ConfigError, match=r"hf:nobody cannot be used .nobody is not a model"):
         build_backbone("hf:nobody")
-    monkeypatch.setattr(hub, "why_no_hub", lambda: "fetching is off (--offline or HF_HUB_OFFLINE)")
+    monkeypatch.setattr(hub, "why_no_hub", lambda: "fetching is off (by `offline` or HF_HUB_OFFLINE)")
     with pytest.raises(DataError, match="the settings of hf:nobody are not on this machine, and fetching is off"):
         build_backbone("hf:nobody")
 

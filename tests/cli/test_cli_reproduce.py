@@ -50,7 +50,7 @@ def test_options_reach_the_verb(seen, tmp_path):
                "--jobs", 4, "--quick", "--limit", 50, "--out", tmp_path, "--device", "cpu")  # fmt: skip
     assert done.exit_code == 0, done.output
     ((table, options),) = seen
-    options.pop("progress")
+    options.pop("on_progress")
     assert (table, options) == (
         "hattnet-table1",
         {"seeds": 3, "data": ["mref", "mbg"], "protocol": "authors", "train": True, "jobs": 4, "quick": True,
@@ -62,10 +62,10 @@ def test_options_reach_the_verb(seen, tmp_path):
 
 @pytest.mark.parametrize("options", [(), ("--json",), ("--quiet",), ("--json", "--quiet")])
 def test_what_takes_long_is_told_on_stderr(monkeypatch, options):
-    def stand_in(table, *, progress, **_):
+    def stand_in(table, *, on_progress, **_):
         for done in range(3):
-            progress("scoring soft-mref", done, 3)
-        progress("drawing", 0, 1)
+            on_progress("scoring soft-mref", done, 3)
+        on_progress("drawing", 0, 1)
         return Reproduction(table, [], [], [], [], None, 1.0, "the legend")
 
     monkeypatch.setattr(verb, "reproduce", stand_in)

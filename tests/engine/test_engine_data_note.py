@@ -93,7 +93,7 @@ def test_changed_data_is_refused_and_nothing_of_the_run_is_touched(tmp_path: Pat
     out = begun(tmp_path / "r")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     message = (
-        r"r: the data is not what the run began with: rows: 2 of 6 removed \(first 0\.png\).*--accept-changed-data"
+        r"r: the data is not what the run began with: rows: 2 of 6 removed \(first 0\.png\).*`accept_changed_data=True`"
     )
     with pytest.raises(DataError, match=message):
         go_on(out, task(rows=ROWS[2:]))
@@ -118,7 +118,7 @@ def test_accepting_changes_nothing_where_nothing_changed(tmp_path: Path) -> None
     out = begun(tmp_path / "r")
     go_on(out, task(), accept_changed_data=True)
     assert read_note(out).accepted == ()
-    with pytest.raises(ConfigError, match="add --resume"):
+    with pytest.raises(ConfigError, match="add `resume=True`"):
         fit(task(), RECIPE, tmp_path / "new", accept_changed_data=True, device="cpu", progress="quiet")
 
 
@@ -136,7 +136,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_one_remark(tmp_path: Path) -> 
 def test_a_note_that_cannot_be_read_is_an_error_unless_changes_are_accepted(tmp_path: Path, content: str) -> None:
     out = begun(tmp_path / "r")
     (out / "data.json").write_text(content)
-    with pytest.raises(CheckpointError, match=r"data\.json: cannot be read .*--accept-changed-data"):
+    with pytest.raises(CheckpointError, match=r"data\.json: cannot be read .*`accept_changed_data=True`"):
         go_on(out, task())
     go_on(out, task(), accept_changed_data=True)
     assert read_note(out).accepted == ("from step 2 on: it is not known how: data.json could not be read",)

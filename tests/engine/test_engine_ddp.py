@@ -120,5 +120,5 @@ def test_weights_that_a_loss_does_not_reach_ask_for_another_strategy(tmp_path):
     said = two_processes(tmp_path, tmp_path / "run", "ddp", text=UNTAUGHT)
     assert said.count("phase 'main': its loss gives some weights no gradient") == 2
     named = "ddp_find_unused_parameters_true"
-    assert said.count(f"use --strategy {named}") == 2
+    assert said.count(f"use `strategy={named}`") == 2
     assert two_processes(tmp_path, tmp_path / "again", named, text=UNTAUGHT).count("stopped finished 3") == 2

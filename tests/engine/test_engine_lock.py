@@ -68,7 +68,7 @@ def test_the_lock_of_a_killed_run_is_taken_over_and_said(tmp_path, capsys):
         fit(task, recipe, out, **QUIET)
     values = json.loads(kept.read_text())
     (out / LOCK).write_text(json.dumps(values | {"pid": 4_000_000}))  # as SIGKILL leaves it
-    with pytest.raises(OutputError, match="continue it with --resume"):
+    with pytest.raises(OutputError, match="continue it with `resume=True`"):
         fit(TinyTask(), recipe, out, **QUIET)
     (out / LOCK).write_text(json.dumps(values | {"pid": 4_000_000}))
     assert fit(TinyTask(), recipe, out, resume=True, device="cpu", progress="plain").stopped == "finished"

@@ -183,7 +183,7 @@ def test_lengths_in_steps_and_epochs():
 
 @pytest.mark.parametrize("override", ["protocol=authors", "protocols.authors.seed=1", "schema_version=9"])
 def test_what_decides_the_settings_is_not_set_by_an_override(override):
-    with pytest.raises(ConfigError, match="--protocol"):
+    with pytest.raises(ConfigError, match="`protocol=NAME`"):
         load_recipe("soft-mref", overrides=[override])
 
 

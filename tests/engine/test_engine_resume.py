@@ -137,7 +137,7 @@ def test_other_recipe_is_refused_naming_the_first_difference(tmp_path):
 
 def test_full_folder_is_refused_without_resume(tmp_path):
     (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(OutputError, match="--resume"):
+    with pytest.raises(OutputError, match="`resume=True`"):
         fit(new_task(), tiny_recipe(), tmp_path, device="cpu", progress="quiet")
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 

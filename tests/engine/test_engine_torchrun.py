@@ -142,9 +142,9 @@ def test_two_nodes_of_two_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "devices", "nodes", "said"),
     [
-        ({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, 1, 1, "--devices 2 --nodes 2"),
-        ({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}, 2, 2, "--devices 4 --nodes 1"),
-        ({"SLURM_NTASKS": "8", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train"}, 4, 1, "--devices 4 --nodes 2"),
+        ({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, 1, 1, "`devices=2` and `nodes=2`"),
+        ({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}, 2, 2, "`devices=4` and `nodes=1`"),
+        ({"SLURM_NTASKS": "8", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train"}, 4, 1, "`devices=4` and `nodes=2`"),
         ({"SLURM_NTASKS": "2", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train"}, 8, 2, "--ntasks-per-node=8"),
     ],
 )

@@ -22,7 +22,8 @@ from saccade.show.report import Report
 from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.report_sources import read_metrics
 from saccade.trace import AttentionTrace, Look
-from saccade.verbs.report import _scores, report
+from saccade.verbs.report import report
+from saccade.verbs.report_page import _scores
 
 Files = dict[str, Content]
 JSON, TENSORS, SCORES, METRICS = "r.json", "r.safetensors", "scores.json", "metrics.jsonl"

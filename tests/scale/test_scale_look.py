@@ -42,7 +42,7 @@ def rows_of(sources, model: str, out: Path | str, **options) -> list[dict]:
 @pytest.fixture(scope="module")
 def plain(model: str, pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
     """The rows of the seven pictures in parts of three."""
-    return rows_of(pictures, model, tmp_path_factory.mktemp("plain") / "out", part=3, batch=2)
+    return rows_of(pictures, model, tmp_path_factory.mktemp("plain") / "out", part=3, batch_size=2)
 
 
 def test_a_row_says_what_the_predictor_says(model: str, pictures: Path, plain: list[dict]) -> None:
@@ -105,14 +105,14 @@ def test_a_shard_a_table_and_a_store_give_the_rows_of_the_folder(
     structs = [{"bytes": file.read_bytes(), "path": None} for file in files[3:6]]
     table_of(tmp_path / "in" / "b.parquet", "image", structs)
     shutil.copy(files[6], tmp_path / "in" / "c.png")
-    rows = rows_of(tmp_path / "in", model, tmp_path / "out", batch=2)
+    rows = rows_of(tmp_path / "in", model, tmp_path / "out", batch_size=2)
     assert_same_rows(rows, plain, but=("source", "name"))
     assert [row["name"] for row in rows][2:5] == ["a.tar/002", "b.parquet/000000", "b.parquet/000001"]
     assert rows[0]["source"] == f"{tmp_path}/in/a.tar#000.png"
     store = fsspec.filesystem("memory")
     for file in sorted((tmp_path / "in").iterdir()):
         store.pipe_file(f"/scale-in/{file.name}", file.read_bytes())
-    far = rows_of("memory://scale-in", model, "memory://scale-out", batch=2)
+    far = rows_of("memory://scale-in", model, "memory://scale-out", batch_size=2)
     assert_same_rows(far, rows, but=("source",))
     assert far[-1]["source"] == "memory://scale-in/c.png"
 
@@ -138,7 +138,7 @@ def test_a_bad_picture_is_a_row_with_an_error(model: str, plain: list[dict], pic
     shutil.copytree(pictures, tmp_path / "in")
     (tmp_path / "in" / "001x.png").write_bytes(png(1)[:40])
     (tmp_path / "in" / "001y.png").write_bytes(b"")
-    rows = rows_of(tmp_path / "in", model, tmp_path / "out", batch=2, part=5)
+    rows = rows_of(tmp_path / "in", model, tmp_path / "out", batch_size=2, part=5)
     bad = [row for row in rows if row["error"]]
     assert [row["name"] for row in bad] == ["001x", "001y"]
     assert all(row["answer"] is None and str(tmp_path) in row["error"] for row in bad)
@@ -177,7 +177,7 @@ def test_a_damaged_table_and_one_without_pictures_are_rows_with_an_error(model: 
     rows = rows_of(tmp_path / "in", model, tmp_path / "out")
     assert rows[0]["error"] is None
     assert "damaged or no Parquet file" in rows[1]["error"]
-    assert "no column of pictures, say which with --column; found label, text" in rows[2]["error"]
+    assert "no column of pictures, say which with `column`; found label, text" in rows[2]["error"]
 
 
 def test_a_batch_that_does_not_fit_into_memory_is_one_line(
@@ -189,7 +189,9 @@ def test_a_batch_that_does_not_fit_into_memory_is_one_line(
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
     monkeypatch.setattr(SoftModel, "encode", encode)
-    with pytest.raises(ConfigError, match=r"do not fit into memory .*take a smaller --batch.*--resume continues"):
+    with pytest.raises(
+        ConfigError, match=r"do not fit into memory .*take a smaller `batch_size`.*`resume=True` continues"
+    ):
         rows_of(pictures, model, tmp_path / "out")
     assert not list((tmp_path / "out").glob("part-*"))
     with pytest.raises(DataError, match=r"unfinished .0 parts so far"):
@@ -204,10 +206,10 @@ def test_a_job_that_ended_in_the_middle_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(output.Folder, "write", _dies_after(3, output.Folder.write))
         with pytest.raises(KeyboardInterrupt):
-            rows_of(pictures, model, out, part=3, batch=2)
+            rows_of(pictures, model, out, part=3, batch_size=2)
     (done,) = out.glob("part-000000-*")
     before = done.stat().st_mtime_ns
-    looked = scale.look(pictures, model=model, ask=1, out=out, part=3, batch=2, device="cpu", resume=True)
+    looked = scale.look(pictures, model=model, ask=1, out=out, part=3, batch_size=2, device="cpu", resume=True)
     assert (looked.rows, looked.errors, looked.parts, looked.resumed) == (7, 0, 3, 1)
     assert done.stat().st_mtime_ns == before
     assert_same_rows(list(scale.read(out)), plain)
@@ -229,7 +231,7 @@ def test_another_question_model_or_picture_is_not_mixed_in(tmp_path: Path) -> No
     rows_of(source, model, tmp_path / "out", part=1)
     kept = sorted(file.name for file in (tmp_path / "out").iterdir())
     options = {"model": model, "out": tmp_path / "out", "part": 1, "device": "cpu"}
-    with pytest.raises(OutputError, match="exists and is not empty; add --resume"):
+    with pytest.raises(OutputError, match="exists and is not empty; add `resume=True`"):
         scale.look(source, ask=1, **options)
     with pytest.raises(OutputError, match="ask was '1' and is '2' now"):
         scale.look(source, ask=2, resume=True, **options)
@@ -245,7 +247,7 @@ def test_another_question_model_or_picture_is_not_mixed_in(tmp_path: Path) -> No
 def test_a_folder_of_something_else_is_left_alone(model: str, pictures: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")
-    for resume, said in ((False, "choose another --out"), (True, "nothing to resume")):
+    for resume, said in ((False, "choose another `out`"), (True, "nothing to resume")):
         with pytest.raises(OutputError, match=said):
             scale.look(pictures, model=model, ask=1, out=tmp_path / "out", resume=resume)
     assert [file.name for file in (tmp_path / "out").iterdir() if file.name != ".lock"] == ["thesis.txt"]
@@ -285,7 +287,7 @@ def test_a_part_that_ends_its_worker_again_and_again_is_given_up(model: str, pic
         assert output.begin_try(folder, part.file(job)) == tries  # and then the worker is gone
     with Worker(job, str(out), **options) as worker:
         assert "ended its worker 5 times" in worker.do(part).failed
-        assert "a smaller --batch than 4" in worker.do(part).failed
+        assert "a smaller `batch_size` than 4" in worker.do(part).failed
         output.begin(folder, job, [part], resume=True)  # the user tries again
         assert worker.do(part).rows == 7
     assert not list(out.glob("trying-*"))
@@ -294,10 +296,10 @@ def test_a_part_that_ends_its_worker_again_and_again_is_given_up(model: str, pic
 def test_wrong_requests_are_refused_before_anything_is_written(model: str, pictures: Path, tmp_path: Path) -> None:
     wrong = [
         ({"engine": "spark"}, ConfigError, "choose from local, ray"),
-        ({"actors": 2}, ConfigError, "for --engine ray"),
+        ({"actors": 2}, ConfigError, "for `engine=ray`"),
         ({"maps": "some"}, ConfigError, "maps: "),
-        ({"side": 0}, ConfigError, "map side"),
-        ({"part": 0}, ConfigError, "part: 1 picture or more"),
+        ({"side": 0}, ConfigError, "side: expected 1 to 1024"),
+        ({"part": 0}, ConfigError, "part: expected 1 or more"),
         ({"ask": "nobody"}, DataError, "nobody"),
         ({"model": "memn2n-babi"}, ConfigError, "does not read pictures"),
         ({"sources": tmp_path / "nowhere"}, DataError, "no such file or folder"),

@@ -32,7 +32,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     source = folder_of(home / "in", 2 * (PARTS - 1))
     (source / "007.png").write_bytes(b"not a picture")
     shard_of(home / "in" / "z.tar", {f"{n}.png": (source / f"{n:03d}.png").read_bytes() for n in range(3)})
-    options = {"model": str(save_tiny(home / "tiny")), "ask": 1, "part": 2, "batch": 2, "device": "cpu"}
+    options = {"model": str(save_tiny(home / "tiny")), "ask": 1, "part": 2, "batch_size": 2, "device": "cpu"}
     scale.look(source, out=home / "local", **options)
     return {"source": source, "options": options, "rows": list(scale.read(home / "local"))}
 
@@ -88,7 +88,7 @@ def test_a_cluster_that_nobody_answers_for_is_one_line(job, tmp_path: Path) -> N
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
     killed: list[int] = []
     progress = in_the_middle(lambda: kill_an_actor(killed))
-    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", progress=progress, **job["options"])
+    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
     assert killed
     assert (looked.rows, looked.errors, looked.parts) == (len(job["rows"]), 1, PARTS)
     assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
@@ -125,7 +125,7 @@ def test_maps_score_the_same_on_a_cluster(cluster, job, tmp_path: Path) -> None:
 def test_a_dataset_of_ray_becomes_a_dataset_of_rows(cluster, job, tmp_path: Path) -> None:
     files = [str(file) for file in sorted(job["source"].glob("*.png"))[:8]]
     pictures = ray.data.read_binary_files(files, include_paths=True)
-    found = scale.look_dataset(pictures, model=job["options"]["model"], ask=1, batch=4, device="cpu")
+    found = scale.look_dataset(pictures, model=job["options"]["model"], ask=1, batch_size=4, device="cpu")
     rows = sorted(found.take_all(), key=lambda row: row["source"])
     wanted = {row["source"]: row for row in job["rows"]}
     assert [row["source"] for row in rows] == files
@@ -139,7 +139,7 @@ def test_a_dataset_of_ray_becomes_a_dataset_of_rows(cluster, job, tmp_path: Path
 def test_a_machine_that_is_lost_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
     """The last test of this file: from here on the cluster has one node."""
     progress = in_the_middle(lambda: cluster.remove_node(cluster.second, allow_graceful=False))
-    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", progress=progress, **job["options"])
+    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
     assert not cluster.second.any_processes_alive()
     assert looked.rows == len(job["rows"])
     assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])

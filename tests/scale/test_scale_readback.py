@@ -86,7 +86,7 @@ def test_a_row_with_an_error_is_a_map_that_cannot_be_read(job: dict[str, Path], 
     assert "without a truth" not in without.counted()
     with np.load(job["masks"]) as masks:
         np.savez(tmp_path / "masks.npz", **masks, bad=np.ones((20, 31), bool))
-    with pytest.raises(DataError, match=r"bad\.png: not a picture.*--broken skip"):
+    with pytest.raises(DataError, match=r"bad\.png: not a picture.*`broken=skip`"):
         score(job["out"], tmp_path / "masks.npz")
     assert score(job["out"], tmp_path / "masks.npz", broken="skip").counts["broken"] == 1
 
@@ -177,7 +177,7 @@ def test_options_that_do_not_go_together(job: dict[str, Path], options: list[str
 
 
 def test_an_engine_is_for_rows_and_for_masks(job: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="score the rows of 'saccade look --engine'"):
+    with pytest.raises(ConfigError, match=r"score the rows that `scale\.look` wrote"):
         score(np.ones((2, 4, 4)), np.ones((2, 4, 4), bool), engine="ray")
     with pytest.raises(ConfigError, match="choose from local, ray"):
         score(job["out"], job["masks"], engine="slurm")

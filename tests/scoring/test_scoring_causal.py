@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.cli import app
-from saccade.data.causal import CausalScene, read
+from saccade.data.causal import CausalScene, read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal_set import CausalConfig, write_causal
 from saccade.scoring import twins
@@ -44,7 +44,7 @@ def mask_of(scene: CausalScene, picture: str, query: str) -> np.ndarray:
 
 
 def maps_of(folder: Path, make: Made) -> dict[str, np.ndarray]:
-    return {name: make(scene, *asked) for scene in read(folder) for name, asked in scene.maps().items()}
+    return {name: make(scene, *asked) for scene in read_causal_set(folder) for name, asked in scene.maps().items()}
 
 
 def means(found) -> list[float]:
@@ -94,7 +94,7 @@ def test_coarse_maps_have_the_best_map_of_their_grid_beside_them(folder, masks):
 def test_missing_twins_are_counted_and_leave_their_scores_undefined(folder, masks):
     whole = saccade.score(masks, folder).scene
     at = int((~whole.values["map_follow"].isnan()).nonzero()[0, 0])  # a scene with an object of like area
-    scene = list(read(folder))[at]
+    scene = list(read_causal_set(folder))[at]
     gone = f"{scene.id}-target_moved__{scene.question}"
     rest = {name: each for name, each in masks.items() if name != gone}
     found = saccade.score(rest, folder)
@@ -112,7 +112,7 @@ def test_missing_twins_are_counted_and_leave_their_scores_undefined(folder, mask
 
 
 def test_only_the_first_questions_give_mask_scores_and_no_causal_ones(folder, masks):
-    first = {f"{scene.id}__{scene.question}" for scene in read(folder)}
+    first = {f"{scene.id}__{scene.question}" for scene in read_causal_set(folder)}
     found = saccade.score({name: each for name, each in masks.items() if name in first}, folder)
     assert found.counts["missing"] == COUNT
     assert found.counts["missing_twins"] == 6 * COUNT
@@ -162,14 +162,14 @@ def test_the_command_writes_one_results_file_with_the_digest(folder, masks, tmp_
     assert told["scene"]["scores"]["map_follow"]["mean"] == pytest.approx(1)
     assert told["scene"]["baselines"]["uniform"]["map_specific"] == 0.5
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "scenes.csv").read_text())))
-    assert [row["scene"] for row in rows] == [scene.id for scene in read(folder)]
+    assert [row["scene"] for row in rows] == [scene.id for scene in read_causal_set(folder)]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "About the scene" in page
     assert facts["digest"] in page
 
 
 def test_a_broken_map_of_a_twin_stops_or_is_counted(folder, masks):
-    scene = next(iter(read(folder)))
+    scene = next(iter(read_causal_set(folder)))
     name = f"{scene.id}-other_moved__{scene.question}"
     for broken, reason in ((np.full((100, 100), np.nan), "nan"), (np.zeros((2, 100, 100)), "broken")):
         found = saccade.score(masks | {name: broken}, folder, broken="skip")

@@ -188,7 +188,7 @@ def test_an_object_array_inside_an_npz_is_never_unpickled(tmp_path, truth):
     [
         ("p0.npz", npz(map=maps()[0])[:-40], "damaged"),
         ("p0.npz", npz(map=maps()[0]).replace(b"\x93NUMPY", b"\x93NUMBY"), "damaged"),
-        ("p0.npz", npz(one=maps()[0], two=maps()[1]), "holds one, two; say which one with --key"),
+        ("p0.npz", npz(one=maps()[0], two=maps()[1]), "holds one, two; say which one with `key=NAME`"),
         ("p0.npz", npz(), "holds no array"),
         ("p0.npy", npy(maps()[0])[:-5], "cut short"),
         ("p0.npy", b"", "damaged or no .npy file"),

@@ -138,7 +138,7 @@ def test_nan_is_skipped_and_counted_or_zero_or_an_error():
 def test_negative_values_are_an_error_until_it_is_said_what_they_mean():
     maps, masks = two()
     maps[:, 5, 5] = -10.0
-    with pytest.raises(DataError, match="--signed abs"):
+    with pytest.raises(DataError, match="`signed=abs`"):
         saccade.score(maps, masks)
     positive, absolute = (saccade.score(maps, masks, signed=way).scores[STRENGTH].mean for way in ("positive", "abs"))
     assert positive > absolute

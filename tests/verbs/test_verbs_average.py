@@ -184,7 +184,7 @@ def test_the_command_averages_and_says_what_is_next(pair: tuple[Path, Path], mea
         (["slow", "fast", "--weights", "2,-1"], "weights: finite numbers above 0, found 2.0, -1.0"),
         (["slow", "fast", "--weights", "0,0"], "weights: finite numbers above 0"),
         (["slow", "fast", "--weights", "1e308,1e308"], "weights: finite numbers above 0"),
-        (["slow", "fast", "--weights", "1;2"], "--weights 1;2: expected numbers with commas between"),
+        (["slow", "fast", "--weights", "1;2"], "--weights: expected numbers with commas between"),
         (["slow", "fast", "--stored", "flaot16"], "stored: no type 'flaot16': did you mean 'float16'"),
         (["slow"], "averaging needs two runs or more, found slow"),
         (["slow", "gone"], "gone: not a run folder (there is no such folder)"),
@@ -270,7 +270,7 @@ def test_a_failure_on_the_way_leaves_nothing(
     def full(*_: object, **__: object) -> None:
         raise OutputError("the disk is full")
 
-    monkeypatch.setattr("saccade.verbs.average.save_model", full)
+    monkeypatch.setattr("saccade.verbs.mean_run.save_model", full)
     with pytest.raises(OutputError, match="the disk is full"):
         saccade.average(pair, out=tmp_path / "deep" / "mean")
     assert list((tmp_path / "deep").iterdir()) == []

@@ -87,7 +87,7 @@ def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("glyphs", ["disjoint", "merged"])
 def test_glyphs_that_a_model_was_trained_with_are_refused(run: Path, glyphs: str) -> None:
-    with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}' hold some.*--glyphs pack"):
+    with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}' hold some.*`glyphs=pack`"):
         scored(run, glyphs=glyphs)
 
 

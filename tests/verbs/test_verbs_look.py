@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, load
 from saccade.record import read_record
-from saccade.verbs.look import look
+from saccade.verbs.look_stream import stream_looks
 from tiny_models import save_tiny
 
 
@@ -29,7 +29,7 @@ def picture(path: Path, seed: int = 0) -> Path:
 
 def test_it_answers_as_the_predictor_does_and_keeps_nothing_unasked(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / f"{number}.png", number) for number in range(3)]
-    seen = list(look(predictor, paths, 1, batch_size=2))
+    seen = list(stream_looks(predictor, paths, 1, batch_size=2))
     assert [each.to_json() for each in seen] == [predictor.look(path, 1).to_json() for path in paths]
     assert sorted(tmp_path.iterdir()) == paths
 
@@ -41,14 +41,14 @@ def test_it_answers_as_the_predictor_does_and_keeps_nothing_unasked(predictor: P
 def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Path) -> None:
     """Without a question in their names, 1-2.png is called what the second 1.png would be."""
     paths = [picture(tmp_path / place) for place in places]
-    list(look(load("hsal-mnist-set", "cpu"), paths, out=tmp_path / "out"))
+    list(stream_looks(load("hsal-mnist-set", "cpu"), paths, out=tmp_path / "out"))
     kept = {path.stem: read_record(path).info["picture"] for path in (tmp_path / "out").glob("*.json")}
     assert kept == dict(zip(names, map(str, paths)))
 
 
 def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / name) for name in ("a.png", "b.png")]
-    stream = look(predictor, paths, 1, out=tmp_path / "out", batch_size=1)
+    stream = stream_looks(predictor, paths, 1, out=tmp_path / "out", batch_size=1)
     for name in ("a", "b"):
         assert next(stream).source.stem == name
         kept = {path.name for path in (tmp_path / "out").glob(f"{name}-*")}
@@ -58,9 +58,9 @@ def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_pa
 def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: Predictor, tmp_path: Path) -> None:
     unread = iter(["nothing reads this"])
     with pytest.raises(DataError, match="needs a question"):
-        look(predictor, unread, out=tmp_path / "out")
-    with pytest.raises(ConfigError, match="--cells"):
-        look(predictor, unread, 1, out=tmp_path / "out", cells=True)
+        stream_looks(predictor, unread, out=tmp_path / "out")
+    with pytest.raises(ConfigError, match="cells: it paints"):
+        stream_looks(predictor, unread, 1, out=tmp_path / "out", cells=True)
     assert next(unread)
     assert not (tmp_path / "out").exists()
 
@@ -68,20 +68,22 @@ def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: 
 def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'tables'")
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b,\nor so.png"))]
-    seen = list(look(predictor, paths, 1, out=tmp_path / "out", parquet=True))
+    seen = list(stream_looks(predictor, paths, 1, out=tmp_path / "out", parquet=True))
     rows = parquet.read_table(tmp_path / "out" / "looks.parquet").to_pylist()
     assert [row["source"] for row in rows] == [*map(str, paths)]
     assert [row["answer"] for row in rows] == [each.answer for each in seen]
     assert [(row["x"], row["y"]) for row in rows] == [each.peak for each in seen]
     assert rows[0]["confidence"] == pytest.approx(seen[0].confidence, abs=1e-6)
     assert rows[0]["fit_p"] is None
-    with pytest.raises(ConfigError, match="--parquet"):
-        look(predictor, paths, 1, parquet=True)
+    with pytest.raises(ConfigError, match="parquet: it writes"):
+        stream_looks(predictor, paths, 1, parquet=True)
 
 
 def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b, or so.png", "c.png"))]
-    seen = list(look(predictor, [*paths, tmp_path / "gone.png"], 1, out=tmp_path / "out", on_bad=lambda *_: None))
+    seen = list(
+        stream_looks(predictor, [*paths, tmp_path / "gone.png"], 1, out=tmp_path / "out", on_bad=lambda *_: None)
+    )
     with (tmp_path / "out" / "looks.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["source"] for row in rows] == list(map(str, paths))
@@ -101,7 +103,7 @@ def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_pa
     out = tmp_path / "out"
     out.mkdir()
     (out / "looks.csv").write_text("of the run before")
-    stream = look(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
+    stream = stream_looks(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
     for _ in range(390):
         next(stream)
     (draft,) = out.glob(".looks.csv*.part")
@@ -114,9 +116,9 @@ def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_pa
 
 def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
-    list(look(predictor, paths[:1], 1, out=tmp_path / "one"))
+    list(stream_looks(predictor, paths[:1], 1, out=tmp_path / "one"))
     assert not (tmp_path / "one" / "looks.csv").exists()
-    stream = look(predictor, paths, 1, out=tmp_path / "some", batch_size=1)
+    stream = stream_looks(predictor, paths, 1, out=tmp_path / "some", batch_size=1)
     next(stream), next(stream)
     stream.close()
     assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3

@@ -21,7 +21,7 @@ from saccade.cli import app
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.probing.trials import Plan
-from saccade.verbs.probe import probe_pictures
+from saccade.verbs.probe_run import probe_pictures
 
 QUICK = [
     "--backbone",
@@ -145,7 +145,7 @@ def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
 
 def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, monkeypatch: Any) -> None:
     photos = write_pictures(tmp_path / "photos", 9)
-    monkeypatch.setattr("saccade.verbs.probe.usable_pictures", lambda *_: pytest.fail("pictures were read"))
+    monkeypatch.setattr("saccade.verbs.probe_run.usable_pictures", lambda *_: pytest.fail("pictures were read"))
     done = run("--data", photos, "--out", tmp_path / "out", "--backbone", "vgg16", "--offline")
     assert done.exit_code == 2
     assert "ImageNet weights of 'vgg16' are not on this machine" in " ".join(done.output.split())

@@ -16,7 +16,8 @@ from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
 from saccade.show.report_scores import scores_section
-from saccade.verbs.report import _scores, report
+from saccade.verbs.report import report
+from saccade.verbs.report_page import _scores
 from saccade.verbs.run_looks import TITLE, run_looks
 
 

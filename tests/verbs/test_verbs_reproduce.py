@@ -56,9 +56,9 @@ def test_without_a_place_the_request_has_no_folder(declared):
     ("table", "options", "complaint"),
     [
         ("made-up-tabel7", {}, "no table 'made-up-tabel7': did you mean 'made-up-table7'"),
-        ("made-up-table7", {"train": True}, "--out"),
-        ("made-up-table7", {"seeds": 0}, "seeds: at least 1, found 0"),
-        ("made-up-table7", {"jobs": 0}, "jobs: at least 1, found 0"),
+        ("made-up-table7", {"train": True}, "`out`"),
+        ("made-up-table7", {"seeds": 0}, "seeds: expected 1 or more, found 0"),
+        ("made-up-table7", {"jobs": 0}, "jobs: expected 1 or more, found 0"),
     ],
 )
 @pytest.mark.usefixtures("declared")

@@ -186,7 +186,7 @@ def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None
 def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="batch_size = 8, now it is 16"):
         train_tiny(run, "batch_size=16", resume=True)
-    with pytest.raises(OutputError, match="not empty; continue it with --resume"):
+    with pytest.raises(OutputError, match="not empty; continue it with `resume=True`"):
         train_tiny(run)
     with pytest.raises(CheckpointError, match="not a run folder"):
         train_tiny(tmp_path / "nothing", resume=True)

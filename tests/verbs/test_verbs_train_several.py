@@ -22,8 +22,8 @@ from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.io.facts import read_facts
 from saccade.verbs import train_several as several
 from saccade.verbs.report import report
-from saccade.verbs.train import Settings
 from saccade.verbs.train_plan import make_plan
+from saccade.verbs.train_run import Settings
 
 NAMES, PLACES = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office")
 
@@ -174,7 +174,7 @@ def test_one_of_three_recipes_fails_and_the_others_finish(tmp_path: Path, recipe
 @pytest.mark.usefixtures("fakes")
 def test_seeds_are_summed_up(tmp_path: Path, recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "runs"
-    monkeypatch.setattr("saccade.verbs.train.data_of", lambda run: "stories")
+    monkeypatch.setattr("saccade.verbs.train_run.data_of", lambda run: "stories")
     result = run("train", recipe("ok"), recipe("other", extends=recipe("ok")), "--seeds", 3, "--out", out)
     assert result.exit_code == 0, result.output
     found = content(out)
@@ -246,7 +246,7 @@ def test_runs_go_on_only_as_they_began(tmp_path: Path, recipe) -> None:
     out, ok = tmp_path / "runs", recipe("ok")
     settings = {"out": out, "device": "cpu", "quiet": True}
     saccade.train(ok, seeds=2, overrides=["batch_size=3"], **settings)
-    with pytest.raises(OutputError, match="not empty; continue it with --resume"):
+    with pytest.raises(OutputError, match="not empty; continue it with `resume=True`"):
         saccade.train(ok, seeds=2, **settings)
     with pytest.raises(ConfigError, match=r"begun with overrides = \('batch_size=3',\), now it is \(\)"):
         saccade.train(ok, seeds=2, resume=True, **settings)
@@ -355,7 +355,7 @@ def test_input_that_every_run_refuses_leaves_nothing(tmp_path: Path, recipe) -> 
 
 def test_options_that_need_several_runs(tmp_path: Path, recipe) -> None:
     ok = recipe("ok")
-    with pytest.raises(ConfigError, match="--at-once is for several runs"):
+    with pytest.raises(ConfigError, match="`at_once` is for several runs"):
         saccade.train(ok, at_once=2, out=tmp_path / "runs")
     with pytest.raises(ConfigError, match=r"would share the folder .*ok: name a recipe once"):
         saccade.train([ok, ok], out=tmp_path / "runs")

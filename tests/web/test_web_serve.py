@@ -24,7 +24,7 @@ def test_the_loopback_needs_no_leave(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "lab-machine", ""])
 def test_any_other_address_does(host: str) -> None:
-    with pytest.raises(ConfigError, match="add --allow-remote"):
+    with pytest.raises(ConfigError, match="add `allow_remote=True`"):
         serving.check_host(host, allow_remote=False)
     serving.check_host(host, allow_remote=True)
 
@@ -44,7 +44,7 @@ def test_views_need_no_extra() -> None:
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port} .* choose another with --port"):
+        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port} .* choose another `port`"):
             serving.listening("127.0.0.1", port)
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
-from saccade.data.scenes.hashing import distinct_below, hash_u32, uniform_below
-from saccade.tasks.label_task import LabelTask
+from saccade.data import DrawnPictures, LabelledBatch, distinct_below, hash_u32, uniform_below
+from saccade.families import LabelTask
 
 MOST = 5
 SQUARES = 3  # each way; a square holds at most one dot

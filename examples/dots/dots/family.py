@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from saccade.families.contract import DataEntry, Family, ModelSpec
+from saccade.families import DataEntry, Family, ModelSpec
 
 FAMILY = Family(
     name="dots",

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
-from saccade.attention.soft import SoftAttention, soft_look
+from saccade import Look
+from saccade.attention import SoftAttention, grid_of, soft_look
 from saccade.backbones import build_backbone
-from saccade.models.base import Given, ImageOnlyModel, Raw
-from saccade.models.picture_query import look_tensors
-from saccade.trace import Look
+from saccade.models import Given, ImageOnlyModel, Raw, look_tensors
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def mask_in_crop(half: Tensor, grid: Size, sharpness: float = SHARPNESS) -> Tens
     return rows.unsqueeze(-1) * columns.unsqueeze(-2)
 
 
-def zoom(
+def apn_crop(
     picture: Tensor, theta: Tensor, half: Tensor, grid: Size, sharpness: float = SHARPNESS
 ) -> tuple[Tensor, Tensor]:
     """Eqs. (4, 7): read the window ``theta`` (B,2,3) of the picture (B,C,H,W) at ``grid``, and mask it.

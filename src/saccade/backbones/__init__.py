@@ -5,20 +5,16 @@ Names are loaded on first use, so that ``catalog`` can be read without torch.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.backbones.catalog import build_backbone
     from saccade.backbones.small import small_stack
     from saccade.backbones.stages import Stages
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names
 
 __all__ = ["Stages", "build_backbone", "small_stack"]
-
-_HOMES = {"Stages": "stages", "build_backbone": "catalog", "small_stack": "small"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'saccade.backbones' has no attribute '{name}'")
-    return getattr(import_module(f"saccade.backbones.{_HOMES[name]}"), name)

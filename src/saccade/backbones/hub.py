@@ -34,7 +34,7 @@ def is_offline() -> bool:
 def why_no_hub() -> str | None:
     """Why weights cannot be fetched now; None where the hub answers."""
     if is_offline():
-        return "fetching is off (--offline or HF_HUB_OFFLINE)"
+        return "fetching is off (by `offline` or HF_HUB_OFFLINE)"
     place = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     through = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
     address = urlsplit(through or place)

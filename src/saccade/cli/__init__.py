@@ -1,4 +1,4 @@
-"""The command ``saccade``: one thin file per verb, each a call to a Python function.
+"""The command ``saccade``: one thin file per verb, made of a Python function (:mod:`saccade.cli.from_function`).
 
 An error that a user can cause prints one line on stderr, ``error: …``, and exits with code 2, as wrong options do;
 Ctrl-C exits with 130. ``--debug``, anywhere in the command, also prints the traceback. Nothing heavy is imported before
@@ -33,6 +33,7 @@ from saccade.cli import (
     tour,
     train,
 )
+from saccade.cli.help import VerbCommand
 from saccade.cli.terminal import warn
 from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
@@ -64,6 +65,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -86,21 +88,24 @@ def _everywhere(
     """Options of every verb."""
 
 
-app.command()(look.look)
-app.command()(compare.compare)
-app.command()(tour.tour)
-app.command()(train.train)
-app.command()(average.average)
-app.command()(evaluate.evaluate)
-app.command()(score.score)
-app.command()(probe.probe)
-app.command()(reproduce.reproduce)
-app.command()(report.report)
-app.command()(export.export)
-app.command()(serve.serve)
+for verb in (
+    look.look,
+    compare.compare,
+    tour.tour,
+    train.train,
+    average.average,
+    evaluate.evaluate,
+    score.score,
+    probe.probe,
+    reproduce.reproduce,
+    report.report,
+    export.export,
+    serve.serve,
+):
+    app.command(cls=VerbCommand)(verb)
 app.add_typer(data.app, name="data")
-app.command("list")(listing.list_)
-app.command()(doctor.doctor)
+app.command("list", cls=VerbCommand)(listing.list_)
+app.command(cls=VerbCommand)(doctor.doctor)
 
 
 def _warn(message: Warning | str, *where: object, **more: object) -> None:

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
-
-import typer
-
+from saccade.cli.from_function import Given, Typed, command_of
 from saccade.cli.options import Quiet
 from saccade.cli.terminal import remark
 from saccade.cli.train import scored_by
-from saccade.errors import ConfigError
-
-if TYPE_CHECKING:
-    from saccade.models.io.facts import StoredType
 
 
-def average(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, two or more.", metavar="RUN…")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to be written.")],
-    weights: Annotated[
-        str | None,
-        typer.Option("--weights", help="How much each run counts, as in 1,2,1.", show_default="all the same"),
-    ] = None,
-    stored: Annotated[
-        str | None, typer.Option("--stored", help="float32, float16 or int8.", show_default="the first run's")
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Make one model of several runs: the mean of their weights.
-
-    It costs no more at use than one of them. The runs must have begun with the same weights, as with --start.
-    """
+@command_of(
+    "saccade.verbs.average:average",
+    {"runs": Typed("RUN", many=True), "out": Typed("-o"), "weights": Typed(commas=True, shows="X,X,…")},
+    example="saccade average runs/a runs/b --out runs/mean",
+)
+def average(given: Given, quiet: Quiet = False) -> None:
+    """Write the mean, and say how to score it."""
     import saccade
 
-    saccade.average(runs, out=out, weights=_numbers(weights), stored=cast("StoredType | None", stored))
+    saccade.average(**given)
     if not quiet:
-        remark(f"run folder: {out}; score it with: {scored_by(out)}")
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    try:
-        return None if text is None else [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise ConfigError(f"--weights {text}: expected numbers with commas between, as in 1,2,1") from error
+        remark(f"run folder: {given['out']}; score it with: {scored_by(given['out'])}")

@@ -7,28 +7,32 @@ from typing import Annotated
 
 import typer
 
-from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
+from saccade.cli.from_function import Given, Typed, command_of
+from saccade.cli.options import Json, OutFolder, Quiet
 from saccade.cli.terminal import places, print_json, print_table, remark
 
 
+@command_of(
+    "saccade.verbs.compare:compare",
+    {"models": Typed("MODEL"), "picture": Typed("--image -i", shows="PATH")},
+    example="saccade compare soft-mref hard-mref --image scene.png --ask 7 --out compared",
+)
 def compare(
-    models: Annotated[list[str], typer.Argument(help="Zoo names, model folders or run folders.", metavar="MODEL…")],
-    image: Annotated[str, typer.Option("--image", "-i", help="The picture.")],
-    ask: Ask = None,
+    given: Given,
     out: OutFolder = None,
     html: Annotated[
-        bool, typer.Option("--html", help="Write a self-contained page as well; without --out into 'compare'.")
+        bool,
+        typer.Option("--html", help="Write a page as well; without --out into 'compare'.", show_default=False),
     ] = False,
     json: Json = False,
-    device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Ask several models the same about one picture."""
-    from saccade.verbs.compare import compare as ask_all
+    """Ask, write and print."""
+    import saccade
     from saccade.verbs.compare import write_comparison
 
     out = Path("compare") if html and out is None else out
-    sightings = ask_all(models, image, ask=ask, device=device)
+    sightings = saccade.compare(**given)
     written = [] if out is None else write_comparison(sightings, out, html=html)
     if json:
         print_json([seen.to_json() for seen in sightings])

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from saccade.cli.help import VerbCommand, with_example
 from saccade.cli.named_data import named_data
 from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import bar, print_json, print_table, remark
 
-app = typer.Typer(
-    help="Generators and readers: write to disk, contact sheet, download with checksum.", no_args_is_help=True
-)
+app = typer.Typer(rich_markup_mode=None, help="List, make, show and get data.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="A name of 'saccade data list'.")]
 Split = Annotated[str, typer.Option("--split", help="train, val or test.")]
@@ -22,11 +21,12 @@ Drawing = Annotated[str | None, typer.Option("--drawing", help="Of mref, mdist a
 Protocol = Annotated[str | None, typer.Option("--protocol", help="unlimited or authors.")]
 Scenes = Annotated[str | None, typer.Option("--scenes", help="Of causal: mref (default), mdist or mbg.")]
 Format = Annotated[str | None, typer.Option("--format", help="Of causal: png (default), parquet or both.")]
-Empty = Annotated[float | None, typer.Option("--empty", help="Share of empty scenes.", min=0, max=1)]
-SeedOrZero = Annotated[int, typer.Option("--seed", help="Of the scenes.", min=0)]
+Empty = Annotated[float | None, typer.Option("--empty", metavar="X", help="Share of empty scenes.", min=0, max=1)]
+SeedOrZero = Annotated[int, typer.Option("--seed", metavar="N", help="Of the scenes.", min=0)]
 
 
-@app.command("list")
+@app.command("list", cls=VerbCommand)
+@with_example("saccade data list")
 def list_(json: Json = False) -> None:
     """What data there is."""
     from saccade.families import data_entries
@@ -49,13 +49,14 @@ def list_(json: Json = False) -> None:
     print_table("data", ("name", "kind", "what", "licence", "how to get it"), rows)
 
 
-@app.command()
+@app.command(cls=VerbCommand)
+@with_example("saccade data make mref --count 8 --out scenes")
 def make(
     name: Name,
-    out: Annotated[Path, typer.Option("--out", "-o", help="An empty or new folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="An empty or new folder.")],
     split: Split = "test",
-    count: Annotated[int, typer.Option("--count", "-n", help="How many scenes.", min=1)] = 100,
-    start: Annotated[int, typer.Option("--start", help="Number of the first scene.", min=0)] = 0,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="How many scenes.", min=1)] = 100,
+    start: Annotated[int, typer.Option("--start", metavar="N", help="Number of the first scene.", min=0)] = 0,
     glyphs: Glyphs = None,
     drawing: Drawing = None,
     protocol: Protocol = None,
@@ -97,12 +98,15 @@ def make(
         remark(f"{pluralise(count, 'scene')} in {folder}")
 
 
-@app.command()
+@app.command(cls=VerbCommand)
+@with_example("saccade data show folder:photos --out sheet.png")
 def show(
     name: Annotated[str, typer.Argument(help="A name of 'saccade data list', READER:PATH, or a path.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The PNG file to write.")] = Path("contact-sheet.png"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="The PNG file to write.")] = Path(
+        "contact-sheet.png"
+    ),
     split: Split = "test",
-    count: Annotated[int, typer.Option("--count", "-n", help="How many pictures.", min=1, max=1000)] = 24,
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", help="How many pictures.", min=1, max=1000)] = 24,
     glyphs: Glyphs = None,
     drawing: Drawing = None,
     protocol: Protocol = None,
@@ -148,7 +152,8 @@ def show(
         remark(f"wrote {out}")
 
 
-@app.command()
+@app.command(cls=VerbCommand)
+@with_example("saccade data get mnist")
 def get(name: Name, quiet: Quiet = False) -> None:
     """Download what cannot be shipped, checked by its digest; what is there already is kept."""
     from saccade.data.fetch import fetch

@@ -6,12 +6,14 @@ from typing import Any
 
 import typer
 
+from saccade.cli.help import with_example
 from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table
 
 
+@with_example("saccade doctor")
 def doctor(json: Json = False) -> None:
-    """Versions, devices, extras, the cache, and whether the shipped models are whole."""
+    """Check the installation: packages, devices, shipped models."""
     from saccade.verbs.doctor import doctor as examine
 
     found = examine()

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
+from saccade.cli.from_function import Given, Typed, command_of
 from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import print_json, print_table, remark
 
 
-def export(
-    model: Annotated[str, typer.Argument(help="Zoo name, model folder or run folder.", metavar="MODEL")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")],
-    to: Annotated[str, typer.Option("--to", help="The format: onnx.")] = "onnx",
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Write an ONNX file whose outputs are the answer and every look, with a JSON sidecar."""
-    from saccade.verbs.export import GRAPH, SIDECAR
-    from saccade.verbs.export import export as write
+@command_of(
+    "saccade.verbs.export:export",
+    {"model": Typed("MODEL"), "out": Typed("-o")},
+    example="saccade export soft-mref --out exported",
+)
+def export(given: Given, json: Json = False, quiet: Quiet = False) -> None:
+    """Export and print."""
+    import saccade
+    from saccade.verbs.onnx_export import GRAPH, SIDECAR
 
-    sidecar = write(model, out, to=to)
+    sidecar, out = saccade.export(**given), given["out"]
     if json:
         print_json(sidecar)
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from saccade.cli.help import with_example
 from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table
 
@@ -29,6 +30,7 @@ Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 Entries = dict[str, dict[str, Any]]
 
 
+@with_example("saccade list\nsaccade list recipes 'soft*'")
 def list_(
     what: Annotated[
         Kind | None, typer.Argument(help="The catalog to print.", show_default="the shipped models")
@@ -38,12 +40,9 @@ def list_(
         typer.Argument(help="Print these names in full; * stands for anything.", show_default="a line each"),
     ] = None,
     json: Json = False,
-    everything: Annotated[bool, typer.Option("--all", help="Print every catalog in full.", show_default="off")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print every catalog in full.", show_default=False)] = False,
 ) -> None:
-    """List the shipped models by what they are for, or one catalog.
-
-    Example: saccade list recipes 'soft*'
-    """
+    """List the shipped models, or models, backbones, recipes, data."""
     makers = {"models": models, "backbones": backbones, "recipes": recipes, "data": data, "zoo": zoo}
     catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
     if what is not None and pattern is not None:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, Offline, Quiet
+from saccade.cli.from_function import RARE, Given, Typed, command_of
+from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
 from saccade.data.files import plural, skipped_files
+from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
     from saccade.sighting import Sighting
@@ -24,136 +26,80 @@ PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
 """Photographs that Pillow does not read, or not everywhere."""
 WARNED = 20
 """Different remarks about inputs that are printed; --json has all."""
+OF_ROWS = ("engine", "address", "actors", "part", "column", "maps", "side", "resume")
+"""Arguments of ``saccade.scale.look``, which writes rows."""
 
 
+@command_of(
+    "saccade.verbs.look:look",
+    {
+        "sources": Typed("PATH", many=True, unset="none"),
+        "model": Typed("-m", shows="MODEL"),
+        "out": Typed("-o", shows="PATH"),
+        "filmstrip": Typed("--filmstrip/--overlay"),
+        "layers": Typed(shows="LAYERS", rare=True),
+        "batch_size": Typed("--batch-size --batch"),
+        "engine": Typed(unset="pictures and records"),
+        "address": RARE,
+        "actors": RARE,
+        "part": RARE,
+        "column": RARE,
+        "maps": RARE,
+        "side": Typed("--map-side", rare=True),
+        "resume": RARE,
+        "cells": RARE,
+        "parquet": RARE,
+        "captions": RARE,
+        "length_penalty": RARE,
+        "rollout": RARE,
+        "offline": RARE,
+    },
+    also="saccade.scale.looking:look",
+    example="""
+        saccade look --example digits --ask 7
+        saccade look photos/ --model crown-cub --ask "wing color" --out looks
+    """,
+)
 def look(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Pictures or stories (.txt), folders of them, or globs.", metavar="PATH…", show_default=False
-        ),
-    ] = None,
+    given: Given,
     example: Annotated[
         str | None,
-        typer.Option("--example", help="A shipped picture; 'list' names them.", show_default="none"),
+        typer.Option("--example", metavar="NAME", help="A shipped picture; 'list' names them.", show_default="none"),
     ] = None,
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Zoo name, folder, hf://USER/NAME, timm:NAME or hf:NAME.")
-    ] = "soft-mref",
-    ask: Ask = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", help="Folder to write to; with --engine, or a URI.", show_default="nothing is written"
-        ),
-    ] = None,
-    filmstrip: Annotated[
-        bool | None,
-        typer.Option(
-            "--filmstrip/--overlay",
-            help="Save every look side by side, or the total over the picture.",
-            show_default="overlay; of captions, multisets, masks that add and nested crops the filmstrip",
-        ),
-    ] = None,
-    cells: Annotated[
-        bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.", show_default="off")
-    ] = False,
-    parquet: Annotated[
-        bool, typer.Option("--parquet", help="With --out, the table as looks.parquet too.", show_default="off")
-    ] = False,
-    beam: Beam = None,
-    captions: Annotated[
-        int | None, typer.Option("--captions", help="Captions of each picture.", min=1, show_default="1")
-    ] = None,
-    length_penalty: LengthPenalty = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            "--layers", help="Of timm:NAME and hf:NAME: last, all, or numbers as 1,6,12.", show_default="last"
-        ),
-    ] = None,
-    rollout: Annotated[
-        bool | None,
-        typer.Option("--rollout", help="Of these, attention rollout too: derived, not used.", show_default="off"),
-    ] = None,
-    offline: Offline = False,
-    batch: Annotated[int, typer.Option("--batch", help="How many go through the model together.", min=1)] = 32,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine", help="Write rows to Parquet: local, or ray on a cluster.", show_default="pictures and records"
-        ),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option("--address", help="Of the Ray cluster: HOST:PORT or auto.", show_default="this machine alone"),
-    ] = None,
-    actors: Annotated[
-        int | None, typer.Option("--actors", help="Of Ray.", min=1, show_default="one a GPU, or else a CPU")
-    ] = None,
-    part: Annotated[int, typer.Option("--part", help="With --engine: picture files in an output file.", min=1)] = 1024,
-    column: Annotated[
-        str | None, typer.Option("--column", help="Of Parquet files: the pictures.", show_default="image and the like")
-    ] = None,
-    maps: Annotated[str, typer.Option("--maps", help="With --engine: keep total, all or none.")] = "total",
-    map_side: Annotated[int, typer.Option("--map-side", help="Longer side of a kept map.", min=1, max=1024)] = 64,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="With --engine: go on with what is in --out.", show_default="off")
-    ] = False,
     json: Json = False,
-    device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Answer, confidence, and where the model looked; a model that takes no question needs no --ask.
-
-    timm:NAME and hf:NAME are vision transformers of other libraries with their published weights: the heads of the last
-    layer show what its class token, or its pooling head, looked at. One without a head gives no answer.
-    Of a story, a table says how much weight each look laid on each sentence.
-    With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
-    Pictures that cannot be read, or take longer than a minute to decode, are reported on stderr and skipped; the exit
-    code is 2 only if none could be read.
-    With --engine, PATHs may be URIs, .tar shards and .parquet files too, and --out gets one row for each picture, in
-    Parquet, with its map; see docs/scale.md.
-    """
+    """Look at each picture as it comes, print what was seen, and say what could not be read."""
     import saccade
     from saccade.data.pictures.decoder_pool import prestart_decoder
     from saccade.devices import wake_cuda
-    from saccade.errors import ConfigError, DataError
+    from saccade.errors import DataError
 
     if example == "list":
         _list_examples(json)
         return
-    paths = _wanted(paths or [], example)
-    wanted = None if layers is None else layers_of(layers)
-    family = {
-        "beam": beam,
-        "captions": captions,
-        "length_penalty": length_penalty,
-        "layers": wanted,
-        "rollout": rollout,
-    }
-    if engine is not None:
-        from saccade.cli.look_rows import look_rows
-
-        if offline or cells or filmstrip is not None:
-            raise ConfigError("--offline, --cells, --filmstrip and --overlay are not for --engine; leave them out")
-        settings = {"ask": ask, "batch": batch, "part": part, "column": column, "maps": maps, "side": map_side}
-        cluster = {"engine": engine, "address": address, "actors": actors, "device": device, "resume": resume}
-        look_rows(paths, model, out, settings | cluster | family, json=json, quiet=quiet)
+    paths = _wanted(given.pop("sources") or [], example)
+    of_rows = {name: given.pop(name) for name in OF_ROWS}
+    model, place = given.pop("model"), given.pop("out")
+    given["layers"] = None if given["layers"] is None else layers_of(given["layers"])
+    if of_rows["engine"] is not None:
+        _look_rows(paths, model, place, given, of_rows, json=json, quiet=quiet)
         return
-    if address or actors or column or resume:
-        raise ConfigError("--address, --actors, --column and --resume go with --engine; add --engine local or ray")
-    folder = None if out is None else Path(out)
-    if offline:
+    if any(of_rows[name] for name in ("address", "actors", "column", "resume")):
+        raise ConfigError("`address`, `actors`, `column` and `resume` go with `engine`; add `engine=local` or ray")
+    if given.pop("offline"):
         from saccade.backbones.hub import work_offline
 
         work_offline()
+    device, ask, out = given.pop("device"), given.pop("ask"), None if place is None else Path(place)
     wake_cuda(device)  # both before torch is imported, which takes a second
     if not all(path.endswith(".txt") for path in paths):
         prestart_decoder()
     predictor = saccade.load(model, device)
-    from saccade.verbs.look import look as look_at
+    from saccade.checks import check_numbers
+    from saccade.verbs.look_stream import stream_looks
 
+    check_numbers(least=1, batch_size=given["batch_size"], beam=given["beam"], captions=given["captions"])
     passed_over = skipped_files(paths, predictor.reads.suffixes)
     if passed_over and any(kind in PHOTOGRAPHS for kind in passed_over):
         warn(_left_out(passed_over, predictor.reads.thing))
@@ -176,18 +122,7 @@ def look(
             key = "source" if predictor.facts.preprocessing is None else "picture"  # as in an answer
             print_json({key: str(source), "error": str(error)}, indent=None)
 
-    sightings = look_at(
-        predictor,
-        files,
-        ask,
-        out=folder,
-        filmstrip=filmstrip,
-        cells=cells,
-        parquet=parquet,
-        batch_size=batch,
-        on_bad=skip,
-        **family,
-    )
+    sightings = stream_looks(predictor, files, ask, out=out, on_bad=skip, **given)
     with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
         for seen in sightings:
             if json:
@@ -218,9 +153,23 @@ def look(
         if unlike:
             warn(predictor.of_unlike(unlike, answered))
     if not quiet and not json:
-        _remarks(told, answered, skipped, folder)
+        _remarks(told, answered, skipped, out)
         for text in predictor.caveats:
             remark(text)
+
+
+def _look_rows(
+    paths: list[str], model: str, out: str | None, given: Given, of_rows: Given, *, json: bool, quiet: bool
+) -> None:
+    """Write rows in place of pictures and records."""
+    from saccade.cli.look_rows import look_rows
+
+    for_pictures = {name: given.pop(name) for name in ("offline", "cells", "filmstrip", "parquet")}
+    if any(value not in (None, False) for value in for_pictures.values()) or for_pictures["filmstrip"] is not None:
+        raise ConfigError(
+            "`offline`, `cells`, `parquet`, `filmstrip=True` and `filmstrip=False` are not for `engine`; leave them out"
+        )
+    look_rows(paths, model, out, given | of_rows, json=json, quiet=quiet)
 
 
 def _wanted(paths: list[str], example: str | None) -> list[str]:
@@ -280,14 +229,12 @@ def layers_of(text: str) -> str | list[int]:
     >>> layers_of("last"), layers_of("1,6,-1")
     ('last', [1, 6, -1])
     """
-    from saccade.errors import ConfigError
-
     if text in ("last", "all"):
         return text
     try:
         return [int(number) for number in text.split(",")]
     except ValueError as error:
-        raise ConfigError(f"--layers: expected last, all, or numbers as 1,6,12, found '{text}'") from error
+        raise ConfigError(f"layers: expected last, all, or numbers as 1,6,12, found '{text}'") from error
 
 
 def _warn_of(remarks: dict[str, list[str]], answered: int, thing: str) -> None:

@@ -16,9 +16,9 @@ def look_rows(
     from saccade.scale.looking import look
 
     if out is None:
-        raise ConfigError("--engine writes rows: say where with --out DIR")
+        raise ConfigError("`engine` writes rows: say where with `out=DIR`")
     with bar("looking, parts", None, shown=not quiet and not json) as update:
-        looked = look(paths, model=model, out=out, progress=update, **settings)
+        looked = look(paths, model=model, out=out, on_progress=update, **settings)
     for text in looked.first_errors if not json else ():
         warn(text)
     if looked.errors == looked.rows:

@@ -7,29 +7,27 @@ from typing import Annotated
 
 import typer
 
-from saccade.cli.options import Device, Quiet
+from saccade.cli.from_function import Given, Typed, command_of
+from saccade.cli.options import Quiet
 from saccade.cli.terminal import remark
 
 
+@command_of(
+    "saccade.verbs.report:report",
+    {"sources": Typed("RUN|RECORD", many=True)},
+    example="saccade report runs/soft --out soft.html\nsaccade report looks/ --out looks.html",
+)
 def report(
-    sources: Annotated[
-        list[Path], typer.Argument(help="One run folder; or records and folders of records.", metavar="RUN|RECORD…")
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
-    looks: Annotated[
-        int, typer.Option("--looks", help="Validation pictures of a run, with where its model looks.", min=0, max=100)
-    ] = 4,
-    scores: Annotated[
-        Path | None,
-        typer.Option("--scores", help="Of a run: what 'evaluate --json' wrote of it.", show_default="none"),
-    ] = None,
-    device: Device = "auto",
+    given: Given,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="PATH", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
     quiet: Quiet = False,
 ) -> None:
-    """Write a page that opens offline."""
-    from saccade.verbs.report import report as make_report
+    """Write the page."""
+    import saccade
 
-    made = make_report(sources, looks=looks, scores=scores, device=device)
+    made = saccade.report(**given)
     is_there = out.exists()
     made.save(out)
     if quiet:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.options import Device, Json, OutFolder, Quiet
+from saccade.cli.from_function import Given, Typed, command_of
+from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import print_json, print_table, remark, stages
 from saccade.errors import ConfigError
 
@@ -14,33 +15,32 @@ if TYPE_CHECKING:
     from saccade.verbs.reproduction.result import Reproduction
 
 
+@command_of(
+    "saccade.verbs.reproduce:reproduce",
+    {
+        "data": Typed(shows="NAME[:PATH]"),
+        "out": Typed("-o"),
+    },
+    leave_out={"table", "overrides"},
+    example="saccade reproduce hattnet-table1 --out table1",
+)
 def reproduce(
+    given: Given,
     named: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Which tables; without one they are listed.")
+        list[str] | None, typer.Argument(metavar="TABLE…", help="Which tables; without one they are listed.")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="With --train: seeds that every cell shall have.", min=1)] = 1,
-    data: Annotated[
-        list[str] | None, typer.Option("--data", help="Only this data set; may be repeated.", metavar="NAME[:PATH]")
-    ] = None,
-    protocol: Annotated[
-        str, typer.Option("--protocol", help="One of the table's, e.g. authors, unlimited or dev; or all.")
-    ] = "all",
-    train: Annotated[bool, typer.Option("--train", help="Train the cells without a run, into --out.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", help="With --train: runs side by side.", min=1)] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer examples for what is computed here.")] = False,
-    limit: Annotated[int | None, typer.Option("--limit", help="Examples of each model scored here.", min=1)] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Does every recorded command still give its record? Exit 1 if one does not.")
+        bool,
+        typer.Option("--check", help="Test whether every recorded command still gives its record.", show_default=False),
     ] = False,
     coverage: Annotated[
-        bool, typer.Option("--coverage", help="List every table and figure of the papers: reproduced or not, and why.")
+        bool,
+        typer.Option("--coverage", help="List every table and figure of the papers, done or not.", show_default=False),
     ] = False,
-    out: OutFolder = None,
     json: Json = False,
-    device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
+    """Make the tables one after the other, and print them."""
     if check or coverage:
         if (check and coverage) or named:
             raise ConfigError("--check and --coverage take no table: they are about all tables")
@@ -57,24 +57,13 @@ def reproduce(
         return
     from saccade.verbs import reproduce as verb
 
-    several = len(named) > 1
+    several, out = len(named) > 1, given.pop("out")
     verb.check_tables_exist(named)
     results: dict[str, Reproduction] = {}
     for table in named:
         with stages(shown=not quiet) as update:
-            results[table] = verb.reproduce(
-                table,
-                data=data,
-                protocol=protocol,
-                seeds=seeds,
-                train=train,
-                jobs=jobs,
-                quick=quick,
-                limit=limit,
-                out=out / table if out is not None and several else out,
-                device=device,
-                progress=update,
-            )
+            folder = out / table if out is not None and several else out
+            results[table] = verb.reproduce(table, **given, out=folder, on_progress=update)
         if not json:
             _print_result(results[table], quiet)
     if json:

@@ -1,1 +1,75 @@
-"""Data that families share: tables, pictures, generated scenes. A family's own data lies in its folder."""
+"""Data: pictures, tables of them, generated scenes, causal sets, and shipped examples.
+
+==============================  ========================================================================================
+a picture                       ``read_picture``, ``Picture``, ``find_pictures``, ``prepare``; ``example`` ships
+your own tables and folders     ``read_labels``, ``read_questions``, ``read_captions``, ``read_multisets``
+batches to learn from           ``LabelData``, ``TableData``, ``SceneData``, ``CaptionData``, ``MultisetData`` and
+                                ``StorySource``, each with its settings, such as ``SceneDataConfig``
+generated pictures of your own  ``DrawnPictures``, ``LabelledBatch``; ``hash_u32`` draws by number
+scenes with their twins         ``read_causal_set``, ``CausalSet``, ``CausalScene``, ``CausalTwin``
+==============================  ========================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read_causal_set
+    from saccade.data.gallery import example
+    from saccade.data.pictures.feature_cache import FeatureCache
+    from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
+    from saccade.data.pictures.reading import Picture, find_pictures, prepare, read_picture
+    from saccade.data.scenes.hashing import distinct_below, hash_u32, uniform_below
+    from saccade.data.tables.labelled import LabelRow, LabelTable
+    from saccade.families.caption.data import CaptionData, CaptionDataConfig
+    from saccade.families.caption.readers import read_captions
+    from saccade.families.classify.data import LabelData, LabelDataConfig
+    from saccade.families.classify.readers import read_labels
+    from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+    from saccade.families.multiset.readers import read_multisets
+    from saccade.families.question.readers import read_questions
+    from saccade.families.question.scene_data import SceneData, SceneDataConfig
+    from saccade.families.question.table_data import TableData, TableDataConfig
+    from saccade.families.story.data import StoryDataConfig, StorySource
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names
+
+__all__ = [
+    "CaptionData",
+    "CaptionDataConfig",
+    "CausalScene",
+    "CausalSet",
+    "CausalTwin",
+    "DrawnPictures",
+    "FeatureCache",
+    "LabelData",
+    "LabelDataConfig",
+    "LabelRow",
+    "LabelTable",
+    "LabelledBatch",
+    "MultisetData",
+    "MultisetDataConfig",
+    "Picture",
+    "SceneData",
+    "SceneDataConfig",
+    "StoryDataConfig",
+    "StorySource",
+    "TableData",
+    "TableDataConfig",
+    "distinct_below",
+    "example",
+    "find_pictures",
+    "hash_u32",
+    "prepare",
+    "read_captions",
+    "read_causal_set",
+    "read_labels",
+    "read_multisets",
+    "read_picture",
+    "read_questions",
+    "uniform_below",
+]

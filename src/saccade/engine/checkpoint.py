@@ -23,7 +23,8 @@ import safetensors.torch
 from torch import Tensor
 
 from saccade.atomic import folder_in_place, make_folder, writing
-from saccade.errors import CheckpointError
+from saccade.config import check_schema
+from saccade.errors import CheckpointError, ConfigError
 from saccade.tensor_file import parse_tensors, read_with_digest
 from saccade.untrusted import parse_json, read_regular
 
@@ -96,7 +97,7 @@ class CheckpointStore:
                 problems.append(str(error))
         if problems:
             raise CheckpointError(f"no usable checkpoint in {self.folder}: {'; '.join(problems)}")
-        raise CheckpointError(f"no checkpoint in {self.folder}: nothing to resume; start without --resume")
+        raise CheckpointError(f"no checkpoint in {self.folder}: nothing to resume; start without `resume`")
 
     def load_step(self, step: int) -> Checkpoint:
         """The (newest) checkpoint of ``step``."""
@@ -136,10 +137,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path}: {FACTS} is damaged, not JSON ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise CheckpointError(f"{path}: {FACTS} was not written by saccade; only its own checkpoints are resumed")
-    if header.get("schema_version") != SCHEMA_VERSION:
-        raise CheckpointError(
-            f"{path}: checkpoint format {header.get('schema_version')!r}, this saccade reads {SCHEMA_VERSION}"
-        )
+    try:
+        check_schema(header.get("schema_version"), SCHEMA_VERSION, what=str(path))
+    except ConfigError as error:
+        raise CheckpointError(str(error)) from error
     digests, facts = header.get("sha256"), header.get("facts")
     if not isinstance(digests, dict) or not isinstance(facts, dict) or not isinstance(header.get("step"), int):
         raise CheckpointError(f"{path}: {FACTS} is damaged, fields are missing")

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from saccade.atomic import write_text
-from saccade.errors import CheckpointError, DataError
+from saccade.config import check_schema
+from saccade.errors import CheckpointError, ConfigError, DataError
 
 FILE = "data.json"
 SCHEMA_VERSION = 1
@@ -59,16 +60,15 @@ def read_note(run: Path) -> DataNote | None:
         return DataNote(_checked_parts(values), tuple(str(each) for each in values["accepted"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise CheckpointError(
             f"{path}: cannot be read ({error}), so the data of the run is not known; put the file back, or "
-            "continue with --resume --accept-changed-data"
+            "continue with `resume=True` and `accept_changed_data=True`"
         ) from error
 
 
 def _checked_parts(values: Any) -> Parts:
-    if values["schema_version"] != SCHEMA_VERSION:
-        raise ValueError(f"schema version {values['schema_version']}, this saccade knows {SCHEMA_VERSION}")
+    check_schema(values["schema_version"], SCHEMA_VERSION, what=FILE)
     return {
         str(part): [(str(name), str(value)) for name, value in entries] for part, entries in values["parts"].items()
     }
@@ -114,7 +114,7 @@ def compare_data(run: Path, parts: Parts, *, accept: bool) -> DataComparison:
     if changes and not accept:
         raise DataError(
             f"{run}: the data is not what the run began with: {'; '.join(changes)}. Put it back, start a new run in "
-            "another --out, or continue with --resume --accept-changed-data"
+            "another `out`, or continue with `resume=True` and `accept_changed_data=True`"
         )
     return DataComparison(note.accepted, tuple(changes))
 

@@ -18,19 +18,19 @@ def check_launched(devices: int, nodes: int, environment: Mapping[str, str] = os
         started, each = int(environment.get("WORLD_SIZE", 1)), int(environment.get("LOCAL_WORLD_SIZE", 1))
         if (devices, nodes) != (each, started // each):
             raise ConfigError(
-                f"torchrun started {started} processes, {each} here, but --devices {devices} --nodes {nodes} "
-                f"was asked for; use --devices {each} --nodes {started // each}"
+                f"torchrun started {started} processes, {each} here, but `devices={devices}` and `nodes={nodes}` "
+                f"was asked for; use `devices={each}` and `nodes={started // each}`"
             )
     elif "SLURM_NTASKS" in environment and environment.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
         tasks, machines = int(environment["SLURM_NTASKS"]), int(environment.get("SLURM_NNODES", nodes))
         if tasks != devices * nodes:
             each = max(1, tasks // machines)
             cure = (
-                f"use --devices {each} --nodes {machines}"
+                f"use `devices={each}` and `nodes={machines}`"
                 if tasks == each * machines and each > 1
-                else f"ask for --nodes={nodes} --ntasks-per-node={devices} in the job, and start it with srun"
+                else f"ask for 'sbatch --nodes={nodes} --ntasks-per-node={devices}' in the job, and start it with srun"
             )
             raise ConfigError(
-                f"SLURM started {tasks} tasks on {machines} machines, but --devices {devices} --nodes {nodes} was "
+                f"SLURM started {tasks} tasks on {machines} machines, but `devices={devices}` and `nodes={nodes}` was "
                 f"asked for; {cure}"
             )

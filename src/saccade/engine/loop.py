@@ -88,7 +88,7 @@ def fit(
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
     if accept_changed_data and not resume:
-        raise ConfigError("changed data can be accepted for a resumed run only: add --resume")
+        raise ConfigError("changed data can be accepted for a resumed run only: add `resume=True`")
     clock.lap("device")
     run = _Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, clock)
     sealed: _Sealed = fabric.launch(run)
@@ -199,11 +199,11 @@ def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, st
     if kind not in known or (index and (kind != "cuda" or not index.isdigit())):
         raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device 'cuda' was asked for, but torch finds no CUDA device; use --device cpu")
+        raise ConfigError("device 'cuda' was asked for, but torch finds no CUDA device; use `device=cpu`")
     if devices < 1 or nodes < 1:
         raise ConfigError(f"devices and nodes must be 1 or more, found {devices} and {nodes}")
     if recipe.replicas > 1 and devices * nodes > 1:
-        raise ConfigError("replicas > 1 train on one device; use --devices 1, or replicas: 1")
+        raise ConfigError("replicas > 1 train on one device; use `devices=1`, or replicas: 1")
     check_launched(devices, nodes)
     which: Any = [int(index)] if index else devices
     on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
@@ -224,7 +224,7 @@ def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, st
             loggers=_loggers(recipe, out),
         )
     except (ValueError, RuntimeError, TypeError) as error:
-        raise ConfigError(f"--device {device} --devices {devices} --strategy {strategy}: {error}") from error
+        raise ConfigError(f"`device={device}`, `devices={devices}`, `strategy={strategy}`: {error}") from error
 
 
 def _loggers(recipe: Recipe, out: Path) -> list[Any]:

@@ -56,7 +56,7 @@ def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
             raise
         raise TrainingStopped(
             f"another process of this run has ended, so rank {fabric.global_rank} ends too; see its error, then "
-            "continue from the last checkpoint with --resume"
+            "continue from the last checkpoint with `resume=True`"
         ) from error
 
 

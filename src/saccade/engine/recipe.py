@@ -349,10 +349,10 @@ def resolve_recipe(
     for override in overrides:
         path, sign, value = override.partition("=")
         if not sign or not path.strip():
-            raise ConfigError(f"--set {override}: expected key=value, e.g. --set phases.0.optimizer.lr=1e-3")
+            raise ConfigError(f"`overrides={override}`: expected key=value, e.g. phases.0.optimizer.lr=1e-3")
         if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
-            raise ConfigError(f"--set {override}: this decides what the other settings are; use --protocol NAME")
-        given = {path.strip(): parse_yaml(value, f"--set {override}")}
+            raise ConfigError(f"`overrides={override}`: this decides what the other settings are; use `protocol=NAME`")
+        given = {path.strip(): parse_yaml(value, f"`overrides={override}`")}
         for place, setting in spell_out_losses(given, colons=True).items():
             set_by_path(resolved, place, setting)
     return from_dict(Recipe, resolved)
@@ -397,5 +397,7 @@ def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
             return recipes()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
+    if path.exists():
+        raise ConfigError(f"{path} is no recipe; to train on it, name a recipe and give `data={path}`")
     hint = nearest(str(name_or_path), packaged_recipes(), listed_by="saccade list recipes")
     raise ConfigError(f"unknown recipe '{name_or_path}': {hint}; or name a .yaml file")

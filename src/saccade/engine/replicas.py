@@ -79,7 +79,7 @@ def _refuse_recurrent(model: nn.Module) -> None:
     if found is not None:
         raise ConfigError(
             f"replicas: {type(model).__name__} has a layer {type(found).__name__}, which torch cannot train as a "
-            "stack; set replicas: 1, and train several seeds with --seeds"
+            "stack; set replicas: 1, and train several seeds with `seeds`"
         )
 
 

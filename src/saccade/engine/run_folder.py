@@ -80,9 +80,9 @@ class RunFolder:
     def check_free(self) -> None:
         """Refuse a place that holds something other than a run that never began."""
         if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path} is a file; --out needs a folder")
+            raise OutputError(f"{self.path} is a file; `out` needs a folder")
         if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
-            raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
+            raise OutputError(f"{self.path} is not empty; continue it with `resume=True`, or choose another `out`")
 
     def create(self, recipe: Recipe, facts: Mapping[str, object]) -> None:
         """Start a new run; a folder that already holds something is refused."""
@@ -127,7 +127,7 @@ class RunFolder:
             text = (self.path / CONFIG).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CheckpointError(
-                f"{self.path} is not a run folder: config.yaml cannot be read ({error}); start without --resume"
+                f"{self.path} is not a run folder: config.yaml cannot be read ({error}); start without `resume`"
             ) from error
         found = parse_yaml(text, str(self.path / CONFIG))
         if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
@@ -145,7 +145,7 @@ class RunFolder:
             key, old, new = difference
             raise ConfigError(
                 f"{self.path} was trained with {key} = {old!r}, now it is {new!r}: resume with the same recipe, "
-                f"or start a new run in another --out"
+                f"or start a new run in another `out`"
             )
 
     def rewind(self, step: int) -> None:

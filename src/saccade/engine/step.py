@@ -143,7 +143,7 @@ class TrainStep:
                 raise
             raise ConfigError(
                 f"phase '{self.phase.name}': its loss gives some weights no gradient, and several processes wait "
-                "for all gradients; use --strategy ddp_find_unused_parameters_true"
+                "for all gradients; use `strategy=ddp_find_unused_parameters_true`"
             ) from error
 
     def _record(self, name: str, value: Tensor) -> None:

@@ -6,7 +6,8 @@ A package adds a family with an entry point of the group ``saccade.families``::
     dots = "dots.family:FAMILY"
 
 Its models, data and recipes are then found like those of this package. A family that cannot be loaded is left out with
-a warning; ``saccade doctor`` names it. Nothing here imports torch.
+a warning; ``saccade doctor`` names it. What a family is made of, such as ``InputReader``, ``LabelTask`` and
+``Responder``, is imported on first use: nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -33,6 +34,53 @@ from saccade.families.contract import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from saccade.families.contract import Probing
+    from saccade.families.labels import decode as decode_labels
+    from saccade.families.pictures import Pictures
+    from saccade.families.reading import InputReader, Item, Prepared
+    from saccade.families.responder import Responder, Response
+    from saccade.families.splits import OpenedSplit
+    from saccade.tasks.label_task import LabelTask
+    from saccade.tasks.picture_task import PictureTask
+    from saccade.tasks.task import Task
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names
+
+__all__ = [
+    "DataEntry",
+    "Family",
+    "InputReader",
+    "Item",
+    "LabelTask",
+    "ModelSpec",
+    "OpenedSplit",
+    "PaperItem",
+    "PaperTable",
+    "PictureTask",
+    "Pictures",
+    "Prepared",
+    "Probing",
+    "Responder",
+    "Response",
+    "Task",
+    "broken_families",
+    "coverage",
+    "data_entries",
+    "decode_labels",
+    "families",
+    "family",
+    "family_of_data",
+    "family_of_model",
+    "headline",
+    "model_spec",
+    "models",
+    "recipes",
+    "tables",
+]
 
 GROUP = "saccade.families"
 FAMILIES: dict[str, str] = {

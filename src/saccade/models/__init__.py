@@ -1,1 +1,102 @@
-"""Models: one file per system, composed of mechanisms and a backbone; each ``family.py`` lists its own."""
+"""Models: one file per system, composed of mechanisms and a backbone; each ``family.py`` lists its own.
+
+``ImageOnlyModel``, ``QueryModel``, ``LabelModel``, ``StoryModel`` and ``AttentionModel`` are bases of your own models.
+``load_model`` and ``save_model`` read and write model folders; ``build_backbone`` makes the network below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saccade.backbones import Stages, build_backbone
+    from saccade.backbones.pretrained import load_imagenet
+    from saccade.models.base import AttentionModel, Given, ImageModel, ImageOnlyModel, LabelModel, QueryModel, Raw
+    from saccade.models.blind import BlindModel
+    from saccade.models.cross import CrossConfig, CrossModel
+    from saccade.models.dmn import DMNConfig, DMNModel
+    from saccade.models.film import FilmModel
+    from saccade.models.hard import HardConfig, HardModel
+    from saccade.models.hattnet import HAttNetConfig, HAttNetModel
+    from saccade.models.hsal import HsalConfig, HsalModel
+    from saccade.models.io.facts import ModelFacts, Preprocessing, read_facts
+    from saccade.models.io.folder import load_model, save_model, store_as
+    from saccade.models.memn2n import MemN2NConfig, MemN2NModel
+    from saccade.models.multiset_counts import MultisetCountsConfig, MultisetCountsModel
+    from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel, look_tensors
+    from saccade.models.probe import ProbeConfig, ProbeModel
+    from saccade.models.racnn import RacnnConfig, RacnnModel
+    from saccade.models.ran import RanConfig, RanModel
+    from saccade.models.residual_net import ResidualNetConfig, ResidualNetModel
+    from saccade.models.sat import SatConfig, SatModel
+    from saccade.models.soft import SoftConfig, SoftModel
+    from saccade.models.stn import StnConfig, StnModel
+    from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
+    from saccade.models.story import StoryModel
+    from saccade.models.story_lstm import StoryLSTMConfig, StoryLSTMModel
+    from saccade.models.vit import VitConfig, VitModel
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names
+
+__all__ = [
+    "AnswerHead",
+    "AttentionModel",
+    "BlindModel",
+    "CrossConfig",
+    "CrossModel",
+    "DMNConfig",
+    "DMNModel",
+    "FilmModel",
+    "Given",
+    "HAttNetConfig",
+    "HAttNetModel",
+    "HardConfig",
+    "HardModel",
+    "HsalConfig",
+    "HsalModel",
+    "ImageModel",
+    "ImageOnlyModel",
+    "LabelModel",
+    "MemN2NConfig",
+    "MemN2NModel",
+    "ModelFacts",
+    "MultisetCountsConfig",
+    "MultisetCountsModel",
+    "PictureQueryConfig",
+    "PictureQueryModel",
+    "Preprocessing",
+    "ProbeConfig",
+    "ProbeModel",
+    "QueryModel",
+    "RacnnConfig",
+    "RacnnModel",
+    "RanConfig",
+    "RanModel",
+    "Raw",
+    "ResidualNetConfig",
+    "ResidualNetModel",
+    "SatConfig",
+    "SatModel",
+    "SoftConfig",
+    "SoftModel",
+    "Stages",
+    "StnConfig",
+    "StnModel",
+    "StnTunedConfig",
+    "StnTunedModel",
+    "StoryLSTMConfig",
+    "StoryLSTMModel",
+    "StoryModel",
+    "VitConfig",
+    "VitModel",
+    "build_backbone",
+    "load_imagenet",
+    "load_model",
+    "look_tensors",
+    "read_facts",
+    "save_model",
+    "store_as",
+]

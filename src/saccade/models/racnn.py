@@ -240,7 +240,7 @@ class RacnnModel(ImageOnlyModel):
 
     def _cut(self, images: Tensor, theta: Tensor, box: Tensor) -> tuple[Tensor, Tensor]:
         """What a scale sees, masked, and the crop as it was read: (B,3,h,w) each."""
-        crop, mask = zoom.zoom(images, theta, box[:, 2], self.config.crop, self.config.sharpness)
+        crop, mask = zoom.apn_crop(images, theta, box[:, 2], self.config.crop, self.config.sharpness)
         if self.config.crops == "whole":  # no region, so no edge; shrunk as scale 1 sees it where the sizes agree
             return (self.shrink(images) if self.config.coarse == self.config.crop else crop), crop
         return crop * mask.unsqueeze(1), crop

@@ -7,21 +7,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.scale.dataset import look_dataset
     from saccade.scale.look_folder import read
     from saccade.scale.looking import look
     from saccade.scale.schema import decode_map
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names
 
 __all__ = ["decode_map", "look", "look_dataset", "read"]
-
-_HOMES = {"decode_map": "schema", "look": "looking", "look_dataset": "dataset", "read": "look_folder"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'saccade.scale' has no attribute '{name}'")
-    return getattr(import_module(f"saccade.scale.{_HOMES[name]}"), name)

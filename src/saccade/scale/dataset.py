@@ -8,6 +8,7 @@ from typing import Any
 from saccade.errors import DataError
 from saccade.families.responder import Question
 from saccade.predict import load
+from saccade.renamed import renamed_arguments
 from saccade.scale.entries import Entry
 from saccade.scale.job import Job, KeptMaps
 from saccade.scale.looking import job_of
@@ -22,6 +23,7 @@ SOURCES = ("path", "source", "file_name", "__key__", "id")
 """Columns that say where a picture is from, the first that is there."""
 
 
+@renamed_arguments(batch="batch_size")
 def look_dataset(
     dataset: Any,
     *,
@@ -29,7 +31,7 @@ def look_dataset(
     ask: Question | None = None,
     column: str | None = None,
     actors: int | None = None,
-    batch: int = 32,
+    batch_size: int = 32,
     maps: KeptMaps = "total",
     side: int = 64,
     device: str = "auto",
@@ -47,7 +49,7 @@ def look_dataset(
         ask: one question for all.
         column: the one with the pictures; None: the first of :data:`COLUMNS`.
         actors: how many; None: one for each GPU, or else for each CPU.
-        batch: pictures that go through the model together.
+        batch_size: pictures that go through the model together.
         maps: which maps are kept.
         side: cells of the longer side of a kept map.
         device: auto, cpu or cuda.
@@ -58,8 +60,8 @@ def look_dataset(
     share, many, on = resources(ray, device, actors)
     return dataset.map_batches(
         RowLooker,
-        fn_constructor_kwargs={"job": job, "column": column, "batch": batch, "device": on},
-        batch_size=batch,
+        fn_constructor_kwargs={"job": job, "column": column, "batch": batch_size, "device": on},
+        batch_size=batch_size,
         batch_format="pyarrow",
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=many),
         **share,

@@ -122,7 +122,7 @@ def _column(names: list[str], wanted: str | None) -> str:
     for name in COLUMNS:
         if name in lower:
             return lower[name]
-    raise DataError(f"no column of pictures, say which with --column; found {', '.join(names)[:200]}")
+    raise DataError(f"no column of pictures, say which with `column`; found {', '.join(names)[:200]}")
 
 
 def _cell(value: object, table: Member, number: int) -> Entry:

@@ -134,7 +134,7 @@ def total_of(row: Mapping[str, Any]) -> Tensor:
     for told in row["maps"] or ():
         if told["look"] == TOTAL:
             return torch.from_numpy(decode_map(told))
-    raise DataError(f"{row['name']}: no map was kept; look again with --maps total")
+    raise DataError(f"{row['name']}: no map was kept; look again with `maps=total`")
 
 
 def _called(row: Mapping[str, Any]) -> str:

@@ -7,40 +7,42 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from saccade.checks import check_numbers
 from saccade.errors import ConfigError, SaccadeError, nearest
-from saccade.families.responder import Question
-from saccade.predict import Predictor, load
-from saccade.scale.job import Job, KeptMaps, Part
-from saccade.scale.local_engine import run_here
-from saccade.scale.output import LookJobResult, Receipt, begin, discard_if_unstarted, finish, held
-from saccade.scale.sources import parts_of
-from saccade.scale.stores import Folder
-from saccade.scale.worker import digest_of
+from saccade.renamed import renamed_arguments
+
+if TYPE_CHECKING:
+    from saccade.families.responder import Question
+    from saccade.predict import Predictor
+    from saccade.scale.job import Job, KeptMaps, Part
+    from saccade.scale.output import LookJobResult, Receipt
+    from saccade.scale.stores import Folder
 
 ENGINES = ("local", "ray")
 PART = 1024
 """Picture files in a part."""
 
 
+@renamed_arguments(batch="batch_size", progress="on_progress")
 def look(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     model: str = "soft-mref",
     out: str | os.PathLike[str],
     ask: Question | None = None,
-    engine: str = "local",
+    engine: Literal["local", "ray"] = "local",
     address: str | None = None,
     actors: int | None = None,
-    batch: int = 32,
+    batch_size: int = 32,
     part: int = PART,
     column: str | None = None,
-    maps: KeptMaps = "total",
+    maps: Literal["total", "all", "none"] = "total",
     side: int = 64,
     resume: bool = False,
     device: str = "auto",
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
     **options: object,
 ) -> LookJobResult:
     """Ask a model about many pictures; a row for each goes to Parquet files in ``out``.
@@ -53,18 +55,18 @@ def look(
             stores that fsspec knows. Not pictures in memory.
         model: a zoo name, a folder that all machines see, ``timm:NAME`` or ``hf:NAME``.
         out: a new folder, or the URI of one; of several machines one that they share.
-        ask: one question for all; None for a model that needs none.
-        engine: local, or ray.
-        address: of the Ray cluster; None: the one that is connected, else one of this machine alone.
-        actors: of Ray; None: one for each GPU, or else for each CPU.
-        batch: pictures that go through the model together.
-        part: picture files in a part, which is what is done again when a machine is lost.
-        column: of Parquet files, the one with the pictures; None: the first of ``image``, ``picture`` and the like.
-        maps: keep the map of all looks together (total), of every look and step too (all), or none.
-        side: cells of the longer side of a kept map.
-        resume: go on with what is in ``out``.
-        device: auto, cpu, cuda …
-        progress: called with parts done and parts in all.
+        ask: one question for all. None: none.
+        engine: write rows to Parquet: local, or ray on a cluster.
+        address: of the Ray cluster: HOST:PORT or auto. None: the one that is connected, else this machine alone.
+        actors: processes of Ray. None: one a GPU, or else a CPU.
+        batch_size: how many go through the model together.
+        part: with ``engine``, picture files in an output file. A part is what is done again when a machine is lost.
+        column: of Parquet files: the pictures. None: image and the like.
+        maps: with ``engine``, keep the total map, all maps or none. All are those of every look and step too.
+        side: longer side of a kept map, in cells.
+        resume: with ``engine``, go on with what is in ``out``.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        on_progress: called with parts done and parts in all.
         options: those of the model's family, such as beam.
 
     Returns:
@@ -75,10 +77,18 @@ def look(
         DataError: there are no pictures, or the question cannot be asked.
         OutputError: ``out`` holds something already, or something else than what is to be resumed.
     """
+    from saccade.predict import load
+    from saccade.scale.local_engine import run_here
+    from saccade.scale.output import begin, discard_if_unstarted, finish, held
+    from saccade.scale.sources import parts_of
+    from saccade.scale.stores import Folder
+
+    check_numbers(least=1, batch_size=batch_size, part=part, actors=actors)
+    check_numbers(least=1, most=1024, side=side)
     if engine not in ENGINES:
-        raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
+        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
     if engine == "local" and (address is not None or actors is not None):
-        raise ConfigError("--address and --actors are for --engine ray; leave them out")
+        raise ConfigError("`address` and `actors` are for `engine=ray`; leave them out")
     if engine == "ray":
         from saccade.scale.ray_engine import ray_module
 
@@ -91,13 +101,13 @@ def look(
     folder = Folder(os.fspath(out))
     with held(folder):
         todo = begin(folder, job, parts, resume=resume)
-        progress(len(parts) - len(todo), len(parts))
+        on_progress(len(parts) - len(todo), len(parts))
         if engine == "local":
-            running = run_here(job, todo, folder.where, batch=batch, device=device, predictor=predictor)
+            running = run_here(job, todo, folder.where, batch=batch_size, device=device, predictor=predictor)
         else:
-            running = _on_ray(job, todo, folder, batch=batch, device=device, address=address, actors=actors)
+            running = _on_ray(job, todo, folder, batch=batch_size, device=device, address=address, actors=actors)
         try:
-            receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
+            receipts = _gathered(running, len(parts) - len(todo), len(parts), on_progress)
         except SaccadeError:
             discard_if_unstarted(folder)
             raise
@@ -110,8 +120,11 @@ def job_of(
     predictor: Predictor, model: str, ask: Question | None, maps: KeptMaps, side: int, options: dict[str, object]
 ) -> Job:
     """What is asked, once it is known that the model can answer it."""
+    from saccade.scale.job import Job
+    from saccade.scale.worker import digest_of
+
     if predictor.facts.preprocessing is None:
-        raise ConfigError(f"--engine: '{predictor.name}' does not read pictures; leave --engine out")
+        raise ConfigError(f"engine: '{predictor.name}' does not read pictures, and a row is about a picture")
     predictor.question(ask)
     predictor.responder.options(dict(options))
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -135,7 +148,7 @@ def _gathered(
     with closing(running):
         for receipt in running:
             if receipt.failed:
-                raise ConfigError(f"{receipt.failed} (finished parts are kept; --resume continues)")
+                raise ConfigError(f"{receipt.failed} (finished parts are kept; `resume=True` continues)")
             receipts[receipt.part] = receipt
             progress(done + len(receipts), total)
     return list(receipts.values())

@@ -129,7 +129,7 @@ def part_counts(folder: Folder, name: str) -> tuple[int, int, int]:
         return int(told["rows"]), int(told["errors"]), int(told.get("unlike", 0))
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
         raise DataError(
-            f"{where}: damaged ({' '.join(str(error).split())[:120]}); delete it and continue with --resume"
+            f"{where}: damaged ({' '.join(str(error).split())[:120]}); delete it and continue with `resume=True`"
         ) from error
 
 
@@ -160,7 +160,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
         return list(parts)
     if not resume:
         is_job = JOB in names
-        cure = "add --resume to continue it, or choose another --out" if is_job else "choose another --out"
+        cure = "add `resume=True` to continue it, or choose another `out`" if is_job else "choose another `out`"
         raise OutputError(f"{folder.where} exists and is not empty; {cure}")
     if JOB not in names:
         raise OutputError(f"{folder.where}: nothing to resume in it (no {JOB}); choose an empty folder")
@@ -170,7 +170,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
     if strange:
         raise OutputError(
             f"{folder.where}: the pictures have changed since it was begun ({len(strange)} parts are of other files, "
-            f"the first: {strange[0]}); look at them again into another --out"
+            f"the first: {strange[0]}); look at them again into another `out`"
         )
     return [part for part in parts if part.file(job) not in names]
 
@@ -187,12 +187,12 @@ def _check_same(folder: Folder, told: dict[str, object]) -> None:
         if before["format"] != FORMAT:
             raise ValueError("another format")
     except (DataError, ValueError, KeyError, TypeError) as error:
-        raise OutputError(f"{folder.where}/{JOB}: damaged, or not of saccade; choose another --out") from error
+        raise OutputError(f"{folder.where}/{JOB}: damaged, or not of saccade; choose another `out`") from error
     for key, value in told.items():
         if before.get(key) != value:
             raise OutputError(
                 f"{folder.where}: cannot be resumed: {key} was {before.get(key)!r} and is {value!r} now; ask the same, "
-                "or choose another --out"
+                "or choose another `out`"
             )
 
 

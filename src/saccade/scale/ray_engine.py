@@ -129,7 +129,7 @@ def ray_module() -> Any:
         ray = importlib.import_module("ray")
         importlib.import_module("ray.data")
     except ImportError as error:
-        raise MissingExtraError("--engine ray", "ray") from error
+        raise MissingExtraError("Ray", "ray") from error
     check_version(ray.__version__)
     return ray
 
@@ -142,7 +142,7 @@ def check_version(version: str) -> None:
         return  # a build of one's own; the first call says what it lacks
     if found < OLDEST:
         wanted = ".".join(map(str, OLDEST))
-        raise MissingExtraError("--engine ray", "ray", f"Ray {version} is here and {wanted} is the oldest that is used")
+        raise MissingExtraError("Ray", "ray", f"Ray {version} is here and {wanted} is the oldest that is used")
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def _cluster(ray: Any, address: str | None) -> Iterator[None]:
     """Be connected to the cluster; a connection that the caller has is used, and kept."""
     if ray.is_initialized():
         if address not in (None, "auto"):
-            raise ConfigError(f"--address {address}: this process is connected to a cluster already; leave it out")
+            raise ConfigError(f"`address={address}`: this process is connected to a cluster already; leave it out")
         yield
         return
     _check_answers(address)
@@ -181,7 +181,7 @@ def _no_cluster(address: str | None, reason: str) -> ConfigError:
     place = address or os.environ.get("RAY_ADDRESS", "this machine")
     return ConfigError(
         f"no Ray cluster at '{place}' ({' '.join(reason.split())[:160]}); start one with 'ray start --head', or leave "
-        "--address out to use this machine alone"
+        "`address` out to use this machine alone"
     )
 
 
@@ -191,7 +191,7 @@ def resources(ray: Any, device: str, actors: int | None) -> tuple[dict[str, floa
     gpus, cpus = int(held.get("GPU", 0)), int(held.get("CPU", 0))
     kind = device.partition(":")[0]
     if kind == "cuda" and not gpus:
-        raise ConfigError("--device cuda: the cluster has no GPUs; use --device cpu, or start its machines with GPUs")
+        raise ConfigError("device: the cluster has no GPUs; use `device=cpu`, or start its machines with GPUs")
     on_gpu = kind == "cuda" or (kind == "auto" and gpus > 0)
     whole = gpus if on_gpu else cpus
     if not whole:
@@ -199,7 +199,7 @@ def resources(ray: Any, device: str, actors: int | None) -> tuple[dict[str, floa
     many = whole if actors is None else actors
     if not 1 <= many <= whole:
         raise ConfigError(
-            f"--actors {many}: the cluster has {whole} {'GPUs' if on_gpu else 'CPUs'}, and each takes one"
+            f"actors: {many} are too many: the cluster has {whole} {'GPUs' if on_gpu else 'CPUs'}, and each takes one"
         )
     return {"num_gpus": 1} if on_gpu else {"num_cpus": 1}, many, "cuda" if on_gpu else "cpu"
 
@@ -208,5 +208,5 @@ def _in_one_line(error: Exception) -> ConfigError:
     """What Ray raised, in words; the parts that are done stay."""
     said = " ".join(str(error).split())
     return ConfigError(
-        f"Ray ended the job ({type(error).__name__}: {said[:200]}); finished parts are kept; --resume continues"
+        f"Ray ended the job ({type(error).__name__}: {said[:200]}); finished parts are kept; `resume=True` continues"
     )

@@ -82,7 +82,7 @@ class RowMaker:
                 raise
             raise ConfigError(
                 f"{len(pictures)} pictures together do not fit into memory ({' '.join(str(error).split())[:120]}); "
-                "take a smaller --batch, or fewer actors on a machine"
+                "take a smaller `batch_size`, or fewer actors on a machine"
             ) from error
         rows = []
         for entry, found in held:

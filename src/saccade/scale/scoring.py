@@ -51,12 +51,12 @@ def score_rows(
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
     if engine not in ENGINES:
-        raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
+        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
     told = open_truth(truth, objects=objects, key=key)
     maps = LookMaps(out)
     if told.kind == "points" or told.pool(policies) is not None:  # these need the maps of all parts together
         if engine == "ray":
-            raise ConfigError("--engine ray scores against masks and boxes; leave it out for points and causal sets")
+            raise ConfigError("`engine=ray` scores against masks and boxes; leave it out for points and causal sets")
         return score_maps(maps, told, policies, on_progress=on_progress)
     scoring = Scoring(maps, told, policies, on_progress)
     settings = {"out": os.path.abspath(out), "truth": _path(truth), "objects": _path(objects), "key": key}
@@ -64,7 +64,7 @@ def score_rows(
     if engine == "ray":
         for each, text in (("truth", truth), ("objects", objects)):
             if text is not None and not isinstance(text, (str, os.PathLike)):
-                raise ConfigError(f"{each}: --engine ray takes the path of a file that all machines see")
+                raise ConfigError(f"{each}: `engine=ray` takes the path of a file that all machines see")
         shards = _on_ray(settings, maps.files, address, actors)
     else:
         here = ShardScorer(**{**settings, "truth": truth, "objects": objects})

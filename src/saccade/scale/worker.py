@@ -65,7 +65,7 @@ class Worker:
     def _given_up(self, part: Part, tries: int) -> str:
         return (
             f"part {part.number} (from {part.members[0].uri}) ended its worker {tries} times, as happens when memory "
-            f"runs out; take a smaller --batch than {self._batch}, fewer --actors, or machines with more memory"
+            f"runs out; take a smaller `batch_size` than {self._batch}, fewer `actors`, or machines with more memory"
         )
 
     def close(self) -> None:

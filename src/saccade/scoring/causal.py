@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.data.causal.reading import CausalPicture, read
+from saccade.data.causal.reading import CausalPicture, read_causal_set
 from saccade.data.causal.truth import SCENE, TWINS, picture_name
 from saccade.geometry import Size
 from saccade.scoring.policies import Policies
@@ -57,7 +57,7 @@ class CausalTruth(Masks):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        found = read(folder)
+        found = read_causal_set(folder)
         self.where, self.facts = str(folder), found.facts
         self._folder = found.folder
         self.scenes = [_kept(scene.row) for scene in found]

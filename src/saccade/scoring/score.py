@@ -103,7 +103,7 @@ class Scoring:
             first = self._truths.unusable[0]
             raise DataError(
                 f"{self._truths.where}: {len(self._truths.unusable)} rows cannot be used, the first: {first}; fix "
-                "it, or leave such rows out and count them with --broken skip"
+                "it, or leave such rows out and count them with `broken=skip`"
             )
         at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
         scene_by_scene = () if self._pool is None else self._truths.wanted
@@ -147,7 +147,7 @@ class Scoring:
             one, other = next(iter(self._seen)), next(iter(self._truths.names), "nothing")
             raise DataError(
                 f"no map has a truth: maps have names such as '{one}', truths such as '{other}'; give both the "
-                "same names, or give the text between picture and question with --separator"
+                "same names, or give the text between picture and question with `separator`"
             )
         self._add_missing()
         for key in list(self._waiting):
@@ -200,7 +200,7 @@ class Scoring:
             take()
         except SaccadeError as error:
             if self._policies.broken == "stop":
-                cure = "" if "--" in str(error) else "; --broken skip leaves such maps out and counts them"
+                cure = "" if "`" in str(error) else "; `broken=skip` leaves such maps out and counts them"
                 raise DataError(f"{error}{cure}") from error
             self._left_out["broken"] += names
             self._notes |= dict.fromkeys(names, str(error))
@@ -208,8 +208,8 @@ class Scoring:
     def _check_size(self, name: str, size: Size, shown: Size) -> None:
         if size != shown and self._policies.resize == "never":
             raise DataError(
-                f"'{name}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; --resize "
-                "truth lays the map over the picture"
+                f"'{name}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; `resize=truth` "
+                "lays the map over the picture"
             )
 
     def _wait(self, names: list[str], truths: list[str], maps: Tensor) -> None:
@@ -260,7 +260,7 @@ class Scoring:
         whole = finite.flatten(1).all(1).tolist()
         broken = [name for name, is_whole in zip(names, whole) if not is_whole]
         if self._policies.nan == "stop":
-            raise DataError(f"'{broken[0]}': holds NaN or infinity; --nan skip leaves it out, --nan zero makes it 0")
+            raise DataError(f"'{broken[0]}': holds NaN or infinity; `nan=skip` leaves it out, `nan=zero` makes it 0")
         self._left_out["nan"] += broken if self._policies.nan == "skip" else []
         if self._policies.nan == "zero":
             return torch.where(finite, maps, torch.zeros_like(maps)), list(range(len(names)))
@@ -275,8 +275,8 @@ class Scoring:
         if self._points is None and bool((maps < 0).any()):
             at = int((maps < 0).flatten(1).any(1).nonzero()[0, 0])
             raise DataError(
-                f"'{names[at]}': has negative values, so shares of it are not defined; --signed abs takes absolute "
-                "values, --signed positive sets negative values to 0"
+                f"'{names[at]}': has negative values, so shares of it are not defined; `signed=abs` takes absolute "
+                "values, `signed=positive` sets negative values to 0"
             )
         return maps
 
@@ -293,8 +293,8 @@ class Scoring:
             self._left_out["missing_twins"] = of_twins
         if (lacking := [*missing, *of_twins]) and self._policies.missing == "stop":
             raise DataError(
-                f"{len(lacking)} truths have no map, the first: '{lacking[0]}'; --missing skip leaves them out and "
-                "counts them, --missing zero counts each as a map of zeros"
+                f"{len(lacking)} truths have no map, the first: '{lacking[0]}'; `missing=skip` leaves them out and "
+                "counts them, `missing=zero` counts each as a map of zeros"
             )
         self._left_out["missing"] = missing
         if self._policies.missing == "zero" and self._donors:
@@ -372,7 +372,7 @@ class Scoring:
             return
         if self._policies.empty == "stop":
             name = names[int(empty.nonzero()[0, 0])]
-            raise DataError(f"the truth of '{name}' is empty; --empty skip leaves such maps out and counts them")
+            raise DataError(f"the truth of '{name}' is empty; `empty=skip` leaves such maps out and counts them")
         self._counts["empty"] += int(empty.sum())
 
     def _picture(self, name: str) -> str:

@@ -39,7 +39,7 @@ def _check_batch(together: int, size: int | None) -> None:
         smaller = 1 << max(0, size.bit_length() - 2)
         raise DataError(
             f"a batch of {together} is larger than the {size} training examples; make it smaller, "
-            f"as with --set batch_size={smaller}, or add examples"
+            f"as with `batch_size={smaller}`, or add examples"
         )
 
 

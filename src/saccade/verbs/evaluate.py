@@ -1,32 +1,30 @@
-"""Score a trained model: task metrics, attention metrics, baselines and causal tests, as one dictionary."""
+"""``evaluate``: task metrics, attention metrics, baselines and causal tests of a model, as one dictionary."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.data.scenes.glyphs import meets_training_glyphs
-from saccade.data.tables.reader_for_path import with_reader
+from saccade.checks import check_numbers
 from saccade.errors import ConfigError
-from saccade.families import data_entries, family
-from saccade.families.contract import load_target
-from saccade.metrics.evaluation import Evaluation
-from saccade.models.io.facts import ModelFacts
-from saccade.models.io.folder import load_model
-from saccade.tasks.eval_request import EvalRequest
-from saccade.zoo import resolve
+from saccade.renamed import renamed_arguments
+
+if TYPE_CHECKING:
+    from saccade.metrics.evaluation import Evaluation
+    from saccade.models.io.facts import ModelFacts
 
 
+@renamed_arguments(progress="on_progress")
 def evaluate(
     model: str | Path,
     *,
     data: str | None = None,
-    split: str = "test",
+    split: Literal["val", "test"] = "test",
     protocol: str | None = None,
-    glyphs: str | None = None,
-    drawing: str | None = None,
+    glyphs: Literal["disjoint", "merged", "pack"] | None = None,
+    drawing: Literal["blend", "authors", "both"] | None = None,
     limit: int | None = None,
     sweeps: int | None = None,
     twins: int | None = None,
@@ -35,34 +33,32 @@ def evaluate(
     device: str = "auto",
     seed: int = 0,
     allow_pack: bool = True,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
-    """Score ``model`` on a split of its data (or of ``data``).
+    """Score the answers of a model, and its attention beside baselines.
 
-    Metrics are fractions 0..1, but for CIDEr-D (0..10), ``length_ratio``, what ``units`` of the result names, and what
-    is called ``_raw``, which has units of its own.
+    Metrics are fractions 0..1. CIDEr-D goes from 0 to 10; ``length_ratio``, what ``units`` of the result names, and
+    what is called ``_raw`` have units of their own. Tables in a terminal show percent, and CIDEr-D times 100.
 
     Args:
         model: zoo name, model folder or run folder.
-        data: another data set than the model's own, by name; READER:PATH for a model of one's own pictures, which does
-            not remember where they were.
-        split: val or test.
-        protocol: sizes and splits; the model's own by default.
-        glyphs: disjoint, merged or pack; the model's own by default. Those that hold what it was trained with are
-            refused.
-        drawing: blend, authors or both, for questions about generated scenes (``data/scenes/drawing.py``); as the model
-            was trained by default.
-        limit: at most this many examples; of a table, those about a sample of its pictures.
-        sweeps: examples for what costs many passes, such as deletion and insertion of pictures or causal tests of
-            stories; None: as many as the task thinks enough.
-        twins: for questions about generated scenes: how many of them are asked again about scenes that are rendered
-            with one thing changed, for scores of maps under intervention; None: 100, 0: none.
-        beam: for a model that says captions: how many are followed side by side; 1 is greedy.
-        length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.
-        device: auto, cpu, cuda, cuda:N or mps.
-        seed: of the scenes that it is scored on; not the seed it was trained with.
-        allow_pack: let test scenes use the shipped glyphs when MNIST is not there; ``glyphs`` of the result says so.
-        progress: called with examples done and examples in all.
+        data: name, path or READER:PATH. A model of your own pictures needs it: it does not remember where they were.
+            None: what the model was trained on.
+        split: which part of the data.
+        protocol: sizes and splits, e.g. unlimited or authors. None: the model's own.
+        glyphs: digits of generated scenes. Those that hold what the model was trained with are refused. None: the
+            model's own.
+        drawing: how generated scenes are drawn. None: the model's own.
+        limit: at most this many examples. Of a table, those about a sample of its pictures. None: all.
+        sweeps: examples for what costs many passes. Such are deletion and insertion, and causal tests of stories. None:
+            as the task says.
+        twins: scenes to render again, to score maps. One thing is changed in each; 0 is none. None: 100.
+        beam: captions followed side by side. 1 is greedy. None: 5.
+        length_penalty: captions are ranked by log p / length^this. None: 0.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        seed: seed of the scenes it is scored on. It is not the seed of the training.
+        allow_pack: let test scenes use the shipped glyphs when MNIST is not there. ``glyphs`` of the result says so.
+        on_progress: called with examples done and examples in all.
 
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
@@ -70,10 +66,27 @@ def evaluate(
         version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`. Of answers that are right
         or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
         the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
-        ``caution`` says it where the model may have learned from what it is scored on.
-        ``interventions`` has the scores of maps of scenes that were rendered again, see
-        :mod:`saccade.metrics.maps.twins`.
+        ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
+        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.twins`.
+
+    Raises:
+        CheckpointError: there is no such model, or it is damaged.
+        ConfigError: an argument does not fit the model.
+        DataError: the data cannot be read.
+
+    Example:
+        >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP
+        >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
+    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.families import data_entries, family
+    from saccade.families.contract import load_target
+    from saccade.models.io.folder import load_model
+    from saccade.tasks.eval_request import EvalRequest
+    from saccade.zoo import resolve
+
+    check_numbers(least=1, limit=limit, beam=beam)
+    check_numbers(least=0, seed=seed, twins=twins)
     data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)
@@ -93,7 +106,7 @@ def evaluate(
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     given = search | ({} if sweeps is None else {"sweeps": sweeps})
     scored: Evaluation = task.evaluate(
-        network, split=split, limit=limit, progress=progress, **given, **task.eval_kwargs(facts, request)
+        network, split=split, limit=limit, progress=on_progress, **given, **task.eval_kwargs(facts, request)
     )
     result: Evaluation = {"model": facts.name or str(model), "protocol": facts.protocol, "seed": seed, **scored}
     if how := facts.training.get("maps_supervised"):
@@ -106,9 +119,11 @@ def evaluate(
 
 def _check_glyphs(facts: ModelFacts, glyphs: str | None, split: str) -> None:
     """Refuse glyphs that the model was trained with."""
+    from saccade.data.scenes.glyphs import meets_training_glyphs
+
     trained = facts.data.get("glyphs")
     if glyphs is not None and trained is not None and meets_training_glyphs(str(trained), glyphs, split):
         raise ConfigError(
             f"glyphs: this model was trained with '{trained}' glyphs, and the {split} glyphs of '{glyphs}' hold some "
-            f"of those; score it with --glyphs {trained}, or train it with --set data.glyphs={glyphs}"
+            f"of those; score it with `glyphs={trained}`, or train it with data.glyphs={glyphs}"
         )

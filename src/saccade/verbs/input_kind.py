@@ -33,7 +33,7 @@ def check_kind(predictor: Predictor, files: Sequence[object]) -> None:
         models = " or ".join(_models_that_read(kind)) or f"a model of {plural(kind)}"
         raise DataError(
             f"{files[0]}: a {kind}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
-            f"{plural(kind)} are for --model {models}"
+            f"{plural(kind)} are for `model={models}`"
         )
 
 

@@ -1,110 +1,137 @@
-"""Asks a model about many pictures or stories and saves each answer as it comes."""
+"""``look``: ask a model about pictures or stories and see where it looked."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
-from saccade.atomic import make_folder
-from saccade.errors import ConfigError, DataError
-from saccade.families.responder import Question
-from saccade.predict import Predictor
-from saccade.sighting import Sighting
-from saccade.verbs.input_kind import check_kind
-from saccade.verbs.looks_table import check_parquet, looks_table
+from saccade.checks import check_numbers
 
-SAVED_AT_ONCE = 2
-"""Sightings that are drawn and written while the next ones are answered."""
+if TYPE_CHECKING:
+    from saccade.errors import DataError
+    from saccade.families.responder import Question
+    from saccade.sighting import Sighting
+
+
+class LookOptions(TypedDict, total=False):
+    """What may be said of a look besides what is looked at and asked; see :func:`look`."""
+
+    model: str | Path
+    out: str | Path | None
+    filmstrip: bool | None
+    cells: bool
+    parquet: bool
+    beam: int | None
+    captions: int | None
+    length_penalty: float | None
+    layers: str | Sequence[int] | None
+    rollout: bool | None
+    batch_size: int
+    offline: bool
+    device: str
+    on_bad: Callable[[Any, DataError], None] | None
+
+
+@overload
+def look(
+    sources: list[Any] | tuple[Any, ...], ask: Question | None = None, **options: Unpack[LookOptions]
+) -> list[Sighting]: ...
+
+
+@overload
+def look(sources: str | Path | Any, ask: Question | None = None, **options: Unpack[LookOptions]) -> Sighting: ...
 
 
 def look(
-    predictor: Predictor,
-    pictures: Iterable[Any],
+    sources: str | Path | Any,
     ask: Question | None = None,
     *,
-    out: Path | None = None,
+    model: str | Path = "soft-mref",
+    out: str | Path | None = None,
     filmstrip: bool | None = None,
     cells: bool = False,
     parquet: bool = False,
+    beam: int | None = None,
+    captions: int | None = None,
+    length_penalty: float | None = None,
+    layers: str | Sequence[int] | None = None,
+    rollout: bool | None = None,
     batch_size: int = 32,
+    offline: bool = False,
+    device: str = "auto",
     on_bad: Callable[[Any, DataError], None] | None = None,
-    **options: Any,
-) -> Iterator[Sighting]:
-    """A sighting of each picture, in order; what was asked for wrongly is said before a picture is read.
+) -> Sighting | list[Sighting]:
+    """Ask a model about pictures or stories, and see where it looked.
+
+    A model that takes no question needs no ``ask``. timm:NAME and hf:NAME are vision transformers of other libraries
+    with their published weights: the heads of the last layer show what its class token, or its pooling head, looked at.
+    One without a classifier gives no answer. For more pictures than fit into memory there are ``look_many`` of
+    ``saccade.load(model)``, and ``saccade.scale.look``, which writes rows to Parquet.
 
     Args:
-        predictor: the model.
-        pictures: what :meth:`Predictor.look_many` takes.
-        ask: one question for all of them; None for a model that needs none.
-        out: a folder for the files of each sighting, written before it is handed on; of several, ``looks.csv`` there
-            has a row for each (:mod:`saccade.verbs.looks_table`). None: nothing is kept.
-        filmstrip: as in :meth:`Sighting.save`.
-        cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
-        parquet: write the table as ``looks.parquet`` too.
-        batch_size: as in :meth:`Predictor.look_many`.
-        on_bad: as in :meth:`Predictor.look_many`.
-        options: those of the model's family, as in :meth:`Predictor.look`.
+        sources: pictures or stories (.txt), folders of them, or globs. In Python one picture or a list: paths, bytes,
+            PIL images, arrays, tensors. Folders and globs stand in a list.
+        ask: the question. One that the model knows; of a story, any. None: none.
+        model: zoo name, folder, hf://…, timm:NAME or hf:NAME. hf://USER/NAME is a model folder that somebody shares on
+            the hub.
+        out: folder to write to. Each picture gets its looks (PNG) and a record (JSON + safetensors), and several get a
+            table, looks.csv. None: nothing is written.
+        filmstrip: save every look side by side, or one overlay. None: by the kind of answer. Captions, multisets, masks
+            that add and nested crops are saved as filmstrips.
+        cells: in a filmstrip, the model's cells as they are.
+        parquet: with ``out``, the table as looks.parquet too.
+        beam: captions followed side by side. 1 is greedy. None: 5.
+        captions: captions of each picture. None: 1.
+        length_penalty: captions are ranked by log p / length^this. None: 0.
+        layers: of timm:NAME and hf:NAME: last, all, or numbers such as 1,6,12. None: last.
+        rollout: of these, attention rollout too. It is derived from the attention; the model does not use it. None:
+            off.
+        batch_size: how many go through the model together.
+        offline: fetch no weights from the hubs of timm and transformers.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        on_bad: called with a source that cannot be read and its error, and the rest goes on. None: the error is raised.
+
+    Returns:
+        Of one picture what was seen; of a list a list, in order.
+
+    Raises:
+        CheckpointError: there is no such model.
+        DataError: a source cannot be read, or the model does not know the question.
+        ConfigError: an option is not for this model.
+        OutputError: ``out`` cannot be written.
+
+    Example:
+        >>> seen = saccade.look("scene.png", ask=7)              # doctest: +SKIP
+        >>> seen.answer, seen.confidence, seen.looked_at         # doctest: +SKIP
+        >>> saccade.look(["photos/"], model="crown-cub")         # doctest: +SKIP
     """
-    if isinstance(pictures, Sequence):
-        check_kind(predictor, pictures)  # before the question, which is of the model's kind too
-    predictor.question(ask)
-    predictor.responder.options(options)
-    if cells and predictor.facts.preprocessing is None:
-        raise ConfigError(
-            f"--cells: '{predictor.name}' does not read pictures, so it has no cells to paint; leave it out"
-        )
-    if filmstrip is False and predictor.facts.preprocessing is None:
-        raise ConfigError(
-            f"--overlay: '{predictor.name}' does not read pictures, so there is nothing to draw on; leave it out"
-        )
-    if cells and (out is None or not _saves_strips(filmstrip, predictor)):
-        raise ConfigError(
-            "--cells: it paints the cells of filmstrips, but no filmstrip is saved; add --filmstrip and --out DIR"
-        )
-    if parquet and out is None:
-        raise ConfigError("--parquet: it writes a table beside the pictures that are kept; add --out DIR")
-    if parquet:
-        check_parquet()
-    sightings = predictor.look_many(pictures, ask, batch_size=batch_size, on_bad=on_bad, **options)
-    if out is None:
-        return sightings
-    return _kept(sightings, make_folder(out), filmstrip=filmstrip, cells=cells, parquet=parquet)
+    from saccade.verbs.look_stream import expanded, stream_looks
 
+    check_numbers(least=1, batch_size=batch_size, beam=beam, captions=captions)
+    if offline:
+        from saccade.backbones.hub import work_offline
 
-def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
-    """Whether pictures are saved as filmstrips: by default those of models that need no question."""
-    return not predictor.facts.queries if filmstrip is None else filmstrip
+        work_offline()
+    from saccade.predict import load
 
-
-def _kept(
-    sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool, parquet: bool
-) -> Iterator[Sighting]:
-    """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
-    taken: Counter[str] = Counter()
-    waiting: deque[tuple[Sighting, str, Future[Any]]] = deque()
-    with looks_table(folder, parquet=parquet) as add_row, ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
-
-        def saved_first() -> Sighting:
-            """The first that waits, once its files are written, or the error that kept them from it."""
-            seen, stem, saved = waiting.popleft()
-            saved.result()
-            add_row(seen, stem)
-            return seen
-
-        try:
-            for seen in sightings:
-                stem = seen.stem
-                while taken[stem]:  # 1-2 may be taken too, by a picture of that name
-                    taken[seen.stem] += 1
-                    stem = f"{seen.stem}-{taken[seen.stem]}"
-                taken[stem] += 1
-                waiting.append((seen, stem, saving.submit(seen.save, folder, stem, filmstrip=filmstrip, cells=cells)))
-                while len(waiting) > SAVED_AT_ONCE:
-                    yield saved_first()
-            while waiting:
-                yield saved_first()
-        finally:
-            saving.shutdown(cancel_futures=True)
+    predictor = load(model, device)
+    is_list = isinstance(sources, (list, tuple))
+    several: Sequence[Any] = sources if isinstance(sources, (list, tuple)) else [sources]
+    seen = stream_looks(
+        predictor,
+        expanded(predictor, several, may_be_several=is_list),
+        ask,
+        out=None if out is None else Path(out),
+        filmstrip=filmstrip,
+        cells=cells,
+        parquet=parquet,
+        batch_size=batch_size,
+        on_bad=on_bad,
+        beam=beam,
+        captions=captions,
+        length_penalty=length_penalty,
+        layers=layers,
+        rollout=rollout,
+    )
+    return list(seen) if is_list else next(iter(seen))

@@ -1,4 +1,4 @@
-"""A published table and its figures, from recorded or fresh runs: measured beside published, in every cell.
+"""``reproduce``: a published table and its figures, from recorded or fresh runs, measured beside published.
 
 Which tables there are, and how each is made, the families say; see :class:`saccade.families.contract.PaperTable`.
 """
@@ -6,23 +6,24 @@ Which tables there are, and how each is made, the families say; see :class:`sacc
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from saccade.atomic import make_folder
+from saccade.checks import check_numbers
 from saccade.errors import ConfigError, nearest
-from saccade.families import tables
-from saccade.families.contract import load_target
-from saccade.verbs.reproduction.request import ALL, Request
-from saccade.verbs.reproduction.result import Reproduction
-from saccade.verbs.reproduction.training import Progress
+from saccade.renamed import renamed_arguments
+
+if TYPE_CHECKING:
+    from saccade.verbs.reproduction.result import Reproduction
 
 
+@renamed_arguments(progress="on_progress")
 def reproduce(
     table: str,
     *,
     data: Sequence[str] | None = None,
-    protocol: str = ALL,
+    protocol: str = "all",
     seeds: int = 1,
     train: bool = False,
     jobs: int = 1,
@@ -31,35 +32,46 @@ def reproduce(
     out: Path | str | None = None,
     device: str = "auto",
     overrides: Sequence[str] = (),
-    progress: Progress = lambda what, done, total: None,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Reproduction:
-    """Make ``table`` anew from recorded results, and confirm it with the models that ship.
+    """Make a paper's table and figures, measured beside published.
+
+    A table is made from recorded runs, and confirmed with the shipped models.
 
     Args:
-        table: a key of :func:`saccade.families.tables`.
-        data: data sets by name, or as READER:PATH where pictures have to be read; None: all of the table's.
-        protocol: one of the table's, such as ``authors``, ``unlimited`` or ``dev``; all: every one that the table shows
-            side by side.
-        seeds: with ``train``, how many seeds every cell shall have.
-        train: train the cells that lack a run, into ``out``.
-        jobs: with ``train``, how many runs at a time, each in a process of its own.
+        table: name of a table. 'saccade reproduce' lists them.
+        data: only this data set; several may be named. READER:PATH where pictures have to be read. None: all.
+        protocol: one of the table's, e.g. authors or dev.
+        seeds: with ``train``, seeds that every cell shall have.
+        train: train the cells without a run, into ``out``.
+        jobs: with ``train``, runs side by side. Each has a process of its own.
         quick: fewer examples for what is computed here.
-        limit: examples of each shipped model (and, with ``train``, of each new run; by default those are tested in
-            full).
-        out: folder for figures, ``report.html`` and new runs, and where earlier ones are found again; without it
-            nothing is drawn or written.
-        device: auto, cpu, cuda, cuda:N or mps.
+        limit: examples of each model scored here. New runs are tested in full by default. None: as the table says.
+        out: folder for figures, report.html and new runs. Earlier runs are found there again. None: nothing is written.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
         overrides: with ``train``, further ``key=value`` texts for every recipe.
-        progress: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
+
+    Returns:
+        The tables, every cell as plain values, the figures, and where the page is.
+
+    Raises:
+        ConfigError: there is no such table, or an argument does not fit it.
+        OutputError: ``out`` cannot be written.
+
+    Example:
+        >>> saccade.reproduce("hattnet-table1", out="table1").report  # doctest: +SKIP
     """
+    from saccade.atomic import make_folder
+    from saccade.families import tables
+    from saccade.families.contract import load_target
+    from saccade.verbs.reproduction.request import Request
+
     started = time.monotonic()
     check_tables_exist([table])
-    if seeds < 1:
-        raise ConfigError(f"seeds: at least 1, found {seeds}")
-    if jobs < 1:
-        raise ConfigError(f"jobs: at least 1, found {jobs}")
+    check_numbers(least=1, seeds=seeds, jobs=jobs, limit=limit)
     if train and out is None:
-        raise ConfigError("training needs a place for its runs: name one with --out")
+        raise ConfigError("training needs a place for its runs: name one with `out`")
     request = Request(
         table=table,
         data=data,
@@ -72,7 +84,7 @@ def reproduce(
         folder=None if out is None else make_folder(Path(out)),  # first: a wrong place is found at once
         device=device,
         overrides=overrides,
-        progress=progress,
+        progress=on_progress,
         started=started,
     )
     result: Reproduction = load_target(tables()[table].target)(request)
@@ -81,6 +93,8 @@ def reproduce(
 
 def check_tables_exist(names: Sequence[str]) -> None:
     """Refuse a table that no family has, before work on another one begins."""
+    from saccade.families import tables
+
     known = tables()
     for name in names:
         if name not in known:

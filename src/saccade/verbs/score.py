@@ -1,88 +1,131 @@
-"""Scores maps from any tool against masks, boxes or points."""
+"""``score``: maps that anyone made, against masks, boxes, points or a causal set."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from saccade.checks import check_numbers
 from saccade.errors import ConfigError, DataError
-from saccade.scoring.maps import Maps, StackMaps, open_maps
-from saccade.scoring.policies import Policies
-from saccade.scoring.results import ScoreResult
-from saccade.scoring.score import OnProgress, score_maps
-from saccade.scoring.truths import MaskStack, Truths, open_truth
+from saccade.renamed import renamed_arguments
+
+if TYPE_CHECKING:
+    from saccade.scoring.maps import Maps
+    from saccade.scoring.results import ScoreResult
+    from saccade.scoring.truths import Truths
 
 
+@renamed_arguments(tell="on_progress")
 def score(
-    maps: Any,
-    truth: Any,
+    maps: str | Path | Any,
+    truth: str | Path | Any,
     *,
-    objects: Any = None,
-    kind: str | None = None,
+    objects: str | Path | Any = None,
+    kind: Literal["masks", "boxes", "points"] | None = None,
     names: Sequence[str] | None = None,
     key: str | None = None,
-    method: Any = None,
-    model: Any = None,
-    engine: str | None = None,
+    method: str | Callable[..., Any] | None = None,
+    model: str | Path | Any = None,
+    signed: Literal["keep", "abs", "positive"] | None = None,
+    resize: Literal["truth", "map", "never"] = "truth",
+    nan: Literal["skip", "zero", "stop"] = "skip",
+    missing: Literal["skip", "zero", "stop"] = "skip",
+    empty: Literal["skip", "stop"] = "skip",
+    broken: Literal["stop", "skip"] = "stop",
+    separator: str = "__",
+    engine: Literal["local", "ray"] | None = None,
     address: str | None = None,
     actors: int | None = None,
-    on_progress: OnProgress = lambda what, done, total: None,
-    **policies: str,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> ScoreResult:
-    """How maps lie on what they should lie on, beside baselines and bounds; no model is needed.
+    """Score maps from any tool, beside baselines and bounds.
 
-    >>> import torch
-    >>> mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, 2:4, 2:4] = True
-    >>> score(mask.float(), mask).scores["true_positive_strength"].mean
-    1.0
+    A map and its truth have the same name. No model is needed. What could not be scored is left out and counted.
 
     Args:
-        maps: a path (folder, zip, tar, .npy, .npz, .h5, records, rows of ``look --engine``), an array or tensor (N,H,W)
-            on any device, a mapping from names to maps (H,W), or an iterable of maps or of pairs (name, map), which is
-            read once.
-        truth: a path (masks, a table of boxes or points, or a causal set), masks (N,H,W), or a mapping from names.
-        objects: masks of all objects of the same kind as ``truth``, for ``selectivity``.
-        kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture; None: masks.
-        names: of maps and truths in memory that have none: ``PICTURE`` or ``PICTURE__QUESTION``.
-        key: of the array in files that hold several.
-        method: ``maps`` is a folder of pictures, and this makes their maps: own, gradcam, hirescam, gradxinput, ig,
-            occlusion or rollout of ``model``; or a function of the path of a picture and a question (or None).
-        model: a zoo name, a model folder, a run folder, or a predictor.
-        engine: of rows that ``look --engine`` wrote: local, or ray on a cluster; the scores are the same.
-        address: of the Ray cluster.
-        actors: of Ray; None: one for each CPU.
+        maps: folder, zip or tar of .npy .npz .png .tif .h5; one such file; records; or rows. In Python also an array or
+            tensor (N,H,W) on any device, a mapping from names to maps (H,W), or an iterable of maps or of pairs (name,
+            map), which is read once.
+        truth: masks (folder, zip, .npy), a table of boxes or points, COCO, or a causal set. In Python also masks
+            (N,H,W), or a mapping from names.
+        objects: masks of all objects, for selectivity. None: none.
+        kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture. None: masks.
+        names: of maps and truths in memory that have none: ``PICTURE`` or ``PICTURE__QUESTION``. None: numbers.
+        key: array in .npz and .h5 files of several. None: the only one.
+        method: ``maps`` are pictures: make maps by own, gradcam, ig …. All methods: own, gradcam, hirescam, gradxinput,
+            ig, occlusion, rollout. In Python also a function of the path of a picture and a question (or None). None:
+            ``maps`` are maps.
+        model: whose maps ``method`` makes. A zoo name, a model folder or a run folder. None: none.
+        signed: what to do with negative values. None: keep; abs with ``method``.
+        resize: to whose size maps and masks are brought.
+        nan: what to do with maps that hold NaN.
+        missing: what to do with truths that have no map.
+        empty: what to do with empty truths.
+        broken: what to do with unreadable files.
+        separator: what stands between picture and question in the name of a map.
+        engine: of rows that ``scale.look`` wrote: local, or ray on a cluster. The scores are the same. None: local.
+        address: of the Ray cluster: HOST:PORT or auto. None: this machine alone.
+        actors: processes of Ray. None: one a CPU.
         on_progress: called with what is going on, how far it is, and how far it goes.
-        policies: signed, resize, nan, missing, empty, broken and separator, see :class:`Policies`.
+
+    Returns:
+        ``scores`` by metric with their intervals, the same of baselines and bounds, and what was left out.
+        ``.table()`` gives columns and rows, ``.save(folder)`` writes scores.json, maps.csv and report.html.
+
+    Raises:
+        DataError: maps or truth cannot be read, or do not fit together.
+        ConfigError: there is no such choice, or a method lacks its model.
+
+    Example:
+        >>> import torch, saccade
+        >>> mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, 2:4, 2:4] = True
+        >>> saccade.score(mask.float(), mask).scores["true_positive_strength"].mean
+        1.0
     """
+    from saccade.scoring.maps import open_maps
+    from saccade.scoring.policies import Policies
+    from saccade.scoring.score import score_maps
+    from saccade.scoring.truths import open_truth
+
+    check_numbers(least=1, actors=actors)
+    sign = signed or ("keep" if method is None else "abs")
+    policies = Policies(sign, resize, nan, missing, empty, broken, separator)
     if method is None and isinstance(maps, (str, os.PathLike)):
         from saccade.scale.look_folder import is_look_folder
 
         if is_look_folder(os.fspath(maps)):
             from saccade.scale.scoring import score_rows
 
-            cluster = {"engine": engine or "local", "address": address, "actors": actors}
-            rows = {"objects": objects, "key": key, "on_progress": on_progress, **cluster}
-            return score_rows(os.fspath(maps), truth, Policies(**policies), **rows)
+            return score_rows(
+                os.fspath(maps),
+                truth,
+                policies,
+                objects=objects,
+                key=key,
+                engine=engine or "local",
+                address=address,
+                actors=actors,
+                on_progress=on_progress,
+            )
     if engine is not None or address is not None or actors is not None:
-        raise ConfigError("--engine, --address and --actors score the rows of 'saccade look --engine'; leave them out")
+        raise ConfigError("`engine`, `address` and `actors` score the rows that `scale.look` wrote; leave them out")
     told = open_truth(truth, objects=objects, kind=kind, names=names, key=key)
     if method is None:
         if model is not None:
-            raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
+            raise ConfigError("`model` needs a `method`, such as own or gradcam; maps that are there need no model")
         opened = open_maps(maps, key=key, names=names)
         if names is None:
             _check_as_many(opened, told)
-        return score_maps(opened, told, Policies(**policies), on_progress=on_progress)
+        return score_maps(opened, told, policies, on_progress=on_progress)
     from saccade.predict import load
     from saccade.verbs.score_methods import method_maps
 
-    chosen = Policies(**{"signed": "abs", **policies})
     predictor = load(model) if isinstance(model, (str, Path)) else model
-    made = method_maps(Path(maps), method, predictor, told, chosen.separator)
-    found = score_maps(made, told, chosen, on_progress=on_progress)
+    made = method_maps(Path(maps), method, predictor, told, policies.separator)
+    found = score_maps(made, told, policies, on_progress=on_progress)
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
     settings = {"method": called, "model": None if predictor is None else predictor.name}
     return replace(found, settings=settings)
@@ -90,6 +133,9 @@ def score(
 
 def _check_as_many(maps: Maps, truth: Truths) -> None:
     """Refuse stacks (N,H,W) of different N: their maps and masks have no names, so only their order matches them."""
+    from saccade.scoring.maps import StackMaps
+    from saccade.scoring.truths import MaskStack
+
     if not isinstance(maps, StackMaps) or not isinstance(truth, MaskStack):
         return
     many, wanted = len(maps.paths() or ()), len(truth.paths())

@@ -1,48 +1,28 @@
-"""Train a recipe into a run folder."""
+"""``train``: a recipe in, a run folder out; several recipes or seeds in, a folder of runs out."""
 
 from __future__ import annotations
 
-import json
-import os
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
-
-from saccade.backbones.hub import work_offline
-from saccade.config import from_dict
-from saccade.devices import wake_cuda
-from saccade.engine.recipe import Recipe, load_recipe
-from saccade.engine.start_up import StartUp
-from saccade.errors import ConfigError, nearest
-from saccade.families import data_entries, family
-from saccade.families.contract import load_target
-from saccade.quick_imports import quick_imports
-from saccade.verbs.train_length import Length
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overload
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
-    from saccade.engine.protocol import Trainable
-    from saccade.tasks.task import Task
-
-RUNS = "runs.json"
-"""In a folder of several runs: which they are and how they ended."""
-
+    from saccade.verbs.train_several import SeveralRuns
 
 Several = list[str] | list[Path] | tuple[str | Path, ...]
 """Recipes, by name or file."""
 
 
-class Options(TypedDict, total=False):
-    """What may be said of a training besides its recipe, place and seeds; see `train`."""
+class TrainOptions(TypedDict, total=False):
+    """What may be said of a training besides its recipe, place and seeds; see :func:`train`."""
 
     data: str | None
     backbone: str | None
     protocol: str | None
     start: str | Path | None
     phases: Sequence[str]
-    overrides: Sequence[str]
+    overrides: Sequence[str] | Mapping[str, Any]
     epochs: int | None
     steps: int | None
     batch_size: int | None
@@ -56,25 +36,27 @@ class Options(TypedDict, total=False):
     devices: int
     nodes: int
     strategy: str
-    precision: str | None
+    precision: Literal["auto", "32-true", "bf16-mixed"] | None
     offline: bool
     quiet: bool
 
 
 @overload
 def train(
-    recipe: str | Path | None = None, *, out: Path | str, seeds: None = None, **options: Unpack[Options]
+    recipe: str | Path | None = None, *, out: Path | str, seeds: None = None, **options: Unpack[TrainOptions]
 ) -> RunResult: ...
 
 
 @overload
 def train(
-    recipe: str | Path | Several, *, out: Path | str, seeds: int, **options: Unpack[Options]
+    recipe: str | Path | Several, *, out: Path | str, seeds: int, **options: Unpack[TrainOptions]
 ) -> list[RunResult]: ...
 
 
 @overload
-def train(recipe: Several, *, out: Path | str, seeds: None = None, **options: Unpack[Options]) -> list[RunResult]: ...
+def train(
+    recipe: Several, *, out: Path | str, seeds: None = None, **options: Unpack[TrainOptions]
+) -> list[RunResult]: ...
 
 
 def train(
@@ -86,7 +68,7 @@ def train(
     protocol: str | None = None,
     start: str | Path | None = None,
     phases: Sequence[str] = (),
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str] | Mapping[str, Any] = (),
     epochs: int | None = None,
     steps: int | None = None,
     batch_size: int | None = None,
@@ -101,219 +83,66 @@ def train(
     devices: int = 1,
     nodes: int = 1,
     strategy: str = "auto",
-    precision: str | None = None,
+    precision: Literal["auto", "32-true", "bf16-mixed"] | None = None,
     offline: bool = False,
     quiet: bool = False,
 ) -> RunResult | list[RunResult]:
-    """Train ``recipe`` (a packaged name or a YAML file) into the run folder ``out``.
+    """Train a model by a recipe, or several models side by side.
+
+    Ctrl-C stops cleanly, and ``resume=True`` goes on exactly from there.
 
     With ``seeds``, or with a list of recipes, several runs are trained side by side, each in a process of its own and
-    into a folder of its own below ``out``; see :mod:`saccade.verbs.train_several`. Then a list of results is returned.
+    into a folder of its own below ``out``.
 
     Args:
-        recipe: see ``saccade list recipes``; with ``resume`` it may be left out: the run knows its own.
-        out: a new folder; with ``resume`` the folder of the run to continue.
-        data: another data set than the recipe's, by name, or READER:PATH.
-        backbone: another backbone than the recipe's, for models that can have one.
-        protocol: ``authors`` or ``unlimited``.
-        start: begin with the weights of this model where they fit: a name of the zoo, a run, or a model folder.
-        phases: train these phases of the recipe alone, by name; none: all of them.
-        overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
-        epochs: how often to see all data, in place of what the recipe says; of its one phase, or of that in ``phases``.
-        steps: the same in batches.
-        batch_size: samples of one step.
-        lr: learning rate, of the same phase.
-        seed: another seed than the recipe's; with ``seeds`` the first of them.
-        seeds: how many seeds of each recipe to train.
-        at_once: of several runs, how many at the same time; None: as many as cores and memory allow.
-        resume: go on where the run stopped, exactly; refused when the data is not what the run began with.
-        accept_changed_data: with ``resume``, go on although the data changed; the model's card says so.
-        max_minutes: stop cleanly after this long.
-        device: auto, cpu, cuda, cuda:N or mps.
-        devices: how many of them on each of ``nodes`` machines.
+        recipe: name of 'saccade list recipes', or a YAML file. ``saccade.families.recipes()`` has the names; for
+            labelled pictures of your own begin with attributes-head. To go on with a run, leave it out: the run knows
+            its own.
+        out: the run folder, or the folder for several. It must be new, but to ``resume``.
+        data: name, path, or READER:PATH. As in csv:my.csv; 'saccade data list' has names and readers. None: the
+            recipe's.
+        backbone: backbone, e.g. mobilenetv2 or timm:NAME. 'saccade list backbones' has all names. None: the recipe's.
+        protocol: one of the recipe's protocols, e.g. authors or unlimited. None: the recipe's.
+        start: model to take the first weights from. They are taken where they fit. A zoo name, a run or a model folder.
+            None: the recipe's.
+        phases: train this phase of the recipe alone. By name; several may be named. None: all.
+        overrides: change a setting, as in phases.0.steps=100. Values are read as YAML. In Python also a mapping, as in
+            {'phases.0.steps': 100}.
+        epochs: how often to see all data. Of the one phase of the recipe, or of the one in ``phases``. None: the
+            recipe's.
+        steps: or how many batches to learn from. None: the recipe's.
+        batch_size: examples in a batch. None: the recipe's.
+        lr: learning rate. Of the same phase as ``epochs``. None: the recipe's.
+        seed: seed of everything random. With ``seeds``, the first of them. None: the recipe's.
+        seeds: train this many seeds side by side. Of each recipe. None: one run.
+        at_once: of several runs, how many at a time. None: by cores and memory.
+        resume: go on with what is in ``out``. It is refused when the data changed since.
+        accept_changed_data: with ``resume``, go on although the data changed. The model's card says so.
+        max_minutes: stop cleanly after this long. None: no limit.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        devices: processes on each machine, one for each device.
         nodes: machines.
-        strategy: a Fabric strategy, e.g. ddp.
-        precision: auto, 32-true or bf16-mixed, instead of what the recipe says.
-        offline: fetch no weights of timm and the like.
-        quiet: no progress.
+        strategy: auto or ddp. Any strategy of Lightning Fabric by its name.
+        precision: auto, 32-true or bf16-mixed. None: the recipe's.
+        offline: fetch no weights from the hubs of timm and transformers.
+        quiet: no progress and no remarks.
+
+    Returns:
+        How the run ended: its folder, step, best validation, and the folder of its model. Of several runs, a list.
 
     Raises:
-        RunsFailed: of several runs, some failed; the others are done.
+        ConfigError: a recipe or an argument cannot be used.
+        DataError: the data cannot be read, or cannot be trained on.
+        OutputError: ``out`` is not empty, or cannot be written.
+        RunsFailed: of several runs, some failed; its ``results`` are those of the others.
+
+    Example:
+        >>> done = saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
+        >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
     """
-    if offline:
-        work_offline()
-    started = None if start is None else str(start)
-    names = [] if recipe is None else [recipe] if isinstance(recipe, (str, Path)) else recipe
-    overrides = Length(epochs, steps, batch_size, lr).after(overrides, names, protocol=protocol, phases=phases)
-    settings = Settings(_anywhere(data), backbone, protocol, started, tuple(phases), tuple(overrides), seed, precision)
-    if seeds is not None or not (recipe is None or isinstance(recipe, (str, Path))):
-        from saccade.verbs.train_several import train_several
+    given = dict(locals())
+    from saccade.verbs.train_run import train_any
 
-        several = train_several(
-            [recipe] if isinstance(recipe, (str, Path)) else recipe,
-            out=out,
-            settings=settings,
-            seeds=seeds,
-            at_once=at_once,
-            resume=resume,
-            accept_changed_data=accept_changed_data,
-            max_minutes=max_minutes,
-            device=device,
-            one_device=devices == nodes == 1,
-            progress="quiet" if quiet else "auto",
-        )
-        return several.results()
-    if at_once is not None:
-        raise ConfigError("--at-once is for several runs: it goes with --seeds or several recipes")
-    if resume and os.path.isfile(Path(out) / RUNS):
-        raise ConfigError(f"{out} holds several runs: resume them with the same recipes and seeds as before")
-    start_up = StartUp()
-    if devices == nodes == 1:
-        wake_cuda(device)
-    with quick_imports():
-        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
-
-        from saccade.engine.loop import fit
-
-    start_up.lap("imports")
-    task, resolved = prepare(recipe, settings, out=Path(out), resume=resume)
-    start_up.lap("model")
-    result = fit(
-        task,
-        resolved,
-        out,
-        resume=resume,
-        accept_changed_data=accept_changed_data,
-        max_minutes=max_minutes,
-        device=device,
-        devices=devices,
-        nodes=nodes,
-        strategy=strategy,
-        progress="quiet" if quiet else "auto",
-        start_up=start_up,
-    )
-    if devices == nodes == 1:
-        describe(task, result)
-    return result
-
-
-def describe(task: Trainable, result: RunResult) -> None:
-    """Once a run is over, let its model know what its inputs look like, and say so in the log of the run."""
-    from saccade.engine.run_folder import RunFolder
-    from saccade.tasks.describing import describe_trained
-
-    if result.model is not None and result.stopped in ("finished", "early"):
-        RunFolder(result.out).log(describe_trained(task, result.model))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a user changes in a recipe; see `train`."""
-
-    data: str | None = None
-    backbone: str | None = None
-    protocol: str | None = None
-    start: str | None = None
-    phases: tuple[str, ...] = ()
-    overrides: tuple[str, ...] = ()
-    seed: int | None = None
-    precision: str | None = None
-
-    def anywhere(self) -> Settings:
-        """The same with paths spelt out, so that they hold in any folder; a bare name may be one of the zoo."""
-        is_path = self.start is not None and "/" in self.start
-        start = str(Path(self.start or "").expanduser().absolute()) if is_path else self.start
-        return replace(self, data=_anywhere(self.data), start=start)
-
-    def resolve(self, recipe: str | Path) -> Recipe:
-        """``recipe`` with these settings in it."""
-        chosen = list(self.overrides)
-        given = {"data.name": self.data, "model.config.backbone": self.backbone, "seed": self.seed}
-        given["start"] = self.start
-        for path, value in given.items():
-            chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
-        chosen += [] if self.precision is None else [f"precision={self.precision}"]
-        return _only(load_recipe(recipe, protocol=self.protocol, overrides=chosen), self.phases)
-
-
-def prepare(
-    recipe: str | Path | None, settings: Settings, *, out: Path, resume: bool = False
-) -> tuple[Trainable, Recipe]:
-    """The task and the resolved recipe of a run into ``out``; nothing is written yet."""
-    from saccade.engine.run_folder import RunFolder
-
-    if recipe is None and resume:
-        resolved = _recorded(out)
-        if settings != Settings():
-            raise ConfigError("a resumed run keeps its recipe: leave out --set, --data, --protocol and the like")
-    elif recipe is None:
-        raise ConfigError("no recipe: name one (see 'saccade list recipes'), or continue a run with --resume")
-    else:
-        resolved = settings.resolve(recipe)
-    with quick_imports():
-        task = build_task(resolved)
-    if resolved.start is not None and (not resume or RunFolder(out).has_no_state):
-        _begin(task, resolved.start, resolved.start_parts)
-    return task, resolved
-
-
-def _only(recipe: Recipe, phases: Sequence[str]) -> Recipe:
-    """The recipe with the phases of these names alone, in its own order; with all of them where none is named."""
-    known = [phase.name for phase in recipe.phases]
-    for name in phases:
-        if name not in known:
-            raise ConfigError(f"no phase '{name}' in the recipe '{recipe.name}': {nearest(name, known)}")
-    return replace(recipe, phases=tuple(phase for phase in recipe.phases if phase.name in phases)) if phases else recipe
-
-
-def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
-    """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
-    from saccade.engine.phases import check_patterns, fits
-    from saccade.models.io.folder import load_model
-    from saccade.zoo import resolve
-
-    weights = load_model(resolve(start))[0].state_dict()
-    check_patterns(parts, list(weights), where="start_parts")
-    wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
-    left = cast("Task", task).start_from(wanted, start)
-    unasked = [name for name in left if fits(name, parts)]
-    if unasked:
-        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=4)
-
-
-def _anywhere(data: str | None) -> str | None:
-    """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is.
-
-    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.reader_for_path`).
-    """
-    if data is None:
-        return None
-    from saccade.data.tables.reader_for_path import with_reader
-
-    data = with_reader(data, data_entries())
-    reader, sign, path = data.partition(":")
-    return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
-
-
-def _recorded(run: Path) -> Recipe:
-    """The recipe that a run began with."""
-    from saccade.engine.run_folder import RunFolder
-
-    return from_dict(Recipe, RunFolder(run).recorded(), where=str(run / "config.yaml"))
-
-
-def data_of(run: Path | str) -> str:
-    """What a run learns from, as ``--data`` names it; of files READER:PATH, which its model does not remember."""
-    return str(_recorded(Path(run)).data.get("name", ""))
-
-
-def build_task(recipe: Recipe) -> Trainable:
-    """The task that a resolved recipe describes."""
-    task: Trainable = load_target(family(recipe.family).task).for_data(str(recipe.data.get("name", "")))(
-        model=recipe.model.name,
-        model_config=recipe.model.config,
-        data=recipe.data,
-        protocol=recipe.protocol,
-        seed=recipe.seed,
-    )
-    return task
+    found = train_any(**given)
+    is_several = seeds is not None or not (recipe is None or isinstance(recipe, (str, Path)))
+    return cast("SeveralRuns", found).results() if is_several else cast("RunResult", found)

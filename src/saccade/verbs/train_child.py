@@ -20,7 +20,7 @@ from saccade.engine.event_lines import LineReporter
 from saccade.engine.parallel_runs import REFUSED
 from saccade.errors import SaccadeError
 from saccade.quick_imports import process_is_a_command, quick_imports
-from saccade.verbs.train import Settings, describe, prepare
+from saccade.verbs.train_run import Settings, describe, prepare
 
 
 def train_child(orders: IO[str], reporter: LineReporter) -> int:

@@ -36,9 +36,9 @@ class Length:
         if self == Length():
             return list(overrides)
         if self.epochs is not None and self.steps is not None:
-            raise ConfigError("give --epochs or --steps, not both")
+            raise ConfigError("give `epochs` or `steps`, not both")
         if not recipes:
-            raise ConfigError("a resumed run keeps its recipe: leave out --epochs, --steps, --batch-size and --lr")
+            raise ConfigError("a resumed run keeps its recipe: leave out `epochs`, `steps`, `batch_size` and `lr`")
         each: list[list[str]] = []
         for name in recipes:
             with naming(name, recipes):
@@ -56,8 +56,8 @@ class Length:
         if len(meant) != 1:
             names = ", ".join(phase.name for phase in recipe.phases)
             raise ConfigError(
-                f"'{recipe.name}' has the phases {names}: --epochs, --steps and --lr are for one. Name it by --phase, "
-                "or write --set phases.0.epochs=10 for each"
+                f"'{recipe.name}' has the phases {names}: `epochs`, `steps` and `lr` are for one. Name it by `phases`, "
+                "or write `overrides=['phases.0.epochs=10']` for each"
             )
         at, phase = meant[0]
         if self.lr is not None:

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saccade.config import from_dict, to_dict
+from saccade.config import check_schema, from_dict, to_dict
 from saccade.engine.parallel_runs import Run
 from saccade.engine.recipe import Recipe
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import parse_json, read_regular
-from saccade.verbs.train import RUNS, Settings
 from saccade.verbs.train_length import naming
+from saccade.verbs.train_run import RUNS, Settings
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
@@ -51,7 +51,7 @@ def make_plan(recipes: Sequence[str | Path], settings: Settings, seeds: int | No
         if label in labels:
             raise ConfigError(
                 f"'{recipe}' and '{labels[label]}' would share the folder {folder / label}: name a recipe once, and "
-                "use --seeds for several runs of it"
+                "use `seeds` for several runs of it"
             )
         labels[label] = str(recipe)
         with naming(recipe, recipes):
@@ -85,7 +85,7 @@ class PreviousRuns:
             if str(old[name]) != str(new[name]):
                 raise ConfigError(
                     f"{self.folder} was begun with {name} = {old[name]!r}, now it is {new[name]!r}: resume with the "
-                    "same settings, or start in another --out"
+                    "same settings, or start in another `out`"
                 )
         names = {planned.run.name for planned in plan}
         if missing := [name for name in self.runs if name not in names]:
@@ -97,7 +97,7 @@ class PreviousRuns:
             if self.digests.get(planned.run.recipe, digest(planned.resolved)) != digest(planned.resolved):
                 raise ConfigError(
                     f"the recipe {planned.recipe} changed since {self.folder} was begun: put it back, or start in "
-                    "another --out"
+                    "another `out`"
                 )
 
     def restore(self, runs: Sequence[Run]) -> None:
@@ -118,8 +118,7 @@ def read_runs(folder: Path) -> PreviousRuns:
     path = folder / RUNS
     try:
         read = parse_json(read_regular(path).decode("utf-8"))
-        if read["schema_version"] != SCHEMA:
-            raise ValueError(f"schema_version {read['schema_version']!r}, this version reads {SCHEMA}")
+        check_schema(read["schema_version"], SCHEMA, what=RUNS)
         before = PreviousRuns(
             folder,
             [str(each["recipe"]) for each in read["recipes"].values()],
@@ -137,7 +136,7 @@ def read_runs(folder: Path) -> PreviousRuns:
             result_of(run)
         return before
     except FileNotFoundError:
-        raise CheckpointError(f"{folder} does not hold several runs (no {RUNS}); start without --resume") from None
+        raise CheckpointError(f"{folder} does not hold several runs (no {RUNS}); start without `resume`") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigError) as error:
         raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error})") from error
 

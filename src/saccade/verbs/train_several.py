@@ -36,7 +36,6 @@ from saccade.engine.progress import ProgressMode
 from saccade.engine.stop import Reason
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.lock import locked
-from saccade.verbs.train import RUNS, Settings, build_task, prepare
 from saccade.verbs.train_length import naming
 from saccade.verbs.train_plan import (
     LOGS,
@@ -49,6 +48,7 @@ from saccade.verbs.train_plan import (
     read_runs,
     result_of,
 )
+from saccade.verbs.train_run import RUNS, Settings, build_task, prepare
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
@@ -160,21 +160,21 @@ def train_several(
         progress: ``auto`` shows a line for each run on a terminal and plain lines elsewhere.
     """
     if not one_device:
-        raise ConfigError("several runs train on one device each: leave out --devices and --nodes, or train one by one")
+        raise ConfigError("several runs train on one device each: leave out `devices` and `nodes`, or train one by one")
     for name, value, most in (("seeds", seeds, _MAX_SEEDS), ("at_once", at_once, _MAX_SEEDS)):
         if value is not None and not 1 <= value <= most:
             raise ConfigError(f"{name}: expected 1 to {most}, found {value}")
     if max_minutes is not None and not max_minutes > 0:
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     if accept_changed_data and not resume:
-        raise ConfigError("changed data can be accepted for resumed runs only: add --resume")
+        raise ConfigError("changed data can be accepted for resumed runs only: add `resume=True`")
     folder, settings = Path(out), settings.anywhere()
     before = read_runs(folder) if resume else None
     if recipes is None:
         if before is None:
             raise ConfigError("no recipe: name one or more (see 'saccade list recipes')")
         if settings != Settings() or seeds is not None:
-            raise ConfigError("resumed runs keep their recipes: leave out --seeds, --set, --data and the like")
+            raise ConfigError("resumed runs keep their recipes: leave out `seeds`, `overrides`, `data` and the like")
         recipes, settings, seeds = before.recipes, before.settings, before.seeds
     plan = make_plan(recipes, settings, seeds, folder)
     if before is None:
@@ -365,7 +365,7 @@ def _check_free(folder: Path) -> None:
     """Refuse a place that holds something."""
     with writing(folder):
         if folder.exists() and not folder.is_dir():
-            raise OutputError(f"{folder} is a file; --out needs a folder")
+            raise OutputError(f"{folder} is a file; `out` needs a folder")
         found = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     if [name for name in found if name != LOCK and not is_draft(name)]:
-        raise OutputError(f"{folder} is not empty; continue it with --resume, or choose another --out")
+        raise OutputError(f"{folder} is not empty; continue it with `resume=True`, or choose another `out`")

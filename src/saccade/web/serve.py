@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from saccade.checks import check_numbers
 from saccade.errors import ConfigError, MissingExtraError, OutputError
 
 if TYPE_CHECKING:
@@ -28,22 +29,32 @@ def serve(
     host: str = LOOPBACK,
     port: int = PORT,
     allow_remote: bool = False,
-    device: str = "auto",
     log: bool | None = None,
+    device: str = "auto",
     announce: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Serve ``models`` until interrupted.
+    """Ask models in a browser: drag a digit and see attention follow.
+
+    It serves until it is interrupted.
 
     Args:
-        models: zoo names, model folders or run folders; none means every model that ships with saccade.
-        host: address to listen on.
-        port: to listen on; 0 takes a free one.
-        allow_remote: must be True for any address but the loopback. There everybody must have the token, which is
-            made anew each time; see :mod:`saccade.web.access`.
-        device: where the models compute.
-        log: print a line for each request to stderr; None: if other machines can reach the server.
+        models: zoo names, model folders or run folders. None: all shipped models.
+        host: address to listen on. Any but the loopback needs ``allow_remote``.
+        port: port to listen on; 0 takes a free one.
+        allow_remote: let other machines in, if they have the token that is printed. It is made anew each time.
+        log: a line on stderr for each request. None: on with another address.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
         announce: called with the page's address, token included, once requests are let in.
+
+    Raises:
+        MissingExtraError: the extra ``web`` is not installed.
+        ConfigError: other machines can reach ``host``, and ``allow_remote`` is not set.
+        OutputError: the port is taken.
+
+    Example:
+        >>> saccade.serve(["soft-mref"], announce=print)  # doctest: +SKIP
     """
+    check_numbers(least=0, most=65535, port=port)
     check_extra()
     check_host(host, allow_remote=allow_remote)
     import torch
@@ -99,7 +110,7 @@ def check_host(host: str, *, allow_remote: bool) -> None:
     """Refuse an address that others can reach, unless that is wanted."""
     if not is_loopback(host) and not allow_remote:
         raise ConfigError(
-            f"host {host}: other machines can reach this address; add --allow-remote if they may use the models, "
+            f"host {host}: other machines can reach this address; add `allow_remote=True` if they may use the models, "
             f"or leave it at {LOOPBACK}"
         )
 
@@ -123,7 +134,7 @@ def listening(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         opened.close()
         said = getattr(error, "strerror", None) or error
-        raise OutputError(f"cannot listen on {host} port {port} ({said}); choose another with --port") from error
+        raise OutputError(f"cannot listen on {host} port {port} ({said}); choose another `port`") from error
     return opened
 
 

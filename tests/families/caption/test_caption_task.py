@@ -70,7 +70,7 @@ def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
         ({"vocabulary": 7}, {}, "model.config.vocabulary: found 7, but the data has 23; leave it out"),
         ({"vocabulary": 23}, {"empty": 0.1}, "model.config.vocabulary: found 23, but the data has 24; leave it out"),
         ({"input_size": (50, 50)}, {}, "reads pictures of 50×50 pixels only, found 40×40"),
-        ({}, {"name": ""}, "give --data READER:PATH; readers: flickr8k"),
+        ({}, {"name": ""}, "give `data=READER:PATH`; readers: flickr8k"),
         ({}, {"name": "csw:x"}, "did you mean 'csv'"),
     ],
 )
@@ -317,7 +317,7 @@ FACTS = ModelFacts(
 
 
 def test_a_model_of_files_has_to_be_told_where_they_are() -> None:
-    with pytest.raises(ConfigError, match="give --data flickr8k:PATH"):
+    with pytest.raises(ConfigError, match="give `data=flickr8k:PATH`"):
         CaptionTask.eval_kwargs(FACTS, EvalRequest())
     own = CaptionTask.eval_kwargs(FACTS, EvalRequest(data="flickr8k:/pictures"))
     assert own["data"] == {"name": "flickr8k:/pictures", "options": {"splits": "dev"}, "seed": 0}

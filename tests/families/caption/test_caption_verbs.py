@@ -131,7 +131,7 @@ def test_files_are_trained_on_kept_features_and_scored(recipe: str, table: str, 
     assert changed == ({"decoder", "baseline"} if recipe == "sat-hard" else {"decoder"})  # the encoder rests
     facts = read_facts(out / "model")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"
-    with pytest.raises(ConfigError, match="give --data csv:PATH"):
+    with pytest.raises(ConfigError, match="give `data=csv:PATH`"):
         saccade.evaluate(out, device="cpu")
     found = saccade.evaluate(out, data=table, device="cpu")
     assert (found["data"], found["protocol"], found["beam"]) == ("csv", "official", 5)
@@ -257,7 +257,7 @@ RECORD = Score(data="flickr8k", split="test", n=1000, metrics={"bleu_4_nobp": 0.
 
 def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.tour.featured", lambda: ("sat-soft-scenes", "sat-soft-flickr8k"))
+    monkeypatch.setattr("saccade.verbs.tour_page.featured", lambda: ("sat-soft-scenes", "sat-soft-flickr8k"))
     for limit in ("QUICK", "LOOKED_AT"):
         monkeypatch.setattr(f"saccade.families.caption.tour.{limit}", 6)
     model, facts = load_model(run / "model")

@@ -260,7 +260,7 @@ def _run(system: str, seed: int, accuracy: float) -> Any:
     ("model", "data", "message"),
     [
         ({"answers": 4}, {}, "found 4, but the data has 10"),
-        ({}, {"name": ""}, "no pictures to train on: give --data"),
+        ({}, {"name": ""}, "no pictures to train on: give `data="),
         ({}, {"glyphs": "pack"}, "unknown setting 'data.glyphs'"),
     ],
 )

@@ -449,7 +449,7 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     task.save_model(task.model, tmp_path / "model", {"recipe": {"data": task.data_config.__dict__}})
     facts = read_facts(tmp_path / "model")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"  # where it lies is nobody's business
-    with pytest.raises(ConfigError, match="give --data csv:PATH"):
+    with pytest.raises(ConfigError, match="give `data=csv:PATH`"):
         MultisetTask.eval_kwargs(facts, EvalRequest())
     given = MultisetTask.eval_kwargs(facts, EvalRequest(data=task.data_config.name))
     scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
@@ -484,7 +484,7 @@ def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"data": {}}, "give --data READER:PATH; readers: csv, jsonl, svhn"),
+        ({"data": {}}, "give `data=READER:PATH`; readers: csv, jsonl, svhn"),
         ({"data": {"name": "mnist-multset"}}, "did you mean 'mnist-multiset'"),
         ({"model": "soft", "model_config": {}}, "unknown|needs one that says by itself"),
         ({"model_config": {**SMALL, "classes": 7}}, "model.config.classes: found 7, but the data has 10"),

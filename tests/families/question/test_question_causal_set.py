@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from saccade.cli import app
 from saccade.data.causal import facts as causal_facts
-from saccade.data.causal import read, writing
+from saccade.data.causal import read_causal_set, writing
 from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS
 from saccade.data.causal.truth import TWINS, map_name
 from saccade.data.tables.reader_for_path import with_reader
@@ -45,7 +45,7 @@ def small(tmp_path, pinned):
 
 
 def test_the_first_scenes_of_the_frozen_set_are_pinned(pinned):
-    facts = read(pinned).facts
+    facts = read_causal_set(pinned).facts
     assert facts.digest == V1_DIGESTS[FIRST]
     assert facts.version is None  # a part is not the set
     assert f"The first {FIRST} scenes of {V1}" in (pinned / "README.md").read_text()
@@ -53,7 +53,7 @@ def test_the_first_scenes_of_the_frozen_set_are_pinned(pinned):
 
 
 def test_what_was_written_is_read_back_and_verified(pinned):
-    causal, seen = read(pinned), []
+    causal, seen = read_causal_set(pinned), []
     causal.verify(lambda *report: seen.append(report))
     assert seen[-1] == (FIRST, FIRST) == (len(causal), len(list(causal)))
     scene = next(iter(causal))
@@ -86,7 +86,7 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
     some = table.some("test", 4)
     data = TableData(TableDataConfig(f"causal:{pinned}", size=(100, 100)), "test", table=some)
     batch = data.take(data.one_per_picture(4))
-    for scene, evidence, image in zip(read(pinned), batch.evidence(), batch.images):
+    for scene, evidence, image in zip(read_causal_set(pinned), batch.evidence(), batch.images):
         assert np.array_equal(evidence.numpy(), scene.masks[scene.target])
         assert np.array_equal((image.permute(1, 2, 0) * 255).round().byte().numpy(), scene.image)
 
@@ -150,7 +150,7 @@ def other_facts(folder, **changes):
 
 
 def first_twin(folder):
-    return next(iter(read(folder))).twins["other_moved"].image_path
+    return next(iter(read_causal_set(folder))).twins["other_moved"].image_path
 
 
 def one_pixel(folder):
@@ -214,7 +214,7 @@ def test_the_whole_frozen_set_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "V1_COUNT", 2)
     monkeypatch.setattr(causal_facts, "V1_COUNT", 2)
     write_causal(CausalConfig(), "test", 2, tmp_path / "set")
-    assert read(tmp_path / "set").facts.version == V1
+    assert read_causal_set(tmp_path / "set").facts.version == V1
     assert f"This is **{V1}**" in (tmp_path / "set" / "README.md").read_text()
 
 
@@ -229,10 +229,10 @@ def test_nothing_half_written_is_left(tmp_path, monkeypatch):
 
 
 def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):
-    digests = {read(small).facts.digest}
+    digests = {read_causal_set(small).facts.digest}
     for name, config, split in (("seed", CausalConfig(seed=2), "test"), ("split", CausalConfig(seed=1), "val")):
         write_causal(config, split, 3, tmp_path / name)
-        digests.add(read(tmp_path / name).facts.digest)
+        digests.add(read_causal_set(tmp_path / name).facts.digest)
     assert len(digests) == 3
     with pytest.raises(ConfigError, match="seed"):
         replace(CausalConfig(), seed=-1)
@@ -260,7 +260,7 @@ def test_parquet_holds_the_same_as_the_files(tmp_path, monkeypatch):
     features = json.loads(parquet.read_schema(files[0]).metadata[b"huggingface"])["info"]["features"]
     assert features["image"] == features["target_moved"] == features["scene_mask"] == {"_type": "Image"}
     assert set(features) == set(rows[0])
-    for row, scene in zip(rows, read(out)):
+    for row, scene in zip(rows, read_causal_set(out)):
         assert json.loads(row["truth"]) == scene.row
         assert (row["query"], row["label"], row["id"]) == (scene.question, scene.answer, scene.id)
         assert row["image"] == {"bytes": scene.image_path.read_bytes(), "path": f"{scene.id}.png"}

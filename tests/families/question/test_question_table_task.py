@@ -206,7 +206,7 @@ def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
 @pytest.mark.parametrize(
     ("data", "error", "words"),
     [
-        ({"name": ""}, ConfigError, "give --data READER:PATH"),
+        ({"name": ""}, ConfigError, "give `data=READER:PATH`"),
         ({"name": "mref"}, ConfigError, "not READER:PATH"),
         ({"name": "cvs:t.csv"}, ConfigError, "no reader 'cvs': did you mean 'csv'"),
         ({"name": "csv:nowhere.csv"}, DataError, "nowhere.csv: cannot be"),
@@ -230,7 +230,7 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
             new_task(cut)
     with pytest.raises(DataError, match=f"batch of {TRAIN + 1} is larger than the {TRAIN} training examples"):
         batches(new_task(table), 1, batch_size=TRAIN + 1)
-    with pytest.raises(DataError, match=f"the {TRAIN} training examples; make it smaller, as with --set batch_size=32"):
+    with pytest.raises(DataError, match=f"the {TRAIN} training examples; make it smaller, as with `batch_size=32"):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
 
 

@@ -22,7 +22,7 @@ from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score, read_facts
 from saccade.verbs.run_looks import run_looks
-from saccade.verbs.train import _anywhere, data_of
+from saccade.verbs.train_run import _anywhere, data_of
 from visual_genome_miniature import write_miniature
 
 CONTRACT = {
@@ -214,13 +214,13 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:
-    with pytest.raises(ConfigError, match="does not store where its pictures are; give --data csv:PATH"):
+    with pytest.raises(ConfigError, match="does not store where its pictures are; give `data=csv:PATH`"):
         scored(run, None)
-    with pytest.raises(ConfigError, match="--glyphs is about generated scenes"):
+    with pytest.raises(ConfigError, match="`glyphs` is about generated scenes"):
         scored(run, f"csv:{table}", glyphs="pack")
-    with pytest.raises(ConfigError, match="--protocol is about generated scenes"):
+    with pytest.raises(ConfigError, match="`protocol` is about generated scenes"):
         scored(run, f"csv:{table}", protocol="authors")
-    with pytest.raises(ConfigError, match="--drawing is about generated scenes"):
+    with pytest.raises(ConfigError, match="`drawing` is about generated scenes"):
         scored(run, f"csv:{table}", drawing="authors")
     with pytest.raises(DataError, match="no split 'tset': did you mean 'test'"):
         scored(run, f"csv:{table}", split="tset")

@@ -10,7 +10,8 @@ import torch
 from story_folders import TOLD, WORDS, save_story_model
 
 import saccade
-from saccade.verbs.export import example_inputs, export
+from saccade.verbs.export import export
+from saccade.verbs.onnx_export import example_inputs
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")

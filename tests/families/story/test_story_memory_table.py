@@ -165,7 +165,7 @@ def test_reproduce_prints_the_table_and_wants_the_files_for_training(tmp_path):
     assert found.tables[0].rows[1][:2] == ["MemN2N PE LS RN", "7.5 (6)"]
     cell = next(cell for cell in found.cells if cell["system"] == "memn2n")
     assert (cell["published"], cell["published_failed"], cell["protocol"]) == (0.075, 6, "joint-10k")
-    with pytest.raises(ConfigError, match="--data babi:PATH"):
+    with pytest.raises(ConfigError, match="`data=babi:PATH`"):
         reproduce("memory-table", protocol="joint-1k", train=True, out=tmp_path)
     with pytest.raises(ConfigError, match="one stack"):
         reproduce("memory-table", protocol="joint-1k", data=["babi:x"], train=True, jobs=2, out=tmp_path)

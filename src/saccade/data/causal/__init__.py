@@ -1,9 +1,9 @@
 """Causal sets: scenes with their twins, drawn, written to disk and read back, to score maps from any tool.
 
-``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read` reads it:
+``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it:
 
->>> from saccade.data.causal import read                       # doctest: +SKIP
->>> for scene in read("DIR"):                                  # doctest: +SKIP
+>>> from saccade.data import read_causal_set                   # doctest: +SKIP
+>>> for scene in read_causal_set("DIR"):                       # doctest: +SKIP
 ...     scene.image, scene.question, scene.answer, scene.masks, scene.twins["target_moved"].image
 
 One question asks for the colour of a digit, the *target*. A second one asks for the *other* object: among those that
@@ -31,6 +31,16 @@ README.md           the data card
 A map is called ``PICTURE__QUERY``, as in ``00000012__7.npy`` or ``00000012-target_moved__7.npy``.
 """
 
-from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read
+from __future__ import annotations
 
-__all__ = ["CausalScene", "CausalSet", "CausalTwin", "read"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read_causal_set
+else:
+    from saccade.lazy_names import lazy_names
+
+    __getattr__, __dir__ = lazy_names(__name__, renamed={"read": "read_causal_set"})
+    del lazy_names
+
+__all__ = ["CausalScene", "CausalSet", "CausalTwin", "read_causal_set"]

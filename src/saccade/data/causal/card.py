@@ -73,7 +73,7 @@ changed, its new colour or box, and the `answers` to both questions (null where 
 `digest`. Masks are grey pictures: 0 is background, k + 1 is object k. {len(MASKED)} pictures of a scene have a mask of
 their own.
 
-In Python, `saccade.data.causal.read("THIS FOLDER")` yields the scenes; `.verify()` checks every digest.
+In Python, `saccade.data.read_causal_set("THIS FOLDER")` yields the scenes; `.verify()` checks every digest.
 
 ## Handing in maps
 

@@ -214,7 +214,7 @@ class CausalSet:
             raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
 
 
-def read(folder: str | Path) -> CausalSet:
+def read_causal_set(folder: str | Path) -> CausalSet:
     """The causal set in ``folder``, to be iterated: each scene has image, question, answer, masks and twins.
 
     Raises:
@@ -234,7 +234,9 @@ def read(folder: str | Path) -> CausalSet:
         raise DataError(f"{path}: expected a JSON object; make or copy the set again")
     facts = facts_of(told, str(path))
     if not facts.pictures:
-        raise DataError(f"{folder}: holds Parquet alone; name it parquet:{folder}, or make it with --format both")
+        raise DataError(
+            f"{folder}: holds Parquet alone; name it parquet:{folder}, or 'saccade data make causal --format both'"
+        )
     return CausalSet(folder, facts)
 
 

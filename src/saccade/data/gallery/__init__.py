@@ -43,7 +43,7 @@ EXAMPLES = {
 """By name."""
 
 
-def example(name: str) -> Path:
+def example(name: str = "digits") -> Path:
     """The file of a picture that ships with saccade: ``digits``, ``clutter``, ``cat``, ``coffee`` or ``rocket``.
 
     Args:

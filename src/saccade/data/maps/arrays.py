@@ -40,7 +40,7 @@ def read_array(data: bytes, suffix: str, name: str, key: str | None = None) -> A
         return _grey(data, name)
     held = open_arrays(io.BytesIO(data), suffix, name)
     if key is None and len(held.names) != 1:
-        raise DataError(f"{name}: holds {_listed(held.names)}; say which one with --key NAME")
+        raise DataError(f"{name}: holds {_listed(held.names)}; say which one with `key=NAME`")
     return held.read(held.names[0] if key is None else key)
 
 
@@ -124,7 +124,7 @@ class _Npz:
 
     def read(self, key: str) -> Array:
         if key not in self.names:
-            raise DataError(f"{self._name}: no array '{key}', found {_listed(self.names)}; check --key")
+            raise DataError(f"{self._name}: no array '{key}', found {_listed(self.names)}; check `key`")
         return npy_array(member_bytes(self._file, self._members[key], self._name), f"{self._name}[{key}]")
 
 
@@ -155,7 +155,7 @@ class _Hdf:
 
     def read(self, key: str) -> Array:
         if key.strip("/") not in self.names:  # links to other files are not among them
-            raise DataError(f"{self._name}: no dataset '{key}', found {_listed(self.names)}; check --key")
+            raise DataError(f"{self._name}: no dataset '{key}', found {_listed(self.names)}; check `key`")
         with _sound(f"{self._name}[{key}]"):
             found = self._file[key]
             if found.external or found.is_virtual:

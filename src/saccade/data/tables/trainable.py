@@ -28,7 +28,7 @@ def check_named(data: Mapping[str, object], readers: Collection[str], things: st
         things: what is trained on, in the plural.
     """
     if not data.get("name"):
-        raise ConfigError(f"no {things} to train on: give --data READER:PATH; readers: {', '.join(readers)}")
+        raise ConfigError(f"no {things} to train on: give `data=READER:PATH`; readers: {', '.join(readers)}")
 
 
 def check_trainable(table: SplitTable, thing: str) -> None:

@@ -12,7 +12,7 @@ from saccade.predict import Predictor
 from saccade.show.marks import Box, Mark
 from saccade.show.report import Gallery, KeyFigures, Picture
 from saccade.sighting import Sighting
-from saccade.verbs.tour import Progress, Stop
+from saccade.verbs.tour_page import Progress, Stop
 from saccade.verbs.tour_scenes import SceneGuide, scene_stop
 
 QUICK, FULL = 200, 2000  # scenes

@@ -10,7 +10,7 @@ from saccade.predict import Predictor
 from saccade.show.marks import Box
 from saccade.show.report import Gallery, KeyFigures, Picture, percent
 from saccade.tasks.published import published_for
-from saccade.verbs.tour import Progress, Stop
+from saccade.verbs.tour_page import Progress, Stop
 from saccade.verbs.tour_scenes import SceneGuide, scene_stop
 from saccade.verbs.tour_scores import StopScores
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.data.causal.reading import CausalPicture, read
+from saccade.data.causal.reading import CausalPicture, read_causal_set
 from saccade.families.question.table import Question, QuestionTable, make_table
 
 CAUSAL = "causal"
@@ -23,7 +23,7 @@ class CausalOptions:
 
 def read_causal(folder: Path, options: CausalOptions) -> QuestionTable:
     """Both questions about each scene; the target's pixels are the evidence."""
-    causal = read(folder)
+    causal = read_causal_set(folder)
     if options.check:
         causal.verify()
     found: list[tuple[str, Question]] = []

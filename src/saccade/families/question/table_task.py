@@ -150,10 +150,10 @@ class TableTask(QuestionTask):
         """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         reader = facts.data.get("name")
         if request.data is None:
-            raise ConfigError(f"a model does not store where its pictures are; give --data {reader}:PATH")
+            raise ConfigError(f"a model does not store where its pictures are; give `data={reader}:PATH`")
         for name in ("protocol", "glyphs", "drawing"):
             if getattr(request, name) is not None:
-                raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")
+                raise ConfigError(f"`{name}` is about generated scenes; this model answers questions about pictures")
         named = split_reference(request.data, READERS)[0]
         if reader not in READERS:  # it learned from scenes, whose settings a table does not have
             size = None if facts.preprocessing is None else facts.preprocessing.size

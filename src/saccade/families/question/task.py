@@ -100,7 +100,7 @@ class QuestionTask(PictureTask):
         if loss.overlap_weight and self.asks < 2:
             raise ConfigError(
                 "loss: overlap_weight compares questions about one picture, and training has one for each; take "
-                "generated scenes with data.asks of 2 or more and --protocol unlimited, or leave it out"
+                "generated scenes with data.asks of 2 or more and `protocol=unlimited`, or leave it out"
             )
         self.require_evidence(loss.evidence_weight, self.has_evidence)
         return loss

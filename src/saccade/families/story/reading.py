@@ -85,7 +85,7 @@ class Stories(InputReader):
             if not os.path.exists(source):  # also of a text that is no path at all
                 raise DataError(f"{source}: no such file; a story is a text file, or in Python a list of sentences")
             if Path(source).suffix in _TABLES:
-                raise DataError(f"{source}: a table, not a story; score a model on it: evaluate --data jsonl:PATH")
+                raise DataError(f"{source}: a table, not a story; evaluate a model on it, with data jsonl:PATH")
             text, name = read_story(Path(source)), os.fspath(source)
             told, left_out = list(text.sentences), text.skipped
         elif isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, Tensor)):

@@ -29,9 +29,9 @@ def train_cells(cells: Sequence[tuple[Row, str]], request: Request) -> None:
     """
     named = [each for each in request.data or () if each.partition(":")[0] == DATA]
     if len(named) != 1 or request.folder is None:
-        raise ConfigError(f"training needs the official files: name them with --data {DATA}:PATH")
+        raise ConfigError(f"training needs the official files: name them with `data={DATA}:PATH`")
     if request.jobs != 1:
-        raise ConfigError("--jobs: the restarts of a memory network are trained as one stack; leave it out")
+        raise ConfigError("jobs: the restarts of a memory network are trained as one stack; leave it out")
     for done, (row, setting) in enumerate(cells):
         request.progress(f"training {row.system}, {setting}", done, len(cells))
         protocol, _, size = setting.partition("-")

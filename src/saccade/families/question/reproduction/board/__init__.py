@@ -28,7 +28,7 @@ def reproduce(request: Request) -> Reproduction:
     if request.protocol != ALL:
         raise ConfigError(f"protocol '{request.protocol}': the boards have none; leave it out")
     if request.train:
-        raise ConfigError("causal-benchmark trains nothing; train the recipes and run tools/board.py --runs FOLDER")
+        raise ConfigError("causal-benchmark trains nothing; train the recipes and run 'tools/board.py --runs FOLDER'")
     boards = [board for board in recorded_boards() if board.data in wanted]
     tables = board_tables(boards)
     if BIRDS in wanted and (parts := parts_table(recorded_runs())) is not None:
