@@ -69,6 +69,7 @@ def lazy_names(
 def _imports_of(package: str) -> dict[str, tuple[str, str]]:
     """Name → (module, its name there), of the imports for type checkers."""
     spec = find_spec(package)
+    # loaders of packages in files have it
     source = spec.loader.get_source(package) if spec is not None and spec.loader is not None else None  # type: ignore[attr-defined]
     if source is None:
         raise ImportError(f"{package}: its source is needed to find its names")

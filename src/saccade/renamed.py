@@ -82,7 +82,7 @@ def renamed_arguments(**old: str) -> Callable[[F], F]:
                 given[old[name]] = given.pop(name)
             return function(*args, **given)
 
-        return call  # type: ignore[return-value]
+        return call  # type: ignore[return-value]  # it takes and gives what the function does
 
     return decorate
 

@@ -170,12 +170,12 @@ def command_of(
 
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [*(each.replace(kind=keyword) for each in (*made, *own)), _WHOLE_HELP]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions take attributes
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__name__, run.__module__ = show.__name__, show.__module__
         run.__doc__ = typed_as(doc.summary, names)
         rare = {key for key in wanted if told.get(key, Typed()).rare}
-        run.made = Made(doc, names, rare, inspect.cleandoc(example))  # type: ignore[attr-defined]
+        run.made = Made(doc, names, rare, inspect.cleandoc(example))  # type: ignore[attr-defined]  # as above
         return run
 
     return decorate
@@ -244,6 +244,7 @@ def _parameter(
     text = typed_as(said.short, names) + ("." if said.short else "")
     shows = how.shows or ("A,B,…" if how.commas else found.shows)
     more: dict[str, Any] = {"help": text, "show_default": words or not (default in (None, (), ...) or default is False)}
+    # a type that is known at run time
     kind: Any = list[found.plain] if many else str if how.commas else found.plain  # type: ignore[name-defined]
     if how.unset or default is None or default == ():
         kind, default = kind | None, None

@@ -76,7 +76,7 @@ def with_example(example: str) -> Callable[[F], F]:
     """The last lines of the help of a command that has no Python function."""
 
     def decorate(function: F) -> F:
-        function.example = example  # type: ignore[attr-defined]
+        function.example = example  # type: ignore[attr-defined]  # functions take attributes
         return function
 
     return decorate
