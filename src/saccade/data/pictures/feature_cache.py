@@ -132,7 +132,7 @@ class FeatureCache:
         different places, each computes its share and little twice.
 
         Args:
-            compute: numbers (b,) → features (b, *shape).
+            compute: numbers (b,) → features ``(b, *shape)``.
             batch_size: numbers asked for at once at most.
             progress: called with (features behind us, features in all) after each batch.
             begin: at which share of the shards, 0..1; it goes on to the end and then from the start.
@@ -162,7 +162,7 @@ class FeatureCache:
             done += len(numbers)
 
     def take(self, numbers: Tensor) -> Tensor:
-        """The features ``numbers`` (B,), in that order, repeats allowed: (B, *shape) float16 in main memory.
+        """The features ``numbers`` (B,), in that order, repeats allowed: ``(B, *shape)`` float16 in main memory.
 
         Raises:
             DataError: a number that does not exist, or a feature that is not there yet.
