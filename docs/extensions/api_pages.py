@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import typing
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -57,6 +58,9 @@ def page(module: str, homes: dict[int, str]) -> str:
             thing = getattr(found, name)
             if heading == "Described elsewhere":
                 lines += [f"* ``{name}``: :py:obj:`{homes[id(thing)]}.{name}`"]
+                continue
+            if typing.get_origin(thing) is not None:  # an alias has the docstring of what it stands for
+                lines += [f"* ``{name}`` is ``{thing}``", ""]
                 continue
             how = {"Functions": "autofunction", "Other": "autodata"}.get(heading, "autoclass")
             lines += [f".. {how}:: {module}.{name}"]
