@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +15,9 @@ from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table
 
 if TYPE_CHECKING:
+    from saccade.errors import CheckpointError
     from saccade.families.contract import ModelSpec
+    from saccade.models.io.facts import ModelFacts
 
 _IN_JSON_ALONE = ("architecture", "parameters")  # of shipped models, whose names are long and nearly say it
 _NARROWEST, _WIDEST = 60, 100
@@ -28,6 +30,7 @@ RESEARCH = "†"
 """Stands before what is for research only."""
 Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 Entries = dict[str, dict[str, Any]]
+ShippedFacts = dict[str, "ModelFacts | CheckpointError"]
 
 
 @with_example("saccade list\nsaccade list recipes 'soft*'")
@@ -43,7 +46,14 @@ def list_(
     everything: Annotated[bool, typer.Option("--all", help="Print every catalog in full.", show_default=False)] = False,
 ) -> None:
     """List the shipped models, or models, backbones, recipes, data."""
-    makers = {"models": models, "backbones": backbones, "recipes": recipes, "data": data, "zoo": zoo}
+    facts = _shipped_facts() if what in (None, "zoo") else {}
+    makers: dict[str, Callable[[], Entries]] = {
+        "models": models,
+        "backbones": backbones,
+        "recipes": recipes,
+        "data": data,
+        "zoo": lambda: zoo(facts),
+    }
     catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
     if what is not None and pattern is not None:
         catalogs = {what: _matching(what, catalogs[what], pattern)}
@@ -51,7 +61,7 @@ def list_(
         print_json(catalogs)
         return
     if what is None and not everything:
-        for line in overview():
+        for line in overview(facts, catalogs["zoo"]):
             typer.echo(line)
         typer.echo("\nAsk one:   saccade look PICTURE --model NAME")
         others = ", ".join(f"{kind} ({len(catalogs[kind])})" for kind in makers if kind != "zoo")
@@ -152,20 +162,18 @@ def _in_full(entries: Entries) -> list[str]:
     return lines
 
 
-def overview() -> list[str]:
+def overview(shipped_facts: ShippedFacts, scored: Entries) -> list[str]:
     """The shipped models, one line each, under what goes in and what comes out."""
+    from saccade.errors import CheckpointError
     from saccade.families import families
-    from saccade.models.io.facts import read_facts
-    from saccade.zoo import shipped
 
-    scored, lines = zoo(), []
+    lines: list[str] = []
     room = max(map(len, scored), default=0) + 1
     held: dict[str, list[str]] = {}
-    for name in shipped():
-        if scored[name]["parameters"] is None:
-            lines.append(_line(name, f"damaged: {scored[name]['scored on']}", room))
+    for name, facts in shipped_facts.items():
+        if isinstance(facts, CheckpointError):
+            lines.append(_line(name, f"damaged: {facts}", room))
             continue
-        facts = read_facts(shipped()[name])
         entry = families()[facts.family].data.get(str(facts.data.get("name", "")))
         shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
         metric, score = scored[name]["metric"], scored[name]["score"]
@@ -253,20 +261,31 @@ def data() -> Entries:
     }
 
 
-def zoo() -> Entries:
-    """The shipped models, with their first score."""
+def _shipped_facts() -> ShippedFacts:
+    """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
     from saccade.errors import CheckpointError
-    from saccade.families import headline
     from saccade.models.io.facts import read_facts
     from saccade.zoo import shipped
 
-    entries: Entries = {}
+    found: ShippedFacts = {}
     for name, folder in shipped().items():
         try:
-            facts = read_facts(folder)
-        except CheckpointError as error:  # one bad folder does not hide the others
+            found[name] = read_facts(folder)
+        except CheckpointError as error:
+            found[name] = error
+    return found
+
+
+def zoo(shipped_facts: ShippedFacts) -> Entries:
+    """The shipped models, with their first score."""
+    from saccade.errors import CheckpointError
+    from saccade.families import headline
+
+    entries: Entries = {}
+    for name, facts in shipped_facts.items():
+        if isinstance(facts, CheckpointError):
             entries[name] = {
-                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(error),
+                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(facts),
                 "licence": None,
             }  # fmt: skip
             continue
