@@ -47,7 +47,7 @@ def train_any(
     """
     device, devices, nodes, at_once = given["device"], given["devices"], given["nodes"], given["at_once"]
     counts = {name: given[name] for name in ("epochs", "steps", "batch_size")}
-    check_numbers(least=1, **counts, seeds=seeds, at_once=at_once, devices=devices, nodes=nodes)
+    check_numbers(least=1, **counts, devices=devices, nodes=nodes)
     check_numbers(least=0, seed=given["seed"])
     if given["offline"]:
         work_offline()
