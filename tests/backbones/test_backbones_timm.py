@@ -231,7 +231,7 @@ def test_reading_weights_draws_no_random_numbers(timm) -> None:
     ("name", "message"),
     [
         ("timm:residul", "no model 'residul': did you mean 'residual'"),
-        ("timm:", "names no model"),
+        ("timm:", "needs the name of a model"),
         ("timm:mapless", "cannot give the feature maps of 'mapless'.*not supported"),
         ("timm:last", "channels last"),
     ],

@@ -57,7 +57,7 @@ def test_copy_reaches_every_tensor_and_keeps_the_buffers():
         ({"a": torch.ones(2)}, {"a": torch.ones(2).int()}, "float32"),
         ({"a": torch.ones(2)}, {"b": torch.ones(2)}, "keys"),
         ([torch.ones(2)], [], "length"),
-        ([torch.ones(2)], (torch.ones(2),), "one make"),
+        ([torch.ones(2)], (torch.ones(2),), "one structure"),
         (make(1.0), make(1.0, "y"), r"batch\.name was 'x'"),
     ],
 )
