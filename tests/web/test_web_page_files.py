@@ -143,7 +143,7 @@ def test_modules_are_small_and_say_what_they_do() -> None:
 
 
 def test_the_page_with_its_models_is_small(page: str) -> None:
-    assert len(page.encode()) <= 570_000
+    assert len(page.encode()) <= 574_000
 
 
 def test_the_policy_names_exactly_this_style_and_this_script(page: str) -> None:
@@ -182,7 +182,7 @@ def test_a_page_without_models_is_a_viewer_that_carries_views() -> None:
     assert data["weights"] == []
     assert data["worker"] is None
     assert page.count("</script>") == 2
-    assert len(page.encode()) < 132_000
+    assert len(page.encode()) < 135_000
 
 
 def test_the_sheet_holds_the_first_digits_of_the_pack() -> None:
