@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from doc_blocks import ROOT, blocks, images, pages, run_python
+from doc_blocks import ROOT, blocks, commands, images, pages, run_python
 from PIL import Image
 
 
@@ -24,6 +25,9 @@ def main() -> None:
             for block in blocks(page):
                 if block.language == "python":
                     run_python(block, page, names)
+                for words in commands(block.text) if block.language == "bash" else []:
+                    if words[:2] == ["data", "make"]:
+                        subprocess.run([sys.executable, "-m", "saccade", *words], check=True)
             for name, path in wanted.items():
                 path.parent.mkdir(exist_ok=True)
                 Image.open(name).convert("RGB").quantize(128).save(name, optimize=True)

@@ -59,17 +59,32 @@ class Verb(SphinxDirective):
         context = found.make_context("saccade", [], resilient_parsing=True)
         usage = " ".join(["saccade", *words, *found.collect_usage_pieces(context)])
         made: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
-        for paragraph in inspect.cleandoc(found.help or "").replace("\b", "").split("\n\n"):
+        for paragraph in [*inspect.cleandoc(found.help or "").split("\n\n"), *_description(found)]:
             made.append(nodes.paragraph("", "", *prose(" ".join(paragraph.split()))))
+        example = inspect.cleandoc(_told(found).example) if _told(found) else ""
+        made += [nodes.literal_block(example, example, language="bash")] if example else []
         rows = [_row(option, _more(found, option)) for option in found.params if not getattr(option, "hidden", False)]
         return [*made, table(("option", "takes", "default", "meaning"), rows, "fields")]
+
+
+def _told(found: Any) -> Any:
+    """What the verb's Python function tells, where the command was made of one."""
+    return getattr(found.callback, "made", None)
+
+
+def _description(found: Any) -> list[str]:
+    """The paragraphs of its docstring after the first."""
+    from saccade.cli.typed_as import typed_as
+
+    told = _told(found)
+    return [] if told is None else [typed_as(text, told.names) for text in told.doc.description]
 
 
 def _more(found: Any, option: Any) -> str:
     """What the docstring of the verb's Python function says after the first sentence about an option."""
     from saccade.cli.typed_as import typed_as
 
-    made = getattr(found.callback, "made", None)
+    made = _told(found)
     said = None if made is None else made.doc.arguments.get(option.name)
     return "" if said is None else typed_as(said.more, made.names)
 
