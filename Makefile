@@ -35,7 +35,7 @@ lint: $(DEV)
 	$(BIN)/mypy examples/typed_user.py
 
 docs: $(DEV)  ## the site, into build/site: warnings are errors, links are checked, nothing is fetched
-	$(BIN)/sphinx-build -W --keep-going -n -q -d build/site-cache docs build/site
+	$(BIN)/sphinx-build -E -W --keep-going -n -q -d build/site-cache docs build/site
 	$(BIN)/python tools/check_site.py build/site
 
 bench: $(DEV)  ## speed and memory, measured side by side
