@@ -34,16 +34,16 @@ COVERAGE = (
         _FU,
         "finer scales beat the coarse one",
         "differs",
-        f"{_RACNN} --data details: they do, on generated details and not on birds; the crop of scale 3 mostly misses "
-        "the mark",
+        f"{_RACNN} --data details: they do, on generated details; on birds RA-CNN has no recorded run; the crop of "
+        "scale 3 mostly misses the mark",
     ),
     PaperItem(
         _FU,
         "accuracy on CUB-200-2011",
         "no data",
-        f"{_RACNN} --data cub:FOLDER --train: the control with centred crops has a run. In the one run of RA-CNN the "
-        "crops went to a corner while they learned by rank (52.3 % together, 6.0 % by scale 2, n 1,000); the learning "
-        "rate of that phase has been lowered since, and no run has tried it",
+        f"{_RACNN} --data cub:FOLDER --train: the control with centred crops has a run. In one try of RA-CNN, which is "
+        "not recorded, the crops went to a corner while they learned by rank; the learning rate of that phase is lower "
+        "now, and no run has tried it",
     ),
     PaperItem(_FU, "accuracy on Stanford Dogs", "no data", f"Stanford Dogs {_ABSENT}"),
     PaperItem(_FU, "accuracy on Stanford Cars", "no data", f"Stanford Cars {_ABSENT}"),
