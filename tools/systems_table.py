@@ -97,8 +97,8 @@ ROWS = (
         "MemN2N, Sukhbaatar et al. 2015",
         "questions about stories (bAbI, 1,000 a task): mean error",
         ("memn2n-babi-joint-1k", "mean_error"),
-        "Best of ten restarts, as in the paper; with 10,000 questions a task {more} %, published: {more_published} %; our training "
-        "file of task 3 is generated.",
+        "Best of ten restarts, as in the paper; with 10,000 questions a task {more} %, published: {more_published} %; "
+        "our training file of task 3 is generated.",
         {"more": ("memn2n-babi-task-10k", "mean_error")},
         ("story", "memn2n", "babi-joint-1k"),
         published_figures={"more_published": ("story", "memn2n", "babi-task-10k", "mean_error")},
