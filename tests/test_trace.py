@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -554,3 +555,18 @@ def test_nothing_to_rebuild_from() -> None:
         Look("a", "soft", "multiplier").rebuild(VALUES)
     with pytest.raises(ShapeError, match="weights or a frame"):
         _ = Look("a", "soft", "multiplier").batch_size
+
+
+def test_a_map_far_larger_than_what_the_network_saw_is_called_doubtful():
+    """Cells of 8 pixels, 14 × 14: the input was 112 × 112. Without a box, a map of a photograph lies in its corner."""
+    weights = torch.zeros(1, 14, 14)
+    weights[0, 12, 3] = 1
+    look = Look(
+        "cells", "soft", "multiplier", weights, norm="softmax", frame=geometry.scale_shift((8.0, 8.0), (0.0, 0.0))
+    )
+    trace = AttentionTrace((look,))
+    with pytest.warns(UserWarning, match=r"box=\(0, 0, 448, 448\)"):
+        trace.image_map(size=(448, 448))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trace.image_map(size=(112, 112))

@@ -10,6 +10,7 @@ Axes: B examples, T steps (words, hops, glimpses), H and W cells, S slots, C cha
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -23,6 +24,9 @@ from saccade.looks import Kind, Look, Norm, Role, as_slice
 from saccade.short_repr import ShortRepr
 
 __all__ = ["COMBINE", "SCHEMA_VERSION", "AttentionTrace", "Kind", "Look", "Norm", "Output", "Role", "Total"]
+
+_FAR = 1.5
+"""How far beyond its last cell a map may reach before a look is taken for one of another picture."""
 
 Total = Literal["product", "mean", "last"]
 
@@ -145,7 +149,8 @@ class AttentionTrace(ShortRepr):
 
         Args:
             look: a look, its name, or "total".
-            size: (H, W) of the wanted map; by default the picture's own size (all examples must then share it).
+            size: (H, W) of the wanted map; by default the picture's own size (all examples must then share it). A trace
+                that does not know the size of its picture takes ``size`` for the input of the network.
 
         Returns:
             (B,H,W), or (B,T,H,W) for a look with steps. The total never has a step axis.
@@ -178,7 +183,10 @@ class AttentionTrace(ShortRepr):
                 "frame=frame_of(network, input_size) or frame=frame_like(features, image) of saccade.attention to the "
                 "mechanism that made it"
             )
-        return geometry.compose(self._to_target(size), look.frame.to(torch.float64))
+        frame = geometry.compose(self._to_target(size), look.frame.to(torch.float64))
+        if self.image_size is None and look.weights is not None and frame.device.type == "cpu":
+            _warn_of_another_size(look, look.weights, frame, size)
+        return frame
 
     def chosen_on(self, look: Look, size: geometry.Size | None = None) -> Tensor:
         """(x, y) of the centres of the cells that ``look`` chose, on the picture shown at ``size``: (B,T,2)."""
@@ -245,6 +253,19 @@ class AttentionTrace(ShortRepr):
         zero = torch.zeros_like(width)
         stretch = torch.stack([size[1] / width, zero, zero, zero, size[0] / height, zero], dim=-1)  # (B,6)
         return geometry.compose(torch.unflatten(stretch, -1, (2, 3)), canvas)
+
+
+def _warn_of_another_size(look: Look, weights: Tensor, frame: Tensor, size: geometry.Size) -> None:
+    """Say so where the cells of a look end far inside the wanted map: the network probably saw a resized picture."""
+    rows, columns = weights.shape[-2:]
+    corner = torch.tensor([float(columns), float(rows)], dtype=frame.dtype)
+    reach = geometry.apply(frame, corner).reshape(-1, 2).amax(0)  # (2,): x, y of the far corner
+    if size[1] > _FAR * reach[0] or size[0] > _FAR * reach[1]:
+        warnings.warn(
+            f"look '{look.name}' ends at ({reach[0]:.0f}, {reach[1]:.0f}) of a map of {size[1]} × {size[0]} pixels: if "
+            f"the network saw a resized picture, make its frame with box=(0, 0, {size[1]}, {size[0]})",
+            stacklevel=4,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

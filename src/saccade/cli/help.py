@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from saccade.cli.from_function import HELP_ALL, Made
 from saccade.cli.typed_as import typed_as
-from saccade.errors import SaccadeError
+from saccade.errors import ConfigError, SaccadeError
 
 F = TypeVar("F", bound=Callable[..., None])
 _WIDEST = 26
@@ -35,7 +35,8 @@ class VerbCommand(TyperCommand):
         except SaccadeError as error:
             long = {each.name: [name for name in each.opts if name.startswith("--")] for each in self.params}
             own = {str(name): options[0] for name, options in long.items() if options}
-            error.args = (typed_as(str(error), own if self.made is None else self.made.names),)
+            names = own if self.made is None else self.made.names
+            error.args = (typed_as(str(error), names, leads=isinstance(error, ConfigError)),)
             raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

@@ -57,7 +57,7 @@ OF_ROWS = ("engine", "address", "actors", "part", "column", "maps", "side", "res
     also="saccade.scale.looking:look",
     example="""
         saccade look --example digits --ask 7
-        saccade look photos/ --model crown-cub --ask "wing color" --out looks
+        saccade look photos/ --model crown-cub --ask wing --out looks
     """,
 )
 def look(

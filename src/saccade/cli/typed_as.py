@@ -15,13 +15,14 @@ _ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 _FIRST = re.compile(r"^(\w+)(?=: )")
 
 
-def typed_as(text: str, names: Mapping[str, str]) -> str:
+def typed_as(text: str, names: Mapping[str, str], *, leads: bool = True) -> str:
     """``text`` with the parameters in it as they are typed.
 
     Args:
         text: a docstring or the message of an error.
         names: parameter → its option, such as ``--out``, or the name of an argument, such as ``MODEL``. A switch of two
             options has ``filmstrip=False`` too.
+        leads: a first word before a colon is a parameter; not where it may be a path.
 
     >>> typed_as("go on with `resume=True`, or choose another `out`", {"resume": "--resume", "out": "--out"})
     'go on with --resume, or choose another --out'
@@ -40,7 +41,8 @@ def typed_as(text: str, names: Mapping[str, str]) -> str:
         return names[name] if value is None or value == "True" else _with_value(names[name], value)
 
     text = _ROLE.sub(r"\1", text)
-    text = _FIRST.sub(lambda match: names.get(match.group(1), match.group(1)), text)
+    if leads:
+        text = _FIRST.sub(lambda match: names.get(match.group(1), match.group(1)), text)
     return _QUOTED.sub(one, text)
 
 

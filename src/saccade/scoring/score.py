@@ -152,7 +152,10 @@ class Scoring:
         self._add_missing()
         for key in list(self._waiting):
             self._score(key)
-        return self._scored()
+        found = self._scored()
+        if not found.counts["scored"]:
+            raise DataError(f"{self._maps.where}: no map could be scored: {found.counted()}")
+        return found
 
     def _take(self, chunk: Chunk) -> None:
         """Find the truths of a chunk, apply the policies, and let it wait for others of its size."""
