@@ -143,7 +143,7 @@ def test_out_is_a_file(tmp_path):
         ({"device": "cpu:1"}, "cuda:N"),
         ({"precision": "16-mixed"}, "precision"),
         ({"devices": 0}, "devices"),
-        ({"strategy": "dpp"}, "strategy dpp"),
+        ({"strategy": "dpp"}, "`strategy=dpp`"),
     ],
 )
 def test_bad_options(tmp_path, options, words):

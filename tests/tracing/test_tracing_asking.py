@@ -227,7 +227,7 @@ def test_folders_of_transformers_answer_with_their_own_words(photo: Path, tmp_pa
         saccade.load(f"hf:{tmp_path / 'colourless'}", "cpu")
     with pytest.raises(DataError, match=r"no config.json\)"):
         saccade.load(f"hf:{tmp_path / 'damaged'}", "cpu")
-    with pytest.raises(ConfigError, match="names no model"):
+    with pytest.raises(ConfigError, match="needs the name of a model"):
         saccade.load("hf:", "cpu")
 
 

@@ -29,6 +29,7 @@ from saccade.models.io.folder import load_model, save_model
 from saccade.predict import load
 from saccade.trace import Output
 from saccade.verbs import export as verb
+from saccade.verbs import onnx_export
 from saccade.verbs.export import export
 from saccade.verbs.onnx_check import check
 from saccade.verbs.onnx_export import example_inputs
@@ -232,8 +233,8 @@ def test_nothing_is_left_where_the_check_fails(tmp_path: Path, monkeypatch: pyte
     def failing(*_: object) -> None:
         raise CheckpointError("they differ")
 
-    monkeypatch.setattr(verb, "check", failing)
-    monkeypatch.setattr(verb, "onnx_bytes", lambda *_: b"graph")
+    monkeypatch.setattr(onnx_export, "check", failing)
+    monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_: b"graph")
     with pytest.raises(CheckpointError, match="they differ"):
         export(save_tiny(tmp_path / "model"), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -246,10 +247,10 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, monkeypa
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError, match="a file is in the way"):
         export(model, tmp_path / "file")
-    monkeypatch.setattr(verb, "_opset", lambda _: 20)
-    monkeypatch.setattr(verb, "check", lambda *_: {})
+    monkeypatch.setattr(onnx_export, "_opset", lambda _: 20)
+    monkeypatch.setattr(onnx_export, "check", lambda *_: {})
     for data in (b"first", b"second"):
-        monkeypatch.setattr(verb, "onnx_bytes", lambda *_, data=data: data)
+        monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_, data=data: data)
         export(model, tmp_path / "out")
         assert (tmp_path / "out" / "model.onnx").read_bytes() == data
 
@@ -312,7 +313,7 @@ def test_a_search_that_no_graph_can_hold_is_refused(
     model: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = tiny_facts(architecture="sat-soft")
-    monkeypatch.setattr(verb, "load", lambda *_: SimpleNamespace(model=model, facts=facts, name="teller"))
+    monkeypatch.setattr(onnx_export, "load", lambda *_: SimpleNamespace(model=model, facts=facts, name="teller"))
     with pytest.raises(CheckpointError, match=f"'teller' .*{said}"):
         export("teller", tmp_path / "out")
 
@@ -345,4 +346,4 @@ def test_the_command_prints_a_table_or_json(
 def test_the_command_reports_errors_in_one_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", "soft-mref", "--out", str(tmp_path), "--to", "coreml"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: to: no format 'coreml'")
+    assert result.stderr.startswith("error: --to: no format 'coreml'")

@@ -34,7 +34,7 @@ def test_a_run_that_was_begun_goes_on(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(training, "train", lambda recipe=None, **options: seen.append((recipe, options)))
     monkeypatch.setattr(training, "evaluate", lambda *_, **__: {})
-    monkeypatch.setattr(training, "keep", lambda *_, **__: None)
+    monkeypatch.setattr(training, "save_run_record", lambda *_, **__: None)
     training.train_missing([job("soft"), job("hard")], tmp_path, device="cpu")
     (soft, begun), (hard, fresh) = seen
     assert (soft, begun["resume"], "overrides" in begun) == (None, True, False)
@@ -53,7 +53,7 @@ def test_side_by_side_every_job_is_a_process_of_its_own_and_one_failure_stops_no
         )
 
     monkeypatch.setattr(training.subprocess, "run", run)
-    monkeypatch.setattr(training, "keep", lambda found, run, *, name, **_: kept.append((name, found)))
+    monkeypatch.setattr(training, "save_run_record", lambda found, run, *, name, **_: kept.append((name, found)))
     jobs = [job(system) for system in ("soft", "hard", "film")]
     with pytest.raises(TrainingStopped, match="film-mref-unlimited-seed0: error: out of memory"):
         training.train_missing(jobs, tmp_path, side_by_side=3, device="cpu", limit=50)

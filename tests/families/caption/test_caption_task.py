@@ -330,6 +330,6 @@ def test_protocols_and_sweeps_are_refused() -> None:
     with pytest.raises(ConfigError, match="no protocols"):
         CaptionTask.eval_kwargs(FACTS, EvalRequest(data="coco:/pictures", protocol="dev"))
     with pytest.raises(ConfigError, match="found 5"):
-        CaptionTask.evaluate(on_scenes().model, SCENES, "test", words=on_scenes().words[1], sweeps=5)
+        CaptionTask.evaluate(on_scenes().model, SCENES, "test", words=on_scenes().vocabularies[1], sweeps=5)
     with pytest.raises(ConfigError, match="scores models that say captions"):
         CaptionTask.evaluate(torch.nn.Linear(1, 1), SCENES, "test", words=("a",))
