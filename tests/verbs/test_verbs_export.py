@@ -333,7 +333,7 @@ def test_a_model_that_no_graph_can_hold_says_so() -> None:
 def test_the_command_prints_a_table_or_json(
     context: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verb, "export", lambda *_, **__: context.sidecar)
+    monkeypatch.setattr("saccade.export", lambda *_, **__: context.sidecar)
     shown = CliRunner().invoke(app, ["export", str(context.model), "--out", str(tmp_path)])
     assert shown.exit_code == 0
     assert "stage1.weights" in shown.stdout
