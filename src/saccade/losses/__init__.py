@@ -10,6 +10,7 @@ from saccade.losses.captions import (
 from saccade.losses.evidence import evidence_loss
 from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
+from saccade.losses.looked_labels import LookedRewards, looked_rewards
 from saccade.losses.multiset import (
     count_loss,
     list_reward,
@@ -26,6 +27,7 @@ from saccade.losses.self_critical import self_critical_loss
 from saccade.losses.single_objects import object_loss, single_object_loss
 
 __all__ = [
+    "LookedRewards",
     "PolicyLoss",
     "binary_cross_entropy",
     "caption_cross_entropy",
@@ -40,6 +42,7 @@ __all__ = [
     "list_reward",
     "list_rewards",
     "log_likelihood_of_set",
+    "looked_rewards",
     "multiset_loss",
     "multiset_reward",
     "multiset_rewards",

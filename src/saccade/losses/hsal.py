@@ -13,7 +13,8 @@ detached state. So the recurrent networks and the mask learn from what was said,
 
 Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
 its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.
-Beyond the paper, :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges.
+Beyond the paper, :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges, and
+``looked`` rewards saying what is looked at, see :mod:`saccade.losses.looked_labels`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from saccade.losses.looked_labels import LookedRewards
 from saccade.losses.multiset import label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
 from saccade.losses.policy_gradient import policy_gradient, rewards_to_go
 
@@ -34,6 +36,7 @@ def hsal_loss(
     reward: Callable[[Tensor, Tensor], Tensor] = multiset_reward,
     entropy_weight: float = 0.0,
     to_go: bool = False,
+    looked: LookedRewards | None = None,
 ) -> dict[str, Tensor]:
     """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean rewards.
 
@@ -43,19 +46,24 @@ def hsal_loss(
         reward: of the classes said (B,T), given the labels; for lists :func:`saccade.losses.list_reward`.
         entropy_weight: price of being decided, added for every action that counts.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
+        looked: rewards that take the place of ``reward``, and factors of those of the glimpses; None: as published.
     """
     said, glimpses = raw["said"], raw["location_reward"].shape[-1]
     steps = label_steps(labels, said.shape[1])  # (B,T)
     counts = steps.unsqueeze(-1).expand(-1, -1, glimpses + 1).flatten(1)  # (B,T·(k+1))
-    said_reward = reward(said, labels).to(raw["location_reward"].dtype)  # (B,T)
-    gained = _in_time(raw["location_reward"], said_reward)  # (B,T·(k+1))
+    glimpsed = _worth_of_glimpses(raw, looked)  # (B,T,k)
+    if looked is None:
+        said_reward = reward(said, labels).to(glimpsed.dtype)  # (B,T)
+    else:
+        said_reward = looked.classes.gather(-1, said.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
+    gained = _in_time(glimpsed, said_reward)  # (B,T·(k+1))
     parts = policy_gradient(
         _in_time(raw["location_log_prob"], raw["said_log_prob"]),
         rewards_to_go(gained, counts) if to_go else gained,
         _in_time(raw["location_value"], raw["class_value"]),
         counts,
     )
-    told = _told(raw, labels, steps, said_reward, entropy_weight)
+    told = _told(raw, labels, steps, said_reward, glimpsed, entropy_weight)
     told["loss"] = told["loss"] + parts.policy + parts.value
     return told | {"policy_loss": parts.policy, "value_loss": parts.value}
 
@@ -66,6 +74,7 @@ def hsal_expected_loss(
     *,
     rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
     entropy_weight: float = 0.0,
+    looked: LookedRewards | None = None,
 ) -> dict[str, Tensor]:
     """As :func:`hsal_loss`, each action judged by what all its alternatives were worth: −Σ_a p(a) R(a), summed.
 
@@ -78,24 +87,39 @@ def hsal_expected_loss(
         rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
             :func:`saccade.losses.list_rewards`.
         entropy_weight: as there.
+        looked: as there.
     """
     said, logits, priority = raw["said"], raw["class_logits"], raw["priority.weights"].detach()
     steps = label_steps(labels, said.shape[1])  # (B,T)
-    worth = rewards(said, labels, logits.shape[-1]).to(logits.dtype)  # (B,T,Y)
+    if looked is None:
+        worth = rewards(said, labels, logits.shape[-1]).to(logits.dtype)  # (B,T,Y)
+    else:
+        worth, priority = looked.classes.to(logits.dtype), priority * looked.glimpses  # (B,T,Y), (B,T,h,w)
     named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
     looks = raw["glimpse.weights"].reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
-    looked = (looks * priority.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
-    policy = -((named + looked) * steps).sum() / labels.shape[0]
+    glimpsed = (looks * priority.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
+    policy = -((named + glimpsed) * steps).sum() / labels.shape[0]
     drawn = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1)  # (B,T)
-    told = _told(raw, labels, steps, drawn, entropy_weight)
+    told = _told(raw, labels, steps, drawn, _worth_of_glimpses(raw, looked), entropy_weight)
     told["loss"] = told["loss"] + policy
     return told | {"policy_loss": policy}
 
 
+def _worth_of_glimpses(raw: Mapping[str, Tensor], looked: LookedRewards | None) -> Tensor:
+    """The rewards of the glimpses that were drawn: (B,T,k)."""
+    reward = raw["location_reward"]  # (B,T,k)
+    return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, raw["location"])
+
+
 def _told(
-    raw: Mapping[str, Tensor], labels: Tensor, steps: Tensor, said_reward: Tensor, entropy_weight: float
+    raw: Mapping[str, Tensor],
+    labels: Tensor,
+    steps: Tensor,
+    said_reward: Tensor,
+    glimpsed: Tensor,
+    entropy_weight: float,
 ) -> dict[str, Tensor]:
-    """What both have in common: "stop", the entropy bonus, and the mean rewards of the draws (B,T) at ``steps``."""
+    """What both have in common: "stop", the entropy bonus, and the mean rewards of the draws (B,T[,k]) at ``steps``."""
     stop = stop_cross_entropy(raw["class_logits"], labels).mean()
     undecided = raw["location_entropy"].sum(-1) + raw["class_entropy"]  # (B,T)
     entropy = (undecided * steps).sum() / labels.shape[0]
@@ -105,7 +129,7 @@ def _told(
         "stop_loss": stop,
         "entropy": entropy,
         "class_reward": (said_reward * steps).sum() / many,
-        "location_reward": (raw["location_reward"].mean(-1) * steps).sum() / many,
+        "location_reward": (glimpsed.mean(-1) * steps).sum() / many,
     }
 
 

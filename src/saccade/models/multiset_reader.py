@@ -155,3 +155,9 @@ class MultisetModel(LabelReader):
         shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MIN_BOX_CELLS)
         logits: Tensor = self.single(torch.einsum("bmhw,bchw->bmc", shares, encoding[:, : self.channels]))  # (B,M,C)
         return logits
+
+    def cells_in(self, boxes: Tensor) -> Tensor:
+        """Which cells have their centre inside which of the boxes (B,M,4): (B,M,h,w) bool; none where one is NaN."""
+        x0, y0, x1, y1 = geometry.apply_to_boxes(self.to_cells, boxes)[..., None, None].unbind(2)  # (B,M,1,1) each
+        row, column = (torch.arange(length, device=boxes.device) + 0.5 for length in self.grid)  # (h,), (w,)
+        return (column >= x0) & (column < x1) & (row.unsqueeze(1) >= y0) & (row.unsqueeze(1) < y1)  # (B,M,h,w)

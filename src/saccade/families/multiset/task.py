@@ -55,11 +55,13 @@ from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
 from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
 from saccade.families.multiset.table import commonest_multiset
 from saccade.losses import (
+    LookedRewards,
     count_loss,
     hsal_expected_loss,
     hsal_loss,
     list_reward,
     list_rewards,
+    looked_rewards,
     multiset_loss,
     multiset_reward,
     multiset_rewards,
@@ -211,10 +213,16 @@ class MultisetTask(PictureTask):
             raise ConfigError(f"loss '{name}': data '{OBJECTS}' is taught by {' or '.join(OF_OBJECTS)}")
         if isinstance(loss, EachObject) and data != OBJECTS:
             raise ConfigError(f"loss '{name}' belongs to data '{OBJECTS}'; choose another, or set data: {OBJECTS}")
-        if isinstance(loss, EachObject) and not self._has_boxes("train"):
+        looks = isinstance(loss, Reinforce) and loss.elsewhere < 1
+        if (isinstance(loss, EachObject) or looks) and not self._has_boxes("train"):
+            other = "leave 'elsewhere' out" if looks else "take the loss 'single_object'"
             raise ConfigError(
                 f"loss '{name}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
-                "them in a column 'boxes', or take the loss 'single_object'"
+                f"them in a column 'boxes', or {other}"
+            )
+        if looks and self.is_list:
+            raise ConfigError(
+                f"loss '{name}': 'elsewhere' is for labels in any order, these are lists; leave it out"
             )
         if name not in OF_OBJECTS and isinstance(loss, Counts) != self._counts:
             other = "hsal" if self._counts else "multiset-counts"
@@ -245,11 +253,12 @@ class MultisetTask(PictureTask):
                 return {"loss": count_loss(raw["count_logits"], labels)}
             case ReinforceExpected(entropy=weight):
                 rewards = list_rewards if self.is_list else multiset_rewards
-                found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight)
+                looked = self._looked(raw, batch, loss.elsewhere)
+                found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight, looked=looked)
             case Reinforce(entropy=weight):
                 reward = list_reward if self.is_list else multiset_reward
-                to_go = isinstance(loss, ReinforceToGo)
-                found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go)
+                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(raw, batch, loss.elsewhere)
+                found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
             case MultisetLoss():
                 found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
             case CrossEntropy():
@@ -257,6 +266,21 @@ class MultisetTask(PictureTask):
             case CrossEntropyOrdered():
                 found = {"loss": sequence_cross_entropy(raw["class_logits"], labels)}
         return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
+
+    def _looked(self, raw: Mapping[str, Tensor], batch: Batch, elsewhere: float) -> LookedRewards | None:
+        """The rewards of saying what is looked at; None where they are the published ones."""
+        if elsewhere == 1:
+            return None
+        model = cast(MultisetModel, self.model)
+        inside = model.cells_in(boxes_at_size(batch["boxes"], batch["images"], self.size))  # (B,M,h,w)
+        return looked_rewards(
+            raw["said"],
+            raw["location"],
+            batch["labels"],
+            inside,
+            classes=raw["class_logits"].shape[-1],
+            elsewhere=elsewhere,
+        )
 
     @property
     def is_list(self) -> bool:
