@@ -21,6 +21,7 @@ PARAMETERS = {
     "compact": COMPACT,
     "compact-fine": COMPACT,
     "compact-near": COMPACT - 8 * (96 + 128) * 128,
+    "compact-deep": COMPACT + 2 * 9 * (48 * 48 + 96 * 96) + 2 * 2 * (48 + 96),
     "resnet18": 11_689_512 - 513_000,
     "resnet34": 21_797_672 - 513_000,
     "resnet50": 25_557_032 - 2_049_000,

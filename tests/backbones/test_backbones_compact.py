@@ -26,6 +26,20 @@ def test_finer_cells_have_the_same_layers() -> None:
     assert every_other.shape == plain.eval()(images).shape
 
 
+def test_further_blocks_start_as_the_identity_and_then_learn() -> None:
+    fine, deep = build_backbone("compact-fine").eval(), build_backbone("compact-deep").eval()
+    missing, unexpected = deep.load_state_dict(fine.state_dict(), strict=False)
+    assert not unexpected
+    assert {name.split(".")[1] for name in missing} == {"layer2b", "layer3b"}
+    images = torch.rand(2, 3, 100, 100)
+    assert deep.grid((100, 100))["layer4"] == fine.grid((100, 100))["layer4"] == (13, 13)
+    assert torch.equal(deep(images), fine(images))
+    deep(images).sum().backward()
+    learning = deep.stages["layer2b"].bn2.weight.grad
+    assert learning is not None
+    assert learning.abs().max() > 0
+
+
 def test_a_grey_picture_is_the_middle_of_its_input() -> None:
     stem = compact().stages["stem"]
     assert torch.equal(stem.normalise(torch.full((1, 3, 2, 2), 0.5)), torch.zeros(1, 3, 2, 2))  # type: ignore[operator]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
 
 from saccade.errors import ShapeError
 from saccade.losses import LookedRewards, hsal_expected_loss, hsal_loss, looked_rewards, multiset_rewards
-from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 
 STOP = 4
 
@@ -165,3 +165,38 @@ def test_the_mean_rewards_that_are_told_are_those_given() -> None:
     assert told["class_reward"] == 0, "right at first, then wrong"
     first, second = one["location_reward"][0, :2, 0].tolist()
     assert float(told["location_reward"]) == pytest.approx((first + ELSEWHERE * second) / 2)
+
+
+def test_the_log_of_the_mean_reward_by_hand(assert_near) -> None:
+    """Labels 0 and 1 said in their order; each glimpse is worth P + 0.05 on the box of its label, nothing beside it."""
+    case = Enumerated(2)
+    number = int((case.raw["said"][:, :2] == torch.tensor(LABELS)).all(1).nonzero()[0])
+    one, labels = rows(case.raw)[number], case.labels[:1]
+    looks, priority = (one[key][0].flatten(1) for key in ("glimpse.weights", "priority.weights"))  # (T,4) each
+    lower = priority[1, 2:] + 0.05  # (2,)
+    glimpsed = looks[0, 0].log() + ((looks[1, 2:] * lower).sum() / lower.max()).log()
+    told = looked(one, labels, 0.0)
+    named = (one["class_logits"].softmax(-1)[0, :2] * told.classes[0, :2]).sum()
+    found = hsal_expected_loss(one, labels, looked=told, log_glimpses=True)["policy_loss"]
+    assert_near(found, -(named + glimpsed))
+    below = looked(one, labels, -0.5)
+    named = (one["class_logits"].softmax(-1)[0, :2] * below.classes[0, :2]).sum()
+    found = hsal_expected_loss(one, labels, looked=below, log_glimpses=True)["policy_loss"]
+    assert_near(found, -(named + glimpsed))
+
+
+def test_the_log_teaches_where_a_wrong_cell_is_all_but_certain() -> None:
+    scores = torch.tensor([-4.0, 4.0, 0.0, 0.0], requires_grad=True)  # the label is on the first cell
+    raw = {
+        "said": torch.tensor([[0]]), "class_logits": torch.zeros(1, 1, 3), "location": torch.tensor([[[1]]]),
+        "priority.weights": torch.tensor([[[[0.5, 1.0], [0.2, 0.0]]]]), "location_reward": torch.ones(1, 1, 1),
+        "glimpse.weights": scores.softmax(0).view(1, 1, 2, 2), "location_entropy": torch.zeros(1, 1, 1),
+        "class_entropy": torch.zeros(1, 1),
+    }  # fmt: skip
+    labels = torch.tensor([[0, -1]])
+    plain, logged = (
+        hsal_expected_loss(raw, labels, looked=looked(raw, labels, 0.0), log_glimpses=log)["policy_loss"]
+        for log in (False, True)
+    )
+    assert float(torch.autograd.grad(plain, scores, retain_graph=True)[0][0]) > -1e-3
+    assert float(torch.autograd.grad(logged, scores)[0][0]) == pytest.approx(-1, abs=0.01)

@@ -87,6 +87,13 @@ BACKBONES: dict[str, BackboneSpec] = {
         stages=_RESNET_STAGES,
         arguments={"last_stride": 1},
     ),
+    "compact-deep": BackboneSpec(
+        target="saccade.backbones.compact:compact",
+        summary="compact-fine with a second block in two stages; starts from its weights, or from nothing",
+        paper="after He et al. 2016, arXiv:1512.03385",
+        stages=("stem", "layer1", "layer2", "layer2b", "layer3", "layer3b", "layer4"),
+        arguments={"last_stride": 1, "further": (2, 3)},
+    ),
     "resnet18": BackboneSpec(
         target="saccade.backbones.resnet:resnet",
         summary="residual network of 18 layers, 512 channels at 1/32",

@@ -13,8 +13,9 @@ detached state. So the recurrent networks and the mask learn from what was said,
 
 Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
 its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.
-Beyond the paper, :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges, and
-``looked`` rewards saying what is looked at, see :mod:`saccade.losses.looked_labels`.
+Beyond the paper: :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges;
+``looked`` rewards saying what is looked at, see :mod:`saccade.losses.looked_labels`; ``log_glimpses`` climbs the log of
+a glimpse's mean reward.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ from torch import Tensor
 from saccade.losses.looked_labels import LookedRewards
 from saccade.losses.multiset import label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
 from saccade.losses.policy_gradient import policy_gradient, rewards_to_go
+
+LEAST_PRIORITY = 0.05
+"""Added to P_t where the log of a reward is climbed."""
+TINY = 1e-6
+"""Of a mean reward whose log is taken, as a share of the largest."""
 
 
 def hsal_loss(
@@ -75,6 +81,7 @@ def hsal_expected_loss(
     rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
     entropy_weight: float = 0.0,
     looked: LookedRewards | None = None,
+    log_glimpses: bool = False,
 ) -> dict[str, Tensor]:
     """As :func:`hsal_loss`, each action judged by what all its alternatives were worth: −Σ_a p(a) R(a), summed.
 
@@ -87,17 +94,27 @@ def hsal_expected_loss(
         rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
             :func:`saccade.losses.list_rewards`.
         entropy_weight: as there.
-        looked: as there.
+        looked: as there. What a cell is worth depends on what was said after the glimpse that was drawn, and so it
+            does here for all the cells that were not.
+        log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not
+            vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
+            the mask leaves out can be learned, and no rewards below 0.
     """
     said, logits, priority = raw["said"], raw["class_logits"], raw["priority.weights"].detach()
     steps = label_steps(labels, said.shape[1])  # (B,T)
     if looked is None:
         worth = rewards(said, labels, logits.shape[-1]).to(logits.dtype)  # (B,T,Y)
     else:
-        worth, priority = looked.classes.to(logits.dtype), priority * looked.glimpses  # (B,T,Y), (B,T,h,w)
+        worth = looked.classes.to(logits.dtype)  # (B,T,Y)
     named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
     looks = raw["glimpse.weights"].reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
-    glimpsed = (looks * priority.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
+    reward = priority + LEAST_PRIORITY if log_glimpses else priority  # (B,T,h,w)
+    reward = reward if looked is None else reward * looked.glimpses  # (B,T,h,w)
+    if log_glimpses:
+        share = reward.clamp_min(0) / reward.amax((2, 3), keepdim=True).clamp_min(TINY)  # (B,T,h,w)
+        glimpsed = (looks * share.unsqueeze(2)).sum((3, 4)).clamp_min(TINY).log().sum(2)  # of all k: (B,T)
+    else:
+        glimpsed = (looks * reward.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
     policy = -((named + glimpsed) * steps).sum() / labels.shape[0]
     drawn = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1)  # (B,T)
     told = _told(raw, labels, steps, drawn, _worth_of_glimpses(raw, looked), entropy_weight)

@@ -39,7 +39,7 @@ class MultisetConfig:
     most: int = 4
     """Labels in the fullest picture; a model says at most one more."""
     backbone: str = "compact"
-    """Which network sees the picture: compact, compact-fine, resnet34, vgg16, timm:NAME …"""
+    """Which network sees the picture: compact, compact-fine, compact-deep, resnet34, vgg16, timm:NAME …"""
     pretrained: bool = False
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = None
@@ -51,7 +51,7 @@ class MultisetConfig:
         check_range(self, 1, MAX_WORDS, "classes")
         check_range(self, 1, MAX_STEPS, "most")
         check_range(self, 1, MAX_PIXELS, "input_size")
-        if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
+        if self.pretrained and self.backbone in ("small", "compact", "compact-fine", "compact-deep"):
             raise ValueError(
                 f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
             )

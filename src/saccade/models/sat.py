@@ -110,7 +110,7 @@ class SatConfig:
             raise ValueError(f"expected_share is a share between 0 and 1, found {self.expected_share}")
         if self.pick != "expected" and self.attention_kind != "hard":
             raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
-        if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
+        if self.pretrained and self.backbone in ("small", "compact", "compact-fine", "compact-deep"):
             raise ValueError(
                 f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
             )

@@ -14,6 +14,7 @@ from PIL import Image
 from multiset_stubs import PACK, SMALL, short_splits
 from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.families.multiset.batch import boxes_at_size
 from saccade.families.multiset.losses import (
     LOSSES,
     OF_OBJECTS,
@@ -29,6 +30,7 @@ from saccade.families.multiset.losses import (
 )
 from saccade.families.multiset.task import ANSWERS, MultisetTask
 from saccade.losses import hsal_loss
+from saccade.metrics import cells_in_boxes
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
 from saccade.tasks.eval_request import EvalRequest
@@ -251,6 +253,31 @@ def test_materials_have_losses_of_their_own(data: str, loss: str, words: str) ->
         new_task().phase_loss(Phase(steps=1, data=data, loss=loss))
 
 
+@pytest.mark.parametrize("name", ["reinforce", "reinforce_to_go", "reinforce_expected"])
+def test_looking_elsewhere_can_be_worth_less(name: str) -> None:
+    """As much as ever with 1, the default; and then no note says that the model was taught where to look."""
+    task = new_task()
+    batch = batches(task, 1, batch_size=64)[0]
+    assert task.phase_loss(Phase(steps=1, loss=name)) == LOSSES[name](elsewhere=1.0)
+    assert task.training_notes() == {}
+    plain, other = (losses(task, LOSSES[name](elsewhere=elsewhere), batch) for elsewhere in (1.0, -0.5))
+    assert torch.equal(plain["loss"], losses(task, LOSSES[name](), batch)["loss"])
+    assert other["class_reward"] < plain["class_reward"]
+    assert other["location_reward"] < plain["location_reward"]
+    task.phase_loss(Phase(steps=1, loss={"name": name, "elsewhere": -0.5}))
+    assert task.training_notes()["maps_supervised"].startswith("by boxes: a look beside the label that is said counts")
+
+
+def test_what_is_rewarded_as_looked_at_is_what_is_scored_as_looked_at() -> None:
+    task = new_task(model_config={**SMALL, "input_size": [120, 140]})
+    batch = batches(task, 1)[0]
+    model = task.model
+    boxes = boxes_at_size(batch["boxes"], batch["images"], task.size)
+    scored = cells_in_boxes(boxes, model.backbone.frames[model.look_stage], model.grid)
+    assert torch.equal(model.cells_in(boxes), scored)
+    assert scored.any((2, 3)).sum() == (batch["labels"] >= 0).sum()
+
+
 def test_no_features_are_kept() -> None:
     with pytest.raises(ConfigError, match="phase 'main': features 'kept': the task 'multiset' learns from pictures"):
         new_task().phase_loss(Phase(steps=1, features="kept", loss="reinforce"))
@@ -266,6 +293,8 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     assert task.phase_loss(of_objects("single_object")) == SingleObject()
     with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
         task.phase_loss(of_objects("each_object"))
+    with pytest.raises(ConfigError, match=r"learns from boxes, .* or leave 'elsewhere' out"):
+        task.phase_loss(Phase(steps=1, loss={"name": "reinforce", "elsewhere": 0}))
     assert new_task().phase_loss(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
     assert "object_accuracy" not in task.metric_names()
     assert "glimpse_on_label" not in task.metric_names()
@@ -319,6 +348,7 @@ def test_counts_are_taught_by_counts() -> None:
         ("hsal", {"name": "reinforce", "entropy": "much"}, "loss.entropy: expected float, found str 'much'"),
         ("hsal", {"name": "reinforce", "entropy": -1}, "entropy: a weight is 0 or more and finite, found -1"),
         ("hsal", {"name": "reinforce_expected", "entropy": math.nan}, "entropy: .* found nan"),
+        ("hsal", {"name": "reinforce", "elsewhere": 2}, "elsewhere: a reward lies in -1 .. 1, found 2"),
         ("hsal", {"name": "cross_entropy", "entropy": 0.1}, "loss 'cross_entropy' has no settings, found entropy"),
         ("hsal", "counts", "take model 'multiset-counts'"),
         ("multiset-counts", "reinforce", "take model 'hsal'"),

@@ -45,6 +45,10 @@ class ReinforceToGo(Reinforce):
 class ReinforceExpected(Reinforce):
     """As `Reinforce`, by the mean over what could have been drawn instead of what was; needs no baseline."""
 
+    log_glimpses: bool = False
+    """Whether the log of a glimpse's mean reward is climbed, not the mean: where to look is then learned even where the
+    right cells have become unlikely."""
+
 
 @dataclass(frozen=True)
 class CrossEntropy:

@@ -12,7 +12,8 @@ Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images wit
 Splits: val is 5 % of the training pictures, by a hash of their numbers, hence the same in both layouts. Test is the
 official one where it is there, and a trained model is scored on it without train/. Else it is another 10 % of the
 training pictures, which a score must then say. Of the 33,402
-training pictures that makes 28,463 train, 1,638 val and 3,301 test.
+training pictures that makes 28,463 train, 1,638 val and 3,301 test. With ``hold_out_test: false`` these 3,301 are
+trained on too, whether official test pictures are there or not.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class SvhnOptions:
     most: int | None = None
     """Digits of a training picture at most; longer numbers are then left out of training. Six if not given: one has."""
 
+    hold_out_test: bool = True
+    """Whether test is a tenth of the training pictures where there are no official test pictures. Without, these are
+    trained on too, and there is no test split but the official one."""
+
     def __post_init__(self) -> None:
         check_most(self.most)
 
@@ -73,7 +78,7 @@ def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
             except UnusableRowError as error:
                 skipped.append(error.at(where))
                 continue
-            split = "test" if part == "test" else _split(image.stem, "test" in parts)
+            split = "test" if part == "test" else _split(image.stem, options.hold_out_test and "test" not in parts)
             crop = _enlarged(number.boxes) if official else None
             found.append((where, MultisetRow(image, number.digits, split, number.boxes, crop)))
     return make_multiset_table(f"svhn:{path}", found, skipped, kind=options.kind, most=options.most)
@@ -83,11 +88,11 @@ def _has(folder: Path, part: str) -> bool:
     return (folder / part / _DIGIT_STRUCT).is_file() or (folder / f"{part}.csv").is_file()
 
 
-def _split(number: str, has_test: bool) -> str:
+def _split(number: str, with_test: bool) -> str:
     share = hashed_share(f"svhn train {number}")
     if share < _VAL:
         return "val"
-    return "test" if share < _TEST and not has_test else "train"
+    return "test" if share < _TEST and with_test else "train"
 
 
 def _check(number: HouseNumber) -> None:

@@ -132,6 +132,8 @@ class MultisetTask(PictureTask):
         settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
         height, width = settings["input_size"]
         super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
+        self.elsewhere = 1.0
+        """The least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look."""
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -143,6 +145,12 @@ class MultisetTask(PictureTask):
         if self.table is None:
             return ""
         return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
+
+    def training_notes(self) -> dict[str, str]:
+        """That boxes taught where to look, where they did."""
+        if self.elsewhere == 1:
+            return super().training_notes()
+        return {"maps_supervised": f"by boxes: a look beside the label that is said counts {self.elsewhere:g}, not 1"}
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
@@ -221,9 +229,9 @@ class MultisetTask(PictureTask):
                 f"them in a column 'boxes', or {other}"
             )
         if looks and self.is_list:
-            raise ConfigError(
-                f"loss '{name}': 'elsewhere' is for labels in any order, these are lists; leave it out"
-            )
+            raise ConfigError(f"loss '{name}': 'elsewhere' is for labels in any order, these are lists; leave it out")
+        if isinstance(loss, Reinforce):
+            self.elsewhere = min(self.elsewhere, loss.elsewhere)
         if name not in OF_OBJECTS and isinstance(loss, Counts) != self._counts:
             other = "hsal" if self._counts else "multiset-counts"
             raise ConfigError(f"loss '{name}' cannot teach this model; take model '{other}', or another loss")
@@ -254,7 +262,14 @@ class MultisetTask(PictureTask):
             case ReinforceExpected(entropy=weight):
                 rewards = list_rewards if self.is_list else multiset_rewards
                 looked = self._looked(raw, batch, loss.elsewhere)
-                found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight, looked=looked)
+                found = hsal_expected_loss(
+                    raw,
+                    labels,
+                    rewards=rewards,
+                    entropy_weight=weight,
+                    looked=looked,
+                    log_glimpses=loss.log_glimpses,
+                )
             case Reinforce(entropy=weight):
                 reward = list_reward if self.is_list else multiset_reward
                 to_go, looked = isinstance(loss, ReinforceToGo), self._looked(raw, batch, loss.elsewhere)
