@@ -78,7 +78,7 @@ def looked_rewards(
     meant = torch.where(taken.any(2, keepdim=True), taken, free)  # (B,T,M)
     cells = _any_label(meant, inside.flatten(2))  # (B,T,N)
     cells = cells | ~cells.any(2, keepdim=True)  # (B,T,N)
-    factor = torch.where(cells, 1.0, elsewhere).unflatten(2, inside.shape[2:])  # (B,T,h,w)
+    factor = torch.where(cells, 1.0, elsewhere).reshape(*said.shape, *inside.shape[2:])  # (B,T,h,w)
     return LookedRewards(worth, factor)
 
 
