@@ -22,6 +22,7 @@ from saccade.attention.zoom import (
     legal_box,
     mask_in_crop,
     nested,
+    responding_region,
     strongest,
     theta_box,
 )
@@ -158,6 +159,18 @@ def test_proposal_starts_centred_and_learns() -> None:
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in proposal.parameters())
     with pytest.raises(ConfigError, match="share of its parent"):
         AttentionProposal(4, (3, 5), hidden=6, smallest=0.0)
+
+
+def test_a_map_responds_in_a_square() -> None:
+    """One of 4 × 4 cells is a square of a quarter; two cells have their centroid between; one value is the whole."""
+    one, two = torch.zeros(4, 4), torch.zeros(4, 4)
+    one[2, 3] = 5.0
+    two[1, 0], two[1, 2] = 3.25, 1.25  # the mean is 4.5 / 16 = 0.28125: 2.96875 and 0.96875 above it
+    found = responding_region(torch.stack([one, two, torch.full((4, 4), 0.7)]))
+    share = 0.96875 / 3.9375
+    spread = 0.25 * share * (1 - share) + 1 / (12 * 16)  # two places half a side apart, and the width of a cell
+    expected = [[0.875, 0.625, 0.125], [0.125 + 0.5 * share, 0.375, (3 * spread) ** 0.5], [0.5, 0.5, 0.5]]
+    torch.testing.assert_close(found, torch.tensor(expected))
 
 
 def test_strongest_is_the_centre_of_a_cell() -> None:

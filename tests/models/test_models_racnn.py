@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from saccade import geometry
-from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop
+from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop, responding_region
 from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec
 from saccade.metrics.maps.crops import crop_boxes
@@ -92,6 +92,20 @@ def test_strongest_response_is_in_the_right_place(images: torch.Tensor) -> None:
                 module.weight.fill_(1.0)  # what a block leaves out of its branch goes by here
         x, y = model.forward_raw(red)["strongest"][0, 0].tolist()
     assert (x * 34, y * 31) == pytest.approx((7, 24), abs=4.5)
+
+
+def test_responses_are_those_of_the_next_network_to_the_whole_region(images: torch.Tensor) -> None:
+    """Scale 2's network sees the picture, scale 3's the region of scale 2, both at full size; no gradient."""
+    model = built()
+    raw = model.forward_raw(images, responses=True)
+    assert "responses" not in model.forward_raw(images)
+    crop = geometry.sample_theta(images, raw["scale2.theta"], (31, 34))
+    for number, (name, seen) in enumerate(zip(CROPS, (images, crop))):
+        expected = responding_region(model.net(name)(seen).mean(1))
+        torch.testing.assert_close(raw["responses"][:, number], expected)
+    assert not raw["responses"].requires_grad
+    first = model.forward_raw(images, last="scale1", responses=True)["responses"]
+    torch.testing.assert_close(first, raw["responses"][:, :1])
 
 
 def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:

@@ -181,6 +181,30 @@ def strongest(response: Tensor) -> Tensor:
     return torch.stack([cell % width, cell // width], dim=-1).to(response.dtype) + 0.5
 
 
+def responding_region(response: Tensor) -> Tensor:
+    """The square (B,3) in which a map (B,h,w) responds, in shares of the map, whose cells tile what was seen.
+
+    Cells are weighted by how far they respond above the mean of the map. The centre is the centroid. The side is that
+    of an even square which spreads as widely, on the axis that spreads more: √12 σ. A map of one value is the whole.
+
+    >>> responding_region(torch.tensor([[[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]])).tolist()
+    [[0.75, 0.5, 0.5]]
+    """
+    above = (response - response.mean((1, 2), keepdim=True)).clamp(min=0)  # (B,h,w)
+    flat = above.amax((1, 2), keepdim=True) <= 1e-6 * response.abs().amax((1, 2), keepdim=True)  # (B,1,1)
+    above = torch.where(flat, torch.ones_like(above), above)
+    above = above / above.sum((1, 2), keepdim=True)
+    centres, variances = [], []
+    for marginal in (above.sum(1), above.sum(2)):  # (B,w), (B,h)
+        at = _centres(marginal.shape[1], marginal)
+        centre = marginal @ at  # (B,)
+        inside = 1 / (12 * marginal.shape[1] ** 2)  # variance within one cell
+        variances.append((marginal * (at - centre.unsqueeze(1)).square()).sum(1) + inside)
+        centres.append(centre)
+    half = (3 * torch.maximum(*variances)).sqrt()  # (B,): √12 σ / 2
+    return torch.stack([*centres, half], dim=-1)
+
+
 class Downsample(nn.Module):
     """A smaller view of a picture: triangle filters as wide as the shrinking, as two matrix products.
 

@@ -12,7 +12,13 @@ p_t is the **probability** of the true class; public ports that rank raw logits 
 The two sums of Eq. (8) are taught in turn, with the parts of the other frozen: a network that could lower its own p_t
 at the coarse scale would meet the ranking without looking closer.
 
-Deviation: p_t^(s) of the coarser scale is a constant in Eq. (9). Scale 2 is the finer one of its first pair and the
+Deviations: proposals may learn another region (``target: responses``), the square in which a network responds more
+than on average (:func:`saccade.attention.zoom.responding_region`). The idea is that of Wei et al., "Selective
+Convolutional Descriptor Aggregation for Fine-Grained Image Retrieval", 2017 (SCDA), with centroid and spread in place
+of the largest connected part. The strongest of 4 × 4 cells is too coarse to say where a bird is, and a region of fixed
+side cuts large birds.
+
+p_t^(s) of the coarser scale is a constant in Eq. (9). Scale 2 is the finer one of its first pair and the
 coarser one of its second. With a gradient there, the second pair moves the crop of scale 2 off what it should show,
 and p_t of both scales falls.
 """

@@ -17,7 +17,8 @@ nothing that scale 1 did not have. Every crop is read from the picture itself, a
 
 Keys of the result, beside those of the looks ``scale2`` and ``scale3``: ``logits`` (B,K) of all scales together;
 ``scale_logits`` (B,3,K) of each; ``boxes`` (B,2,3), the regions in shares of their parents; ``strongest`` (B,2,2), the
-place (x, y) of the strongest response of scales 1 and 2, in shares of what they see.
+place (x, y) of the strongest response of scales 1 and 2, in shares of what they see. If they are asked for, also
+``responses`` (B,2,3), the square of what scales 1 and 2 see in which the network of the next scale responds.
 
 **Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one,
 from the middle of the picture, or from more pixels; each control keeps all but one thing:
@@ -33,7 +34,10 @@ from the middle of the picture, or from more pixels; each control keeps all but 
 A single network that sees all pixels is ``crops: whole`` with ``coarse: [224, 224]``: its ``scale1_accuracy``.
 
 Deviations from the paper: any backbone; scale 1 and the crops have the same size; ``fused`` is trained on descriptors
-that it does not change, with the scales themselves; those of :mod:`saccade.attention.zoom`.
+that it does not change, with the scales themselves; those of :mod:`saccade.attention.zoom` and
+:mod:`saccade.losses.zoom`. ``responses`` teach proposals and are read for nothing else: the network of the next scale
+sees the whole region of this one, at ``input_size``. Before it learns classes it has ImageNet weights, and these say
+better where an object is than a network that has begun to learn classes at half the resolution.
 """
 
 from __future__ import annotations
@@ -178,11 +182,27 @@ class RacnnModel(ImageOnlyModel):
         check_pictures(images, self.config.input_size)
         return images
 
-    def forward_raw(self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
-        """Pictures (B,3,H,W) → plain tensors; ``last`` is the last scale that looks, for a phase that needs no more."""
-        return self.answer(self.encode(images), attention=attention, last=last)
+    def forward_raw(
+        self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1], responses: bool = False
+    ) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors.
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
+        Args:
+            images: the network input.
+            attention: regions that are given instead of proposed.
+            last: the last scale that looks, for a phase that needs no more.
+            responses: whether to tell ``responses``, for a phase that teaches proposals by them.
+        """
+        return self.answer(self.encode(images), attention=attention, last=last, responses=responses)
+
+    def answer(
+        self,
+        encoding: Tensor,
+        *,
+        attention: Given | None = None,
+        last: str = SCALES[-1],
+        responses: bool = False,
+    ) -> Raw:
         """Look, propose, look closer, twice; then all scales together.
 
         With another ``last`` than the finest scale there are no ``logits``, and no looks behind that scale. ``boxes``
@@ -193,7 +213,7 @@ class RacnnModel(ImageOnlyModel):
         exact = torch.promote_types(encoding.dtype, torch.float32)  # coordinates and answers, in any precision around
         theta = torch.eye(2, 3, dtype=exact, device=encoding.device).expand(encoding.shape[0], 2, 3)
         seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
-        logits, descriptors, boxes, places = [], [], [], []
+        logits, descriptors, boxes, places, regions = [], [], [], [], []
         for number, name in enumerate(seeing):
             features = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
             pooled = features.mean((2, 3))  # (B,C)
@@ -204,6 +224,8 @@ class RacnnModel(ImageOnlyModel):
                 break
             closer = SCALES[number + 1]
             places.append(self._strongest(features, first=not number))
+            if responses:
+                regions.append(self._responding(closer, encoding, None if name == SCALES[0] else theta))
             box, theta = self._region(closer, encoding, features, theta, attention)
             boxes.append(box)
             if name != last:
@@ -212,6 +234,8 @@ class RacnnModel(ImageOnlyModel):
         raw["scale_logits"] = torch.stack(logits, dim=1)  # (B,S,K)
         raw["boxes"] = torch.stack(boxes, dim=1)  # (B,2,3)
         raw["strongest"] = torch.stack(places, dim=1)  # (B,2,2)
+        if responses:
+            raw["responses"] = torch.stack(regions, dim=1)  # (B,2,3)
         if last == SCALES[-1]:
             raw["logits"] = self.fused(torch.cat(descriptors, dim=1))  # (B,K)
         return raw
@@ -249,6 +273,13 @@ class RacnnModel(ImageOnlyModel):
         """Where the features (B,C,h,w) of a scale respond most, in shares of what it sees: (B,2)."""
         cell = zoom.strongest(features.detach().mean(1).to(self.to_coarse.dtype))  # (B,2)
         return geometry.apply(self.to_coarse if first else self.to_crop, cell)
+
+    @torch.no_grad()
+    def _responding(self, name: str, images: Tensor, theta: Tensor | None) -> Tensor:
+        """The square (B,3) of a window ``theta`` (B,2,3), or of the picture, in which the network ``name`` responds."""
+        seen = images if theta is None else geometry.sample_theta(images, theta, self.config.input_size)
+        features = self.net(name)(_laid_out(seen))  # (B,C,h,w)
+        return zoom.responding_region(features.mean(1).to(torch.promote_types(images.dtype, torch.float32)))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """Two crops, each with what its scale says by itself."""

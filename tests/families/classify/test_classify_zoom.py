@@ -24,7 +24,7 @@ from saccade.families.classify.redrawn import causal_values, drawn_again
 from saccade.families.classify.scores import score_labels
 from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
-from saccade.families.classify.zooming import last_scale, wanted_regions, zoom_loss
+from saccade.families.classify.zooming import last_scale, taught_regions, wanted_regions, zoom_loss, zoom_options
 from saccade.metrics.maps.crops import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.verbs.train import train
@@ -66,6 +66,21 @@ def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> No
     label = torch.tensor([0])
     assert float(zoom_loss(raw, label, Proposals("scale3"))["loss"]) == pytest.approx(0.0, abs=1e-9)
     assert float(zoom_loss(raw, label, Proposals("scale2"))["loss"]) == pytest.approx(0.25 - 0.05)
+
+
+def test_proposals_may_be_taught_the_square_of_responses() -> None:
+    """Grown as the loss says, then legal: a side of 0.2 becomes a third, one of 0.8 lies inside the picture."""
+    raw = {
+        "responses": torch.tensor([[[0.5, 0.4, 0.05], [0.3, 0.5, 0.2]]]),
+        "boxes": torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.3]]]),
+        "scale_logits": torch.zeros(1, 2, 3),
+    }
+    loss = Proposals(target="responses", grow=2.0)
+    torch.testing.assert_close(taught_regions(raw, loss), torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.4]]]))
+    found = float(zoom_loss(raw, torch.tensor([0]), loss)["loss"])
+    assert found == pytest.approx((0.1 - 0.05) / 2)  # the mean of two boxes
+    assert zoom_options(loss) == {"last": "scale2", "responses": True}
+    assert zoom_options(Proposals()) == {"last": "scale2"}
 
 
 def test_phases_look_no_further_than_their_loss() -> None:

@@ -26,15 +26,21 @@ class Scales:
 
 @dataclass(frozen=True)
 class Proposals:
-    """Smooth L1 between proposals and regions of ``side`` round the strongest response of the scale before."""
+    """Smooth L1 between proposals and regions that the responses of a network ask for."""
 
     of: Literal["scale2", "scale3", "both"] = "both"
     """Whose proposals are taught."""
+    target: Literal["strongest", "responses"] = "strongest"
+    """``strongest``: a region of ``side`` round the strongest response, as in the paper. ``responses``: the square in
+    which the network of the taught scale responds more than on average, ``grow`` times as wide."""
     side: float = USUAL_SIDE
-    """Side of the region, as a share of its parent's."""
+    """Side of the region round the strongest response, as a share of its parent's."""
+    grow: float = 1.0
+    """Side of the region of ``responses``, as a multiple of the square's."""
 
     def __post_init__(self) -> None:
         check_share("side", self.side)
+        check_weight("grow", self.grow)
 
 
 @dataclass(frozen=True)

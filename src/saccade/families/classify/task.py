@@ -24,10 +24,10 @@ from saccade.families.classify.zoom_scores import zoom_metric_names, zoom_values
 from saccade.families.classify.zooming import (
     check_zoom_loss,
     crops_round,
-    last_scale,
     needs_evidence,
     seen,
     zoom_loss,
+    zoom_options,
 )
 from saccade.losses import cross_entropy
 from saccade.metrics.answers.calibration import top_k_correct
@@ -164,7 +164,7 @@ class ClassifyTask(PictureTask):
     def forward_options(self, loss: object) -> dict[str, object]:
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
         if isinstance(loss, ZoomLoss):
-            return {"last": last_scale(loss)}
+            return zoom_options(loss)
         can = (
             isinstance(self.model, ImageOnlyModel)
             and self.model.can_skip_looks

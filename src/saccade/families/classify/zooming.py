@@ -54,8 +54,25 @@ def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss) -> dict[
         return {"loss": total, **told}
     if isinstance(loss, Proposals):
         which = slice(None) if loss.of == "both" else slice(CROPS.index(loss.of), CROPS.index(loss.of) + 1)
-        return {"loss": proposal_loss(raw["boxes"][:, which], wanted_regions(raw, loss.side)[:, which]), **told}
+        return {"loss": proposal_loss(raw["boxes"][:, which], taught_regions(raw, loss)[:, which]), **told}
     return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
+
+
+def taught_regions(raw: Mapping[str, Tensor], loss: Proposals) -> Tensor:
+    """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
+    if loss.target == "strongest":
+        return wanted_regions(raw, loss.side)
+    region = raw["responses"].detach()  # (B,2,3)
+    grown = torch.cat([region[..., :2], loss.grow * region[..., 2:]], dim=-1)  # (B,2,3)
+    return clamped_box(grown.to(raw["boxes"].dtype))
+
+
+def zoom_options(loss: ZoomLoss) -> dict[str, object]:
+    """Keyword arguments of ``forward_raw`` for a step with ``loss``."""
+    options: dict[str, object] = {"last": last_scale(loss)}
+    if isinstance(loss, Proposals) and loss.target == "responses":
+        options["responses"] = True
+    return options
 
 
 def wanted_regions(raw: Mapping[str, Tensor], side: float) -> Tensor:
