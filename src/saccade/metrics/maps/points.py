@@ -153,7 +153,8 @@ def _from_points(points: Tensor, size: Size) -> Tensor:
 
 def _away(points: Tensor, size: Size) -> Tensor:
     """From each point to the centre of every pixel, in pixels (B,H,W); 0 where a point is NaN."""
-    return torch.linalg.vector_norm(_from_points(points, size), dim=-1).nan_to_num()
+    away: Tensor = torch.linalg.vector_norm(_from_points(points, size), dim=-1)  # (B,H,W)
+    return away.nan_to_num()
 
 
 def _size(maps: Tensor) -> Size:
