@@ -120,7 +120,29 @@ def birds() -> str:
         columns = ("", *(metric.replace("_", " ") for metric in metrics))
         note = "One grid: 14×14 cells. The map of hattnet-ctx is a product of three grids: these are no bounds for it."
         tables.append(PlainTable(f"{title}, %, n = {n} questions, one seed", columns, rows, note))
+        tables += [part_pointing(run, title) for run in found if run.evaluation.by_query()]
     return titled(*tables)
+
+
+def part_pointing(run: RecordedRun, title: str) -> PlainTable:
+    """How often the maps of a run peak near the click, part by part, beside the best map that never looks."""
+    score, rows = run.evaluation, []
+    for part, found in score.by_query().items():
+        low, high = (f"{100 * end:+.1f}" for end in found.interval)
+        difference = f"{100 * (found.value - found.chance_value):+.1f} [{low}, {high}]"
+        better = "yes" if found.is_better else "worse" if found.interval[1] < 0 else "no"
+        right = score.metrics.get("accuracy_by_query", {}).get(part)
+        prior = score.baselines.get("part_prior", {}).get("pointing_at_by_query", {}).get(part)
+        blind = f"{_percent(found.chance_value)} {found.chance.replace('_', ' ')}"
+        shares = map(_percent, (right, found.value, prior))
+        rows.append([part, f"{found.n:,}", *shares, blind, difference, better])
+    shown = ("accuracy", "pointing at", "part prior", "best blind map")
+    columns = ("part", "n", *shown, "difference [95 %, by picture]", "better?")
+    note = (
+        "Part prior: the cell where the part usually is. Best blind map: of those that never look, the one that points "
+        "best at this part; `exact` is to the pixel. The difference is from that one."
+    )
+    return PlainTable(f"{run.system}, part by part, {title}, %", columns, rows, note)
 
 
 def board() -> str:

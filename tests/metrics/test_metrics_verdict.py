@@ -64,6 +64,16 @@ def test_chance_is_the_best_of_centre_box_and_part_prior(name: str) -> None:
     assert "1.5 × as often as by chance" in found["says"]
 
 
+def test_some_of_the_maps_are_compared_with_the_map_that_is_best_for_them() -> None:
+    """The blind map is right in every second case; the model in the first 30, and in none of the last 10."""
+    maps, number = scorer("box_centre"), torch.arange(40)
+    first, last = against_chance(maps, number < 30), against_chance(maps, number >= 30)
+    assert (first["value"], first["chance_value"], last["value"], last["chance_value"]) == (1, 0.5, 0, 0.5)
+    assert first["interval"][0] > 0
+    assert "less often than by chance" in last["says"]
+    assert against_chance(maps, number < 0) == {}
+
+
 def test_the_models_own_habit_and_other_networks_are_not_chance() -> None:
     assert against_chance(scorer("hirescam"))["chance"] == "uniform"
 

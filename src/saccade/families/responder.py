@@ -34,7 +34,8 @@ class Response:
     answers: Sequence[Answer]
     trace: AttentionTrace
     notes: Sequence[tuple[str, ...]] | None = None
-    """For each example what of its question the model cannot use, such as words that it does not know."""
+    """For each example what of its question the model cannot use, such as words that it does not know, and what is
+    known about maps of that question."""
 
 
 class Responder:

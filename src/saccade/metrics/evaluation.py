@@ -58,6 +58,10 @@ class Against(TypedDict, total=False):
     interval: list[float]
     blind_maps: dict[str, Against]
     """Of a probe: every blind map, and how much more the maps of the model have."""
+    n: int
+    """How many examples were compared, where that is not said elsewhere."""
+    by_query: dict[str, Against]
+    """Of maps: the same comparison for each query, with the best blind map of that query."""
 
 
 class RestsOn(TypedDict, total=False):

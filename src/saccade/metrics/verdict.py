@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+import torch
 from torch import Tensor
 
 from saccade.metrics.evaluation import Against, RestsOn, Verdict
@@ -77,16 +78,21 @@ def _told(found: Interval) -> str:
     return f"no difference from guessing detected ({ends} points)"
 
 
-def against_chance(maps: MapScorer) -> Against:
+def against_chance(maps: MapScorer, among: Tensor | None = None) -> Against:
     """Maps beside the best of the blind ones; nothing where no map could be scored.
+
+    Args:
+        maps: what was scored.
+        among: bool (N,): only these maps, such as those of one question; None: all of them.
 
     Returns:
         ``says``, ``score`` (its name), ``value``, ``chance`` (name of the baseline), ``chance_value``, ``difference``
         and its ``interval``.
     """
-    own = maps.total.values()
+    among = torch.ones(len(maps.groups), dtype=torch.bool) if among is None else among
+    own = _only(maps.total.values(), among)
     for score in POINTING:
-        rivals = {name: maps.baselines[name].values() for name in BLIND if name in maps.baselines}
+        rivals = {name: _only(maps.baselines[name].values(), among) for name in BLIND if name in maps.baselines}
         held = {name: values[score] for name, values in rivals.items() if score in values}
         held = {name: values for name, values in held.items() if not bool(values.isnan().all())}
         if score in own and not bool(own[score].isnan().all()) and held:
@@ -95,7 +101,7 @@ def against_chance(maps: MapScorer) -> Against:
         return {}
     name = max(held, key=lambda each: mean_defined(held[each]).mean)
     value, chance = mean_defined(own[score]).mean, mean_defined(held[name]).mean
-    found = paired_difference(own[score], held[name], maps.groups)
+    found = paired_difference(own[score], held[name], maps.groups[among])
     if math.isnan(found.low):
         return {}
     rival = f"{100 * chance:.1f} % by {BLIND[name]}, the best blind map"
@@ -114,6 +120,11 @@ def against_chance(maps: MapScorer) -> Against:
         "difference": found.mean,
         "interval": [found.low, found.high],
     }
+
+
+def _only(values: Mapping[str, Tensor], among: Tensor) -> dict[str, Tensor]:
+    """Of each score (N,) the values where ``among`` (N,) is True."""
+    return {name: each[among] for name, each in values.items()}
 
 
 def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Against]:

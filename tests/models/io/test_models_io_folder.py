@@ -297,6 +297,20 @@ def test_the_card_says_what_the_facts_say() -> None:
     assert "Not scored yet" in model_card(tiny_facts())
 
 
+def test_the_card_says_for_which_questions_maps_point_no_better_than_a_blind_map() -> None:
+    good = {"n": 700, "value": 0.74, "chance": "part_prior", "chance_value": 0.12, "interval": [0.58, 0.66]}
+    level = {"n": 1760, "value": 0.47, "chance": "part_prior_exact", "chance_value": 0.51, "interval": [-0.08, 0.01]}
+    broken = {"none": None, "text": "0.5", "short": {"n": 3}, "ends": good | {"interval": [None, 1]}}
+    score = Score("cub", "test", 2460, against={"maps": {"by_query": {"crown": good, "wing|": level} | broken}})
+    card = model_card(dataclasses.replace(tiny_facts(), scores=(score,), sha256="ab" * 32))
+    assert "| crown | 700 | 74.0 % | 12.0 % (part prior) | +62.0 [+58.0, +66.0] |" in card
+    assert r"| wing\| | 1,760 | 47.0 % | 51.0 % (part prior exact) | -4.0 [-8.0, +1.0] |" in card
+    assert r"Its maps point no better than that when it is asked for: wing\|." in card
+    assert list(score.by_query()) == ["crown", "wing|"]
+    for against in ({}, {"maps": None}, {"maps": {"by_query": 3}}):
+        assert Score("cub", "test", 1, against=against).by_query() == {}
+
+
 def test_labels_in_a_card_are_text_and_not_markup() -> None:
     labels = ("<script>alert(1)</script>", "[free](http://evil.example)", "a\n# heading", "x|y", "**b** &amp; `c`")
     card = model_card(

@@ -10,7 +10,8 @@ Baselines beside those of generated scenes: ``training_prior`` and ``training_pr
 in training; ``box_centre`` looks at the middle of the object's box, and ``part_prior`` at the mean training position of
 the part inside the box, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the bound of
 the grids for the share of attention on the evidence, or near the click. ``pointing_at`` is told for each query too,
-beside that of ``part_prior``.
+beside those of ``part_prior`` and ``part_prior_exact``; ``against.maps.by_query`` compares the maps of each query with
+the best blind map of that query.
 
 Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
 (:mod:`saccade.metrics.evidence_swap`); a point alone marks no object.
@@ -40,12 +41,13 @@ from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import only_defined, summarise
-from saccade.metrics.verdict import verdict
+from saccade.metrics.verdict import against_chance, verdict
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
+PART_PRIORS = ("part_prior", "part_prior_exact")
 SWEEPS = 50
 SWEPT_AT_ONCE = 10  # questions between two signs of life: on a CPU ten take seconds
 
@@ -95,11 +97,26 @@ class TableScores:
         return found
 
     def _add_pointing(self, found: Summary) -> None:
-        """Add ``pointing_at`` of each query, the model's and that of the baseline that knows where parts lie."""
-        told, rival = found["baselines"].get("part_prior"), self.maps.baselines.get("part_prior")
-        for place, held in ((found["attention"], self.maps.total), (told, rival)):
-            if place is not None and held is not None and "pointing_at" in held:
-                place |= {"pointing_at_by_query": each} if (each := self._by_query(held["pointing_at"])) else {}
+        """Add ``pointing_at`` of each query, the model's and those of the baselines that know where parts lie."""
+        if "pointing_at" not in self.maps.total:
+            return
+        rivals = {name: self.maps.baselines[name] for name in PART_PRIORS if name in self.maps.baselines}
+        places = [(found["attention"], self.maps.total)]
+        places += [(found["baselines"][name], held) for name, held in rivals.items() if name in found["baselines"]]
+        for place, held in places:
+            if "pointing_at" in held and (each := self._by_query(held["pointing_at"])):
+                place["pointing_at_by_query"] = each
+        if "pointing_at_by_query" not in found["attention"]:
+            return
+        query, clicked = self.columns["query"], ~self.maps.total["pointing_at"].isnan()  # (N,), (N,)
+        chosen = {word: clicked & (query == number) for number, word in enumerate(self.queries)}
+        counts = {word: int(among.sum()) for word, among in chosen.items() if bool(among.any())}
+        found["counts"]["pointing_at_by_query"] = counts
+        if "maps" in found.get("against", {}):
+            compared = {word: against_chance(self.maps, chosen[word]) for word in counts}
+            found["against"]["maps"]["by_query"] = {
+                word: {"n": counts[word], **each} for word, each in compared.items() if each
+            }
 
     def _details(self) -> DetailEntries:
         """What was taken for what, answer by answer, and the worst mistakes."""

@@ -67,13 +67,17 @@ def distance(maps: Tensor, points: Tensor, unit: Tensor) -> Tensor:
 
     A map without a maximum, constant or zero, is as far away as a pixel drawn at random.
     """
+    return _distance(maps, points, unit, _away(points, _size(maps)))
+
+
+def _distance(maps: Tensor, points: Tensor, unit: Tensor, away: Tensor) -> Tensor:
+    """:func:`distance`, given how far ``away`` (B,H,W) every pixel is from the point."""
     maps = check_maps(maps)
     if unit.shape != maps.shape[:1]:
         raise ShapeError("unit", f"({len(maps)},)", unit.shape)
     peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
     tied = (scale_to_peak(maps) >= 1 - TIE) | (peak == 0)  # (B,H,W)
-    away = torch.linalg.vector_norm(_from_points(points, _size(maps)), dim=-1)  # (B,H,W)
-    mean = (away.nan_to_num() * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
+    mean = (away * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
     return where_defined(mean / unit, ~points.isnan().any(1))
 
 
@@ -87,12 +91,14 @@ class Clicks:
     """(B,) of the object's box, in pixels."""
     mask: Tensor
     """(B,H,W) bool: what is near the click."""
+    away: Tensor
+    """(B,H,W): from the click to every pixel, 0 where nothing was clicked; the same for every map that is scored."""
 
     @classmethod
     def at(cls, points: Tensor, boxes: Tensor, size: Size) -> Clicks:
         """Clicks at ``points`` (B,2) on objects in ``boxes`` (B,4), both NaN where unknown, on maps of ``size``."""
         diagonal = diagonals(boxes, size)  # (B,)
-        return cls(points, diagonal, disc(points, NEAR * diagonal, size))
+        return cls(points, diagonal, disc(points, NEAR * diagonal, size), _away(points, size))
 
     @property
     def are_there(self) -> bool:
@@ -104,7 +110,7 @@ class Clicks:
         return {
             "pointing_at": pointing(maps, self.mask),
             "attention_near": true_positive_strength(maps, self.mask),
-            "distance": distance(maps, self.points, self.diagonal),
+            "distance": _distance(maps, self.points, self.diagonal, self.away),
         }
 
     def only(self, known: Tensor) -> Clicks:
@@ -143,6 +149,12 @@ def _from_points(points: Tensor, size: Size) -> Tensor:
     rows, columns = (torch.arange(pixels, device=points.device) + 0.5 for pixels in size)
     centres = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # (H,W,2)
     return centres - points[:, None, None, :]
+
+
+def _away(points: Tensor, size: Size) -> Tensor:
+    """From each point to the centre of every pixel, in pixels (B,H,W); 0 where a point is NaN."""
+    away: Tensor = torch.linalg.vector_norm(_from_points(points, size), dim=-1)  # (B,H,W)
+    return away.nan_to_num()
 
 
 def _size(maps: Tensor) -> Size:

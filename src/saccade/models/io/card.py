@@ -180,7 +180,31 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
     if any(score.published for score in scores):
         lines += ["", PUBLISHED_ELSEWHERE]
     for score in scores:
+        lines += _by_query(score)
         lines += _interventions(score)
+    return lines
+
+
+def _by_query(score: Score) -> list[str]:
+    """Where maps point, question by question, and for which they are no better than a map that never looks."""
+    found = score.by_query()
+    if not found:
+        return []
+    lines = [
+        "",
+        f"Maps that peak in the right place, by question, beside the best map that never looks ({score.data} "
+        f"{score.split}):",
+        "",
+        "| asked | n | this model | best blind map | difference [95 %, by picture] |",
+        "|---|---|---|---|---|",
+    ]
+    for query, each in found.items():
+        ends = ", ".join(f"{100 * end:+.1f}" for end in each.interval)
+        blind = f"{100 * each.chance_value:.1f} % ({_escaped(each.chance.replace('_', ' '))})"
+        difference = f"{100 * (each.value - each.chance_value):+.1f} [{ends}]"
+        lines.append(f"| {_escaped(query)} | {each.n:,} | {100 * each.value:.1f} % | {blind} | {difference} |")
+    if level := [query for query, each in found.items() if not each.is_better]:
+        lines += ["", f"Its maps point no better than that when it is asked for: {_listed(tuple(level))}."]
     return lines
 
 

@@ -134,6 +134,39 @@ ON_GRIDS = ("centre_gaussian", "all_objects", "grid_oracle", "box_centre", "part
 
 
 @dataclass(frozen=True)
+class MapsBeside:
+    """How often maps peak in the right place, beside the best of the maps that never look at the picture."""
+
+    n: int
+    """Questions that were compared."""
+    value: float
+    """Share of the model's maps."""
+    chance: str
+    """The best blind map, see ``saccade.metrics.verdict``."""
+    chance_value: float
+    """Share of that one."""
+    interval: tuple[float, float]
+    """Of the difference, 95 %, by picture."""
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the model's maps were found to be better: the whole interval is above 0."""
+        return self.interval[0] > 0
+
+
+def _beside(told: object) -> MapsBeside | None:
+    """One comparison as facts have it; None where it is none."""
+    if not isinstance(told, dict):
+        return None
+    try:
+        low, high = map(float, told["interval"])
+        value, chance_value = float(told["value"]), float(told["chance_value"])
+        return MapsBeside(int(told["n"]), value, str(told["chance"]), chance_value, (low, high))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True)
 class Score:
     """One evaluation, as ``saccade evaluate --json`` prints it; metrics are fractions 0..1, CIDEr-D 0..10."""
 
@@ -184,6 +217,16 @@ class Score:
     """Length penalty of that search."""
     seconds: float | None = None
     note: str = ""
+
+    def by_query(self) -> dict[str, MapsBeside]:
+        """Maps beside the best blind map for each query of which that was measured; entries that are none are left out.
+
+        Facts come from folders of strangers too, so what is no comparison is not an error here.
+        """
+        maps = self.against.get("maps")
+        held = maps.get("by_query") if isinstance(maps, dict) else None
+        found = {str(query): _beside(each) for query, each in held.items()} if isinstance(held, dict) else {}
+        return {query: each for query, each in found.items() if each is not None}
 
     @property
     def comparable_baselines(self) -> dict[str, Any]:
