@@ -22,7 +22,6 @@ from saccade.families.multiset.readers import read_multisets
 from saccade.models.io.facts import read_facts
 from saccade.tasks.describing import describe_trained
 
-
 SMALL_NET = {"widths": (8, 8, 8, 8), "units": (1, 1, 1), "last": 1}
 
 

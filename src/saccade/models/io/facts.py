@@ -184,6 +184,8 @@ class Score:
     """Length penalty of that search."""
     seconds: float | None = None
     note: str = ""
+    scored_part: str = ""
+    """What was scored, where that is not the split of this name that the data set itself has: ``dev pictures``."""
 
     @property
     def comparable_baselines(self) -> dict[str, Any]:
