@@ -5,28 +5,31 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
+TWO     = -n 2 --dist loadfile --no-loadscope-reorder
 COUNT  ?= 200
 MINUTES ?= 10
 PARTS   ?= many_machines published_models
 SKIP    ?=
 
-.PHONY: run test test-extras quick lint docs bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
+.PHONY: run test tests test-extras quick lint docs bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
 
-test: $(DEV) lint  ## lint, types, every test (without ImageNet weights some are skipped) and coverage (COVER= for none)
+test: lint tests  ## lint, types, every test (without ImageNet weights some are skipped) and coverage (COVER= for none)
+
+tests: $(DEV)  ## the same without lint and types
 	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet
 	-$(BIN)/saccade data get efficientnet-lite0-imagenet --quiet
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
-	  $(BIN)/pytest -n 2 --dist loadfile $(COVER)
+	  $(BIN)/pytest $(TWO) $(COVER)
 	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
 
 test-extras: $(DEV)  ## what needs timm, transformers or ray, in environments of their own; says why where they cannot be had (PARTS=many_machines for one)
 	tools/test_extras.sh $(PARTS)
 
 quick: $(DEV)  ## the tests that take seconds
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest $(TWO) -m "not slow"
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -30,6 +30,12 @@ TOLERANCE: dict[torch.dtype, dict[str, float]] = {
 """How near is equal, by the type of the computed tensor."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that no worker is left alone with one of them at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(autouse=True)
 def _fixed_seed() -> None:
     """Every test draws the same numbers whatever ran before it."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import saccade
 
 FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -76,3 +79,17 @@ def test_its_code_still_runs(path: Path, tmp_path: Path, monkeypatch: pytest.Mon
             r"^([A-Z]+) = (\d+)$", lambda line: f"{line[1]} = {SMALL.get(line[1], line[2])}", source(cell), flags=re.M
         )
         exec(compile(code, f"{path.name}, cell {number}", "exec"), names)
+
+
+@each
+def test_it_imports_names_from_their_short_places(path: Path) -> None:
+    """What a package offers is imported from there, not from the module that defines it."""
+    packages = [saccade, *(importlib.import_module(f"saccade.{name}") for name in ("attention", "data", "losses"))]
+    packages += [importlib.import_module(f"saccade.{name}") for name in ("metrics", "models")]
+    long = []
+    for node in ast.walk(ast.parse("\n".join(map(source, cells(path))))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("saccade."):
+            for name in (alias.name for alias in node.names):
+                short = [package.__name__ for package in packages if name in package.__all__]
+                long += [(node.module, name, short)] if short and node.module not in short else []
+    assert not long

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade import scale
+from saccade.checks import check_numbers, check_reals
 from saccade.cli import app
 from saccade.errors import SaccadeError
 from tiny_models import save_tiny
@@ -194,3 +195,48 @@ def test_python_names_parameters_and_the_command_options(
     assert line.startswith("error: ")
     assert on_the_line in line
     assert "`" not in line
+
+
+TEXTS: dict[str, Callable[[Path], Any]] = {
+    "epochs": lambda at: saccade.train("soft-mref", out=at / "run", epochs="3"),
+    "seeds": lambda at: saccade.train("soft-mref", out=at / "run", seeds="3"),
+    "lr": lambda at: saccade.train("soft-mref", out=at / "run", lr="3"),
+    "max_minutes": lambda at: saccade.train("soft-mref", out=at / "run", max_minutes="3"),
+    "limit": lambda at: saccade.evaluate(at / "tiny", limit="3"),
+    "sweeps": lambda at: saccade.evaluate(at / "tiny", sweeps="3"),
+    "batch_size": lambda at: saccade.look(at / "a.png", 1, model=at / "tiny", batch_size="3"),
+    "length_penalty": lambda at: saccade.look(at / "a.png", 1, model=at / "tiny", length_penalty="3"),
+    "splits": lambda at: saccade.probe(at, out=at / "probe", splits="3"),
+    "evidence_weight": lambda at: saccade.probe(at, out=at / "probe", evidence_weight="3"),
+    "jobs": lambda at: saccade.reproduce("hattnet-table1", jobs="3"),
+    "looks": lambda at: saccade.report(at / "full", looks="3"),
+    "actors": lambda at: saccade.score(at / "maps.npy", at / "masks.npy", actors="3"),
+    "side": lambda at: scale.look(at / "a.png", model=str(at / "tiny"), ask=1, out=at / "rows", side="3"),
+    "port": lambda at: saccade.serve([at / "tiny"], port="3"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_text_where_a_number_belongs_is_named(name: str, place: Path) -> None:
+    with pytest.raises(SaccadeError) as caught:
+        TEXTS[name](place)
+    found = re.fullmatch(
+        rf"{name}: expected (a number|a whole number), found the text '3'; leave out the quotes: {name}=3(\.0)?",
+        str(caught.value),
+    )
+    assert found, str(caught.value)
+
+
+@pytest.mark.parametrize("value", [2.5, True, [3], "many"])
+def test_other_things_are_no_whole_numbers(value: Any, place: Path) -> None:
+    with pytest.raises(
+        SaccadeError, match=r"^epochs: expected a whole number, found .*; give a number, as in epochs=1$"
+    ):
+        saccade.train("soft-mref", out=place / "run", epochs=value)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    check_numbers(least=1, steps=np.int64(3))  # type: ignore[arg-type]
+    check_reals(lr=np.float32(0.1))  # type: ignore[arg-type]
+    with pytest.raises(SaccadeError, match="steps: expected 4 or more, found 3"):
+        check_numbers(least=4, steps=np.int64(3))  # type: ignore[arg-type]

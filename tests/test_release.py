@@ -117,6 +117,14 @@ def test_a_new_model_takes_the_terms_of_its_data() -> None:
     assert "svhn (pictures for non-commercial use only)" in told
 
 
+def test_the_list_says_what_was_scored() -> None:
+    """Dev pictures and a held-out part of train are not called test."""
+    rows = json.loads(CliRunner().invoke(app, ["list", "zoo", "--json"]).stdout)["zoo"]
+    assert rows["sat-soft-photos"]["scored on"] == "flickr8k dev pictures, n 1,000"
+    assert rows["hsal-svhn-multiset"]["scored on"] == "svhn held-out training pictures, n 3,301"
+    assert rows["soft-mref"]["scored on"] == "mref test, n 10,000"
+
+
 def test_the_list_has_a_column_for_licences() -> None:
     rows = json.loads(CliRunner().invoke(app, ["list", "zoo", "--json"]).stdout)["zoo"]
     assert rows["crown-cub"]["licence"] == "research only"

@@ -389,7 +389,10 @@ def test_evaluate_prints_the_contract_or_tables(monkeypatch: pytest.MonkeyPatch)
     assert json.loads(run("evaluate", "m", "--json", "--limit", 10, "--seed", 3).stdout) == RESULT
     assert asked["limit"] == 10
     assert asked["seed"] == 3
-    table = run("evaluate", "m").stdout
+    shown = run("evaluate", "m")
+    assert shown.stderr.splitlines()[0] == "scoring …"
+    assert run("evaluate", "m", "--quiet").stderr == ""
+    table = shown.stdout
     for text in ("81.2%", "80.0–82.0", "accuracy_by_scale.(0.5,1]", "50.0%", "2.3%", "uniform", "n 1,000, seed 0"):
         assert text in table
     assert "987" in table

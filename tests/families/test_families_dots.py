@@ -97,7 +97,7 @@ def done(folder: Path, environment: dict[str, str]) -> dict[str, Done]:
         "resume": ["train", "--resume", "--out", "run", "--device", "cpu"],
         "whole": ["train", "dots", "--out", "whole", *TINY],
         "evaluate": ["evaluate", "run", "--limit", "60", "--json"],
-        "tables": ["evaluate", "run", "--limit", "60"],
+        "tables": ["evaluate", "run", "--limit", "12"],
         "make": ["data", "make", "dots", "--out", "made", "--count", "3"],
         "show": ["data", "show", "dots", "--out", "sheet.png", "--count", "6"],
         "look": ["look", "made", "--model", "run", "--out", "looks", "--json"],

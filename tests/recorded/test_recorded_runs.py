@@ -128,6 +128,17 @@ def test_runs_come_by_name(tmp_path):
     assert recorded_runs(tmp_path / "nowhere") == ()
 
 
+def test_a_record_that_changes_is_read_again(tmp_path):
+    """Records are kept in memory as long as their files stay the same."""
+    write_run(tmp_path, seed=0)
+    (first,), (again,) = recorded_runs(tmp_path), recorded_runs(tmp_path)
+    assert again is first
+    (path,) = tmp_path.glob("*.json")
+    path.write_text(path.read_text().replace(first.command, "saccade train another"))
+    (changed,) = recorded_runs(tmp_path)
+    assert changed.command == "saccade train another" != first.command
+
+
 def test_superseded_runs_say_why_and_stand_in_no_table() -> None:
     old = superseded_runs()
     assert old

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,9 @@ from saccade.cli import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.precision_recall import no_counts, pr_counts
 from saccade.predict import load
+from saccade.scale.job import Job, Part
+from saccade.scale.local_engine import run_here
+from saccade.scale.output import Receipt
 from saccade.verbs.report import report
 from saccade.verbs.score import score
 from tiny_models import save_tiny
@@ -157,6 +162,29 @@ def test_a_job_without_ray_leaves_no_folder(
     with pytest.raises(MissingExtraError, match="ray"):
         scale.look(job["in"], model=str(job["model"]), ask=1, out=tmp_path / "out", engine="ray")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_job_that_fails_before_its_first_part_leaves_no_folder(
+    job: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that was there before stays, and so does one with a part in it."""
+    asked = {"model": str(job["model"]), "ask": 1, "device": "cpu", "part": 2}
+
+    def fail(job: Job, parts: Sequence[Part], out: str, **options: object) -> Iterator[Receipt]:
+        yield from run_here(job, parts[: options.pop("first", 0)], out, **options)  # type: ignore[arg-type]
+        raise ConfigError("no cluster answers")
+
+    monkeypatch.setattr("saccade.scale.local_engine.run_here", fail)
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.raises(ConfigError, match="no cluster answers"):
+            scale.look(job["in"], out=tmp_path / name, **asked)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    monkeypatch.setattr("saccade.scale.local_engine.run_here", partial(fail, first=1))
+    with pytest.raises(ConfigError, match="no cluster answers"):
+        scale.look(job["in"], out=tmp_path / "new", **asked)
+    monkeypatch.setattr("saccade.scale.local_engine.run_here", run_here)
+    assert scale.look(job["in"], out=tmp_path / "new", **asked, resume=True).resumed == 1
 
 
 @pytest.mark.parametrize(

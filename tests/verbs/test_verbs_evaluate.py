@@ -57,7 +57,7 @@ def test_the_scenes_can_be_chosen(run: Path) -> None:
 
 
 def test_the_same_scenes_can_be_drawn_as_the_authors_draw(run: Path) -> None:
-    own, theirs, both = (scored(run, sweeps=0, limit=200, drawing=name) for name in (None, "authors", "both"))
+    own, theirs, both = (scored(run, sweeps=0, limit=60, drawing=name) for name in (None, "authors", "both"))
     assert (own["drawing"], theirs["drawing"], both["drawing"]) == ("blend", "authors", "both")
     assert len({found["attention"]["pointing"] for found in (own, theirs, both)}) > 1
     assert own["baselines"]["all_objects"] == theirs["baselines"]["all_objects"]  # the truth is the same

@@ -76,7 +76,6 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         ("hard", ["stage2.weights"]),
         ("stn", ["crop.frame"]),
         ("stn-tuned", ["crop.frame"]),
-        ("hattnet", ["stage1.weights", "stage2.weights", "stage3.weights"]),
     ],
 )
 def test_answer_and_looks_are_torchs(name: str, looks: list[str], tmp_path: Path) -> None:
@@ -94,13 +93,13 @@ def test_gates_with_context_are_torchs(context: SimpleNamespace) -> None:
 
 @pytest.mark.slow
 def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", "hsal", most=1)
+    folder = saved(tmp_path / "model", "hsal", most=1, glimpses=1)  # two steps: one for a label, one to stop
     sidecar = export(folder, tmp_path / "out")
     assert list(sidecar["inputs"]) == ["images"]
     assert sidecar["outputs"]["answer"]["shape"] == ["batch", 2]
     assert [look["name"] for look in sidecar["looks"]] == ["saliency", "covert", "priority", "glimpse", "inhibited"]
     glimpse = sidecar["looks"][3]
-    assert (glimpse["steps"], glimpse["outputs"]["choice"]) == (4, "glimpse.choice")
+    assert (glimpse["steps"], glimpse["outputs"]["choice"]) == (2, "glimpse.choice")
     model, _ = load_model(folder)
     inputs = example_inputs(load(folder, "cpu"), 4, 9)
     expected = model(*inputs.values())
@@ -132,7 +131,7 @@ def uneven_masks(model: Any) -> None:
 
 
 def test_crops_of_a_classifier_that_zooms_are_torchs(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", "racnn", prepare=proposals_that_move)
+    folder = saved(tmp_path / "model", "racnn", prepare=proposals_that_move, through="layer1")
     sidecar = export(folder, tmp_path / "out")
     looks = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits", "frame")]
     assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", *looks]

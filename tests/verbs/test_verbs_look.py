@@ -99,18 +99,18 @@ def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tm
 
 def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_path: Path) -> None:
     """After a while they are on the disk, not in memory; the table of the run before stays until the end."""
-    paths = [picture(tmp_path / "one.png", 1)] * 400
+    paths = [picture(tmp_path / "one.png", 1)] * 180
     out = tmp_path / "out"
     out.mkdir()
     (out / "looks.csv").write_text("of the run before")
     stream = stream_looks(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
-    for _ in range(390):
+    for _ in range(170):
         next(stream)
     (draft,) = out.glob(".looks.csv*.part")
     assert draft.read_text("utf-8").count("one.png") > 40  # but for what a buffer of the file holds
     assert (out / "looks.csv").read_text() == "of the run before"
     stream.close()
-    assert (out / "looks.csv").read_text("utf-8").count("one.png") == 390
+    assert (out / "looks.csv").read_text("utf-8").count("one.png") == 170
     assert not draft.exists()
 
 

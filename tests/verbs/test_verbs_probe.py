@@ -22,6 +22,7 @@ from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.probing.trials import Plan
 from saccade.verbs.probe_run import probe_pictures
+from tiny_models import save_tiny
 
 QUICK = [
     "--backbone",
@@ -208,6 +209,38 @@ def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out" / "thesis.txt").write_text("mine")
     with pytest.raises(OutputError, match="not a model"):
         probe_pictures("compact", str(tmp_path), tmp_path / "out")
+
+
+def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
+    """Neither one of other data or settings, nor a model that no probe wrote; the same probe may run again."""
+    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
+    words = ("--out", out, "--heads", "soft", *QUICK)
+    assert run("--data", photos, *words).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    other = write_pictures(tmp_path / "other", 18)
+    again = [word if word != "3" else "4" for word in words]
+    for asked, said in (
+        (("--data", other, *words), f"holds another probe, whose data was 'folder:{photos}', and now it is"),
+        (("--data", photos, *words, "--keep", "linear"), "whose keep was not given, and now it is 'linear'; choose"),
+        (("--data", photos, *again), "whose splits was '3', and now it is '4'; choose another --out, or delete"),
+    ):
+        done = run(*asked)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    (out / "results.json").write_text("{")
+    with pytest.raises(OutputError, match=r"results.json: damaged; choose another `out`"):
+        probe_pictures("compact", str(photos), out)
+    (out / "results.json").unlink()  # as of a probe that was killed before it wrote its results
+    with pytest.raises(OutputError, match=r"whose backbone was 'compact', and now it is 'vgg16'"):
+        probe_pictures("vgg16", str(photos), out)
+    assert run("--data", photos, *words).exit_code == 0
+
+
+def test_a_model_that_no_probe_wrote_is_not_overwritten(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "out")
+    with pytest.raises(OutputError, match="holds a model that no probe wrote; choose a new or empty folder"):
+        probe_pictures("compact", str(write_pictures(tmp_path / "photos", 6)), tmp_path / "out")
 
 
 def test_wrong_words_are_said_before_a_picture_is_read(tmp_path: Path) -> None:

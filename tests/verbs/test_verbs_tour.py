@@ -21,7 +21,7 @@ SCENES = 40
 
 @pytest.fixture(scope="module")
 def toured(tmp_path_factory: pytest.TempPathFactory) -> tuple[TourResult, list[tuple[str, int, int]]]:
-    """A quick tour of few scenes into a folder that holds an old page."""
+    """A quick tour of few scenes into a folder that holds an old page; ``make run`` makes one of full length."""
     out = tmp_path_factory.mktemp("tour")
     (out / "report.html").write_text("an old page")
     (out / "mine.txt").write_text("not the tour's")
@@ -29,6 +29,8 @@ def toured(tmp_path_factory: pytest.TempPathFactory) -> tuple[TourResult, list[t
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tour_attributes, "QUICK", SCENES)
         patch.setattr(tour_attributes, "SWEEPS", {True: 2, False: 2})
+        for family, few in (("caption", 20), ("classify", 8), ("multiset", 24), ("story", 10)):
+            patch.setattr(f"saccade.families.{family}.tour.QUICK", few)
         result = saccade.tour(out, quick=True, device="cpu", progress=lambda *what: told.append(what))
     return result, told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from saccade.cli.from_function import RARE, Given, Typed, command_of
 from saccade.cli.named_data import named_data
 from saccade.cli.options import Json, Quiet
-from saccade.cli.terminal import bar, print_json, print_table, remark
+from saccade.cli.terminal import print_json, print_table, remark, stages
 
 COLUMNS = 5
 """Scores side by side in one table: more do not fit a terminal of 80 characters."""
@@ -30,8 +31,9 @@ def evaluate(given: Given, json: Json = False, quiet: Quiet = False) -> None:
     if given["data"] is not None:
         given["data"] = named_data(given["data"], quiet=quiet)
     wake_cuda(given["device"])
-    with bar("scoring", given["limit"], shown=not quiet and not json) as update:
-        result = saccade.evaluate(**given, on_progress=update)
+    with stages(shown=not quiet and not json) as update:
+        update("scoring", 0, given["limit"])  # before the model is loaded: a few pictures are scored in one go
+        result = saccade.evaluate(**given, on_progress=partial(update, "scoring"))
     if json:
         print_json(result)
     else:

@@ -17,7 +17,7 @@ from saccade.cli.terminal import print_json, print_table
 if TYPE_CHECKING:
     from saccade.errors import CheckpointError
     from saccade.families.contract import ModelSpec
-    from saccade.models.io.facts import ModelFacts
+    from saccade.models.io.facts import ModelFacts, Score
 
 _IN_JSON_ALONE = ("architecture", "parameters")  # of shipped models, whose names are long and nearly say it
 _NARROWEST, _WIDEST = 60, 100
@@ -296,7 +296,16 @@ def zoo(shipped_facts: ShippedFacts) -> Entries:
             "parameters": facts.parameters,
             "metric": metric,
             "score": value,
-            "scored on": f"{first.data} {first.split}, n {first.n:,}" if first else "not scored yet",
+            "scored on": f"{first.data} {first.scored_part or first.split}, n {first.n:,}"
+            if first
+            else "not scored yet",
             "licence": "research only" if facts.research_only else "open",
         }
     return entries
+
+
+def _scored_on(score: Score | None) -> str:
+    """What a score is of: the data, and the part of it that was scored."""
+    if score is None:
+        return "not scored yet"
+    return f"{score.data} {score.scored_part or score.split}, n {score.n:,}"

@@ -179,12 +179,12 @@ def bar(
 
 
 @contextmanager
-def stages(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+def stages(*, shown: bool) -> Iterator[Callable[[str, int, int | None], None]]:
     """Progress through one thing after the other, on stderr: a bar on a terminal, elsewhere plain lines.
 
     Elsewhere a line says what begins, and every :data:`_BETWEEN_LINES` seconds one says how far it is.
 
-    Yields ``update(what, done, total)``.
+    Yields ``update(what, done, total)``; a ``total`` of None is not known yet.
     """
     if not shown:
         yield lambda what, done, total: None
@@ -193,10 +193,11 @@ def stages(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
         task = progress.add_task("", total=None)
         current, said = "", 0.0
 
-        def update(what: str, done: int, total: int) -> None:
+        def update(what: str, done: int, total: int | None) -> None:
             nonlocal current, said
             now = time.monotonic()
-            if progress.disable and (what != current or (now - said >= _BETWEEN_LINES and done < total)):
+            is_due = total is not None and now - said >= _BETWEEN_LINES and done < total
+            if progress.disable and (what != current or is_due):
                 remark(f"{what} …" if what != current else f"{what}: {done:,} of {total:,}")
                 said = now
             current = what

@@ -169,6 +169,8 @@ class Described(TypedDict, total=False):
     drawing: str
     beam: int
     length_penalty: float
+    scored_part: str
+    """What was scored, where that is not the split of this name that the data set itself has: ``dev pictures``."""
     caution: str
     """Said where the model may have learned from what it is scored on."""
     maps_supervised: str

@@ -6,6 +6,7 @@ A run is called ``SYSTEM-DATA-…``: what stands before its data set is its row 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +144,21 @@ def superseded_runs(folder: Path | None = None) -> tuple[RecordedRun, ...]:
 
 
 def _read_all(folder: Path) -> tuple[RecordedRun, ...]:
-    return tuple(read_run(path) for path in sorted(folder.glob("*.json")))
+    return tuple(_kept_run(path, *_stamp(path)) for path in sorted(folder.glob("*.json")))
+
+
+@functools.lru_cache(maxsize=1024)
+def _kept_run(path: Path, changed: int, size: int) -> RecordedRun:
+    """The run in ``path``, read again when the file has changed: a page has twenty tables of the same records."""
+    return read_run(path)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return found.st_mtime_ns, found.st_size
 
 
 def results_folder() -> Path:

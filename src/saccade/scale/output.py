@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -135,13 +135,24 @@ def part_counts(folder: Folder, name: str) -> tuple[int, int, int]:
 
 @contextmanager
 def held(folder: Folder) -> Iterator[None]:
-    """Keep other commands out of the folder; a remote store cannot be locked."""
-    folder.make()
+    """Keep other commands out of the folder; a remote store cannot be locked.
+
+    A folder that was made here and in which nothing was kept goes again when the job fails.
+    """
     if folder.is_remote:
+        folder.make()
         yield
         return
-    with locked(folder.path / _LOCK, f"looks into {folder.where}"):
-        yield
+    is_new = not folder.path.exists()
+    folder.make()
+    try:
+        with locked(folder.path / _LOCK, f"looks into {folder.where}"):
+            yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # it is not empty: parts were done
+                folder.path.rmdir()
+        raise
 
 
 def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> list[Part]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.checks import check_numbers
+from saccade.checks import check_numbers, check_reals
 from saccade.errors import ConfigError
 from saccade.renamed import renamed_arguments
 
@@ -86,7 +86,8 @@ def evaluate(
     from saccade.zoo import resolve
 
     check_numbers(least=1, limit=limit, beam=beam)
-    check_numbers(least=0, seed=seed, twins=twins)
+    check_numbers(least=0, seed=seed, twins=twins, sweeps=sweeps)
+    check_reals(length_penalty=length_penalty)
     data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
-from saccade.checks import check_numbers
+from saccade.checks import check_numbers, check_reals
 
 if TYPE_CHECKING:
     from saccade.errors import DataError
@@ -109,6 +109,7 @@ def look(
     from saccade.verbs.look_stream import expanded, stream_looks
 
     check_numbers(least=1, batch_size=batch_size, beam=beam, captions=captions)
+    check_reals(length_penalty=length_penalty)
     if offline:
         from saccade.backbones.hub import work_offline
 

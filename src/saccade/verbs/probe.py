@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from saccade.checks import check_numbers
+from saccade.checks import check_numbers, check_reals
 
 if TYPE_CHECKING:
     from saccade.verbs.probe_run import ProbeOutput
@@ -40,7 +40,7 @@ def probe(
 
     Args:
         data: folder of class folders, a table, or READER:PATH.
-        out: folder for the model, the page and results.json. It must be new or empty, or hold an earlier probe.
+        out: folder for the model, the page and results.json. It must be new or empty, or hold the same probe.
         backbone: mobilenetv2, compact …, timm:NAME, hf:NAME, features:FOLDER. 'saccade list backbones' has all names.
         through: last stage of the backbone. None: all stages.
         size: side of the network input in pixels.
@@ -64,7 +64,7 @@ def probe(
     Raises:
         ConfigError: there is no such head, backbone or question.
         DataError: the pictures cannot be read, or are too few.
-        OutputError: ``out`` holds something else.
+        OutputError: ``out`` holds something else, or another probe.
 
     Example:
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
@@ -76,6 +76,7 @@ def probe(
     check_numbers(least=3, most=20, splits=splits)
     check_numbers(least=1, most=20, seeds=seeds)
     check_numbers(least=1, steps=steps, epochs=epochs, batch_size=batch_size)
+    check_reals(evidence_weight=evidence_weight)
     plan = Plan(
         splits=splits,
         seeds=seeds,

@@ -6,8 +6,8 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.input_features import ENCODING
-from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
+from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
 from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.evidence import places_of, with_evidence
@@ -40,6 +40,7 @@ from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
 from saccade.tasks.held_out import evenly_spaced
+from saccade.untrusted import parse_json, read_regular
 
 RESULTS, PAGE = "results.json", "report.html"
 MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
@@ -93,7 +94,6 @@ def probe_pictures(
     wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
     if keep == CLASS_TOKEN:
         raise ConfigError(f"keep: {CLASS_TOKEN} has no attention; keep one of {', '.join(HEADS)}")
-    folder = _checked_folder(Path(out))
     plan = plan or Plan()
     if plan.splits < 3:
         raise ConfigError(f"splits: at least 3, to learn, to choose and to test; found {plan.splits}")
@@ -101,6 +101,10 @@ def probe_pictures(
         work_offline()
     maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
     reference = as_reference(data)
+    settings = {"data": reference, "backbone": backbone, "through": through, "size": size, "heads": heads, "keep": keep}
+    settings |= {"ask": ask, "untrained": untrained, **asdict(plan)}
+    settings = json.loads(json.dumps(settings, default=list))
+    folder = _checked_folder(Path(out), settings)
     family, probing = _prober(reference, asks=ask is not None)
     with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
         warnings.simplefilter("ignore", UserWarning)
@@ -182,6 +186,7 @@ def probe_pictures(
     results = {"backbone": backbone, "data": reference, "size": list(input_size), **probed.to_json()}
     results |= {"inputs": described} if described is not None else {}
     results |= {"maps_supervised": facts.training["maps_supervised"]} if is_taught else {}
+    results["settings"] = settings
     results["seconds"] = round(time.monotonic() - began, 1)
     write_json(folder / RESULTS, results)
     page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
@@ -299,10 +304,41 @@ def _has_weights(backbone: str) -> bool:
     return backbone.startswith((TIMM, HF)) or backbone_spec(backbone).published is not None
 
 
-def _checked_folder(folder: Path) -> Path:
-    """``folder``, if a probe may write to it."""
+def _checked_folder(folder: Path, settings: Mapping[str, Any]) -> Path:
+    """``folder``, if a probe with these ``settings`` may write to it: it is new or empty, or holds the same probe."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: a file is in the way; name a folder")
     if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).is_file() for name in (CONFIG, HEAD)):
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
+    for name, before in _settings_in(folder).items():
+        if name in settings and before != settings[name]:
+            raise OutputError(
+                f"{folder}: holds another probe, whose {name} was {_shown(before)}, and now it is "
+                f"{_shown(settings[name])}; choose another `out`, or delete that folder"
+            )
     return folder
+
+
+def _settings_in(folder: Path) -> dict[str, Any]:
+    """The settings of the probe in ``folder``, as far as it tells them; none of a folder that is new or empty.
+
+    Raises:
+        OutputError: the folder holds a model that no probe wrote, or its results are damaged.
+    """
+    if (folder / RESULTS).is_file():
+        try:
+            held = parse_json(read_regular(folder / RESULTS).decode("utf-8"))
+            return dict(held.get("settings") or {"data": held["data"], "backbone": held["backbone"]})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise OutputError(f"{folder / RESULTS}: damaged; choose another `out`, or delete that folder") from error
+    if (folder / CONFIG).is_file():  # a probe that was killed before it wrote its results
+        facts = read_facts(folder)
+        if "verdict" not in facts.training:
+            raise OutputError(f"{folder}: holds a model that no probe wrote; choose a new or empty folder")
+        return {"backbone": facts.model.get("backbone")}
+    return {}
+
+
+def _shown(value: object) -> str:
+    """A setting as a message shows it."""
+    return "not given" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else f"'{value}'"

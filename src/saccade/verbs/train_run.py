@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
 
 from saccade.backbones.hub import work_offline
-from saccade.checks import check_numbers
+from saccade.checks import check_numbers, check_reals
 from saccade.config import from_dict
 from saccade.devices import wake_cuda
 from saccade.engine.recipe import Recipe, load_recipe
@@ -49,6 +49,7 @@ def train_any(
     counts = {name: given[name] for name in ("epochs", "steps", "batch_size")}
     check_numbers(least=1, **counts, devices=devices, nodes=nodes)
     check_numbers(least=0, seed=given["seed"])
+    check_reals(lr=given["lr"], max_minutes=given["max_minutes"])
     if given["offline"]:
         work_offline()
     settings = _settings(recipe, given)

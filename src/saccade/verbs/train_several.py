@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.atomic import is_draft, make_folder, write_json, writing
+from saccade.checks import check_numbers
 from saccade.engine.concurrency import Concurrency, cores, threads_each
 from saccade.engine.mps import shared_gpu
 from saccade.engine.multi_run_progress import multi_run_progress
@@ -161,9 +162,7 @@ def train_several(
     """
     if not one_device:
         raise ConfigError("several runs train on one device each: leave out `devices` and `nodes`, or train one by one")
-    for name, value, most in (("seeds", seeds, _MAX_SEEDS), ("at_once", at_once, _MAX_SEEDS)):
-        if value is not None and not 1 <= value <= most:
-            raise ConfigError(f"{name}: expected 1 to {most}, found {value}")
+    check_numbers(least=1, most=_MAX_SEEDS, seeds=seeds, at_once=at_once)
     if max_minutes is not None and not max_minutes > 0:
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     if accept_changed_data and not resume:

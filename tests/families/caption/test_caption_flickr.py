@@ -4,10 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from saccade.errors import DataError
 from saccade.families.caption import flickr
+from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.flickr import FlickrOptions, read_flickr8k, read_flickr30k
+from saccade.families.caption.task import CaptionTask
+from saccade.models.sat import SatConfig, SatModel
 
 PICTURES = {"train": [f"t{n}.jpg" for n in range(6)], "val": ["v0.jpg", "v1.jpg"], "test": ["s0.jpg"]}
 LISTS = {"train": "Flickr_8k.trainImages.txt", "val": "Flickr_8k.devImages.txt", "test": "Flickr_8k.testImages.txt"}
@@ -65,6 +69,21 @@ def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
     assert by_split["test"] == set(PICTURES["val"])
     assert by_split["train"] | by_split["val"] == set(PICTURES["train"])
     assert {row.image.name for row in read_flickr8k(folder, ON_DEV).rows if row.split == "val"} == by_split["val"]
+
+
+@pytest.mark.parametrize(("splits", "told"), [("official", None), ("dev", "dev pictures")])
+def test_scores_on_dev_say_so(folder, monkeypatch, splits, told):
+    monkeypatch.setattr(flickr, "HELD_OUT", 2)
+    for picture in (folder / "Images").iterdir():
+        Image.new("RGB", (48, 40), (90, 10 * len(picture.name), 30)).save(picture)
+    config = {"name": f"flickr8k:{folder}", "options": {"splits": splits}, "at_least": 1}
+    words = CaptionData(CaptionDataConfig(**config, size=(40, 48)), "test").vocabulary
+    settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
+    model = SatModel(SatConfig(vocabulary=len(words), input_size=(40, 48), longest=6, **settings)).eval()
+    found = CaptionTask.evaluate(
+        model, config, "test", words=tuple(words[number] for number in range(len(words))), beam=1
+    )
+    assert found.get("scored_part") == told
 
 
 def test_no_test_list_is_no_mistake(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from saccade.families.multiset.readers import read_multisets
 from saccade.models.io.facts import read_facts
 from saccade.tasks.describing import describe_trained
 
+SMALL_NET = {"widths": (8, 8, 8, 8), "units": (1, 1, 1), "last": 1}
+
 
 def config(name: str, **settings: object) -> LabelDataConfig:
     return from_dict(LabelDataConfig, {"name": name, **settings})
@@ -36,6 +39,19 @@ def test_folders_become_batches(tmp_path: Path) -> None:
     assert batch.evidence is None
     middle = batch.images[:, :, 5:8, 5:8].mean((2, 3))  # (2,3)
     assert middle.argmax(1).tolist() == [COLOURS["blue"], COLOURS["red"]]
+
+
+def test_one_class_is_warned_of(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    """In training: a model that always says it is always right."""
+    top = class_folders(tmp_path, each=3, splits=("train", "val"))
+    settings = {"name": f"folder:{top}", "size": [32, 32]}
+    ClassifyTask(model="resnet", model_config=SMALL_NET, data=settings)
+    assert not recwarn
+    for colour in ("red", "green"):
+        shutil.rmtree(top / "train" / colour)
+        shutil.rmtree(top / "val" / colour)
+    with pytest.warns(UserWarning, match=r"all training pictures have the label 'blue'.*add pictures with another"):
+        ClassifyTask(model="resnet", model_config=SMALL_NET, data=settings)
 
 
 def test_training_pictures_are_varied_by_the_seed_alone(tmp_path: Path) -> None:
@@ -145,10 +161,9 @@ def test_pictures_that_were_learnt_fit_no_temperature_and_no_likeness(
     """On 1,000 learnt pictures the shipped ran-56-cifar10 gets T = 0.05, and the error on test grows by half."""
     small_cifar(monkeypatch, each=400)
     data = {"name": f"cifar10:{write_binary(tmp_path / 'pictures', 400)}", "size": (32, 32)}
-    small = {"widths": (8, 8, 8, 8), "units": (1, 1, 1), "last": 1}
     told = {}
     for hold_out in (True, False):
-        task = ClassifyTask(model="resnet", model_config=small, data={**data, "hold_out": hold_out})
+        task = ClassifyTask(model="resnet", model_config=SMALL_NET, data={**data, "hold_out": hold_out})
         task.save_model(task.model, tmp_path / str(hold_out), {})
         told[hold_out] = describe_trained(task, tmp_path / str(hold_out))
     assert "200 held-out examples" in told[True]

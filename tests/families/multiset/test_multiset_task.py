@@ -500,6 +500,7 @@ def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path:
     assert (task.model.config.most, task.model.config.input_size) == (2, (40, 40))
     scored = MultisetTask.evaluate(task.model.eval(), data, "test", classes=task.classes)
     assert "held-out part of the training pictures" in scored["note"]
+    assert scored["scored_part"] == "held-out training pictures"
     assert "note" not in MultisetTask.evaluate(task.model, data, "val", classes=task.classes)
 
 

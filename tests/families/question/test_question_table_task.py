@@ -234,6 +234,20 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
 
 
+def test_questions_with_one_answer_are_warned_of(table, recwarn):
+    header, *lines = table.read_text().splitlines()
+    new_task(table)
+    assert not [each for each in recwarn if "always says it" in str(each.message)]
+    column = header.split(",").index("label")
+    same = [
+        ",".join("red" if place == column else cell for place, cell in enumerate(line.split(","))) for line in lines
+    ]
+    one = table.with_name("one-answer.csv")
+    one.write_text("\n".join([header, *same]))
+    with pytest.warns(UserWarning, match=r"one-answer.csv: all training questions have the answer 'red', so a model"):
+        new_task(one)
+
+
 def test_splits_are_made_on_the_device_that_is_named(table):
     task = new_task(table)
     before = task.split("val")

@@ -246,6 +246,14 @@ def test_an_unknown_device_is_a_config_error(folder: Path) -> None:
             load_model(folder, device)
 
 
+def test_a_card_does_not_name_its_own_model_as_its_start() -> None:
+    facts = dataclasses.replace(tiny_facts(), name="birds", recipe={"name": "x", "start": "birds"}, sha256="ab" * 32)
+    assert "- began with the weights of an earlier `birds`\n" in model_card(facts)
+    command = "saccade train x --out runs/a && saccade train x --start runs/a --out runs/b"
+    facts = dataclasses.replace(facts, training={"command": command})
+    assert "- began with the weights of `runs/a`, the earlier `birds`\n" in model_card(facts)
+
+
 @pytest.mark.parametrize(
     ("recipe", "told"),
     [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from saccade.errors import ConfigError, DataError
@@ -41,3 +42,22 @@ def check_trainable(table: SplitTable, thing: str) -> None:
     for split in ("train", "val"):
         if not table.count(split):
             raise DataError(f"{table.name}: no {thing} in split '{split}'; training needs train and val rows")
+
+
+def warn_of_one_answer(table: str, answers: Iterable[str], *, things: str, word: str) -> None:
+    """Warn of data on which a model that looks at nothing is always right.
+
+    Args:
+        table: READER:PATH.
+        answers: that of every training row.
+        things: what the rows are, in the plural.
+        word: what an answer is called.
+    """
+    known = {*answers}
+    if len(known) == 1:
+        (only,) = known
+        warnings.warn(
+            f"{table}: all training {things} have the {word} '{only}', so a model that always says it is never wrong "
+            f"and its accuracy means nothing; add {things} with another {word}",
+            stacklevel=3,
+        )

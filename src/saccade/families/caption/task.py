@@ -309,6 +309,8 @@ class CaptionTask(PictureTask):
             made: Described = {"glyphs": chosen.material, "seed": config.seed, **search}
             return evaluation(scores, data=config.name, split=split, **made)
         scores["counts"]["skipped"] = len(chosen.skipped)
+        if split == "test" and config.options.get("splits") == "dev":
+            search["scored_part"] = "dev pictures"
         return evaluation(scores, data=split_reference(config.name, CAPTION_READERS)[0], split=split, **search)
 
 

@@ -13,7 +13,7 @@ from saccade.config import from_dict
 from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.trainable import check_named, check_trainable
+from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import part_digest
 from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
@@ -78,6 +78,8 @@ class ClassifyTask(PictureTask):
         self.table = read_table(self.data_config)
         if self.table is not None:
             check_trainable(self.table, "picture")
+            learned = (row.label for row in self.table.rows if row.split == "train")
+            warn_of_one_answer(self.table.name, learned, things="pictures", word="label")
             self.classes = self.table.classes
         else:
             self.classes = self.data_config.classes

@@ -21,7 +21,7 @@ from saccade.config import from_dict
 from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
-from saccade.data.tables.trainable import check_named, check_trainable
+from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
 from saccade.errors import ConfigError
 from saccade.families.question.features import QuestionFeatures
 from saccade.families.question.prior import training_prior
@@ -71,6 +71,8 @@ class TableTask(QuestionTask):
         self.data_config = from_dict(TableDataConfig, data, where="data")
         self.table = read_questions(self.data_config.name, self.data_config.options)
         check_trainable(self.table, "question")
+        learned = (", ".join(row.labels) for row in self.table.rows if row.split == "train")
+        warn_of_one_answer(self.table.name, learned, things="questions", word="answer")
         settings = _filled_in(model_config, self.table)
         size = self.data_config.size
         super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)

@@ -65,7 +65,7 @@ def model_card(facts: ModelFacts) -> str:
         *_pairs("model", facts.model),
         *_pairs("data", facts.data),
         *_pairs("", {"protocol": facts.protocol, "seed": facts.seed}),
-        *_recipe(facts.recipe),
+        *_recipe(facts),
         *_pairs("", {**facts.training, "revision": facts.revision, "data_changes": None}),
         *(f"- the data changed during training, which was accepted: {each}" for each in _changes(facts)),
         "",
@@ -170,7 +170,8 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
         return ["Not scored yet: `saccade evaluate` does it."]
     lines = ["| data | split | protocol | n | seed | metric | value | published |", "|---|---|---|---|---|---|---|---|"]
     for score in scores:
-        where = f"| {score.data} | {score.split} | {score.protocol or '–'} |"
+        part = f" ({score.scored_part})" if score.scored_part else ""
+        where = f"| {score.data} | {score.split}{part} | {score.protocol or '–'} |"
         for metric, value in {**_numbers(score.metrics), **_numbers(score.attention)}.items():
             published = score.published.get(metric)
             n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
@@ -267,12 +268,13 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {key: value for key, value in values.items() if isinstance(value, (int, float))}
 
 
-def _recipe(recipe: Mapping[str, Any]) -> list[str]:
+def _recipe(facts: ModelFacts) -> list[str]:
     """The recipe in a line for each phase, and what it began with."""
+    recipe = facts.recipe
     lines = [f"- recipe: `{recipe['name']}`"] if "name" in recipe else []
     if recipe.get("start"):
         parts = ", ".join(f"`{part}`" for part in recipe.get("start_parts", ["*"]))
-        lines.append(f"- began with the weights of `{recipe['start']}`" + ("" if parts == "`*`" else f": {parts}"))
+        lines.append(f"- began with the weights of {_start(facts)}" + ("" if parts == "`*`" else f": {parts}"))
     for phase in recipe.get("phases", []):
         length = f"{phase['steps']:,} steps" if phase.get("steps") else f"{phase.get('epochs')} epochs"
         optimizer, schedule = phase.get("optimizer", {}), phase.get("schedule", {})
@@ -282,6 +284,15 @@ def _recipe(recipe: Mapping[str, Any]) -> list[str]:
             + _taught_by(phase.get("loss", "default"))
         )
     return lines
+
+
+def _start(facts: ModelFacts) -> str:
+    """The model that training began with; a model cannot be its own start, so its name means the one shipped before."""
+    start = facts.recipe["start"]
+    if start != facts.name:
+        return f"`{start}`"
+    runs = re.findall(r"--start[ =](\S+)", str(facts.training.get("command", "")))
+    return f"`{runs[-1]}`, the earlier `{start}`" if runs else f"an earlier `{start}`"
 
 
 def _taught_by(loss: Mapping[str, object] | str) -> str:

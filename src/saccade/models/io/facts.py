@@ -217,6 +217,8 @@ class Score:
     """Length penalty of that search."""
     seconds: float | None = None
     note: str = ""
+    scored_part: str = ""
+    """What was scored, where that is not the split of this name that the data set itself has: ``dev pictures``."""
 
     def by_query(self) -> dict[str, MapsBeside]:
         """Maps beside the best blind map for each query of which that was measured; entries that are none are left out.
