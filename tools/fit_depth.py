@@ -112,7 +112,7 @@ def fit(name: str, given: argparse.Namespace, known: dict[Any, dict[str, Tensor]
     folder = shipped()[name]
     model, facts = load_model(folder, given.device)
     entry = family(facts.family).data[str(facts.data["name"]).partition(":")[0]]
-    has_glyphs = "glyphs" in facts.data
+    has_glyphs = "glyphs" in facts.data and entry.kind == "generator"
     changes: dict[str, Any] = (
         {"glyphs": "pack"} if has_glyphs else {} if entry.kind == "generator" else {"name": given.data}
     )

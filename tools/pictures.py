@@ -80,11 +80,9 @@ def main() -> None:
     parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
     options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
-    (IMAGES / "hattnet-ctx-beside-soft.png").write_bytes(small_png(beside_soft()))
-    (IMAGES / "sat-hard-scenes.png").write_bytes(small_png(caption()))
-    (IMAGES / "hsal-ordered-mnist-multiset.png").write_bytes(
-        small_png(reading().quantize(255, Image.Quantize.MAXCOVERAGE))
-    )
+    made = {"hattnet-ctx-beside-soft": beside_soft, "sat-hard-scenes": caption, "hsal-ordered-mnist-multiset": reading}
+    for name, make in made.items():
+        make().convert("RGB").save(IMAGES / f"{name}.webp", lossless=True, quality=100, method=6)
     if options.bird is not None:
         (IMAGES / "crown-cub.png").write_bytes(small_png(birds(options.bird).quantize(128)))
 

@@ -18,7 +18,6 @@ from typing import Any
 from chromium import ARGUMENTS, found
 from PIL import Image
 from playwright.sync_api import sync_playwright
-from small_png import small_png
 
 import saccade
 from saccade.families import families
@@ -72,7 +71,7 @@ def main(folder: Path) -> None:
             arrange(page)
             page.wait_for_timeout(1500)  # until all have answered and painted
             shot = Image.open(io.BytesIO(page.screenshot()))
-            (folder / f"{name}.png").write_bytes(small_png(shot))
+            shot.convert("RGB").save(folder / f"{name}.webp", lossless=True, quality=100, method=6)
         browser.close()
 
 

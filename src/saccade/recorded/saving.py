@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,10 @@ from saccade.recorded.runs import RecordedRun
 
 DIGITS = 5
 """Digits of intermediate numbers: more than a curve can show, and records stay short."""
+MOST_VALIDATIONS = 30
+"""Validations of a run that are kept at most, but for the last of each phase: a curve shows no more."""
+MOST_CLASSES = 100
+"""Classes whose scores are kept one by one at most."""
 _TRAINING_FACTS = (
     "machine", "step", "phase", "metrics", "versions", "replica", "data_changes", "photographs", "maps_supervised",
 )  # fmt: skip
@@ -27,7 +31,8 @@ def save_run_record(
     """Write ``folder/NAME.json`` and give back what stands in it.
 
     Args:
-        evaluation: as ``saccade evaluate --json`` prints it; its mistakes are left out, which name files.
+        evaluation: as ``saccade evaluate --json`` prints it; its mistakes are left out, which name files, and the
+            scores of single classes where there are more than :data:`MOST_CLASSES`.
         run: the run folder that was evaluated.
         name: ``SYSTEM-DATA-…``, see :mod:`saccade.recorded.runs`.
         command: what trained it.
@@ -43,14 +48,17 @@ def save_run_record(
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
     facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
     facts |= {"mean_of": config["mean_of"]} if config.get("mean_of") else {}  # whose weights were averaged
+    classes = evaluation.get("per_class")
+    many = isinstance(classes, Sized) and len(classes) > MOST_CLASSES
+    left_out = {"mistakes", "per_class"} if many else {"mistakes"}
     values = {
         "name": name,
         "command": command,
         "recipe": migrate_recipe(config["recipe"], what=f"{run}: recipe"),
         "data": config["data"],
         "training": {**facts, "revision": revision or config.get("revision"), "sha256": config["sha256"]},
-        "evaluation": {**{key: each for key, each in evaluation.items() if key != "mistakes"}, "model": name},
-        "course": [_short(row) for row in rows if row["kind"] == "validation"],
+        "evaluation": {**{key: each for key, each in evaluation.items() if key not in left_out}, "model": name},
+        "course": [_short(row) for row in _thinned([row for row in rows if row["kind"] == "validation"])],
     }
     kept = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody
     write_text(make_folder(folder) / f"{name}.json", record_text(values))
@@ -64,6 +72,17 @@ def record_text(values: Mapping[str, object]) -> str:
         for key, value in values.items()
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _thinned(validations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Every so many of them, and the last of each phase."""
+    step = math.ceil(len(validations) / MOST_VALIDATIONS)
+    after = [*validations[1:], {"phase": None}]
+    return [
+        row
+        for number, (row, later) in enumerate(zip(validations, after))
+        if number % step == step - 1 or row["phase"] != later["phase"]
+    ]
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, object]:

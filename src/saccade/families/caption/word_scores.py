@@ -146,8 +146,9 @@ def _add_caption(
             continue
         places = torch.tensor(chosen, device=one.words.device)  # (N,)
         ids, is_word = one.words[places], kind == CONTENT
-        found = {name: torch.full((len(places),), torch.nan) for name in SCORES}
-        rival = {name: torch.full((len(places),), torch.nan) for name in NOISE_SCORES}
+        unknown = torch.full((len(places),), torch.nan, device=places.device)  # (N,)
+        found = dict.fromkeys(SCORES, unknown)
+        rival = dict.fromkeys(NOISE_SCORES, unknown)
         for name, fill in fills.items():
             own, other = own_and_other(one.drops(maps[places], fill, places), ids)  # (N,) each
             found[f"{kind}_evidence_{name}_raw"] = own - other
@@ -160,7 +161,7 @@ def _add_caption(
             found["word_map_distance"] = map_distances(weights[places], ids)
         scores.values.add_values(found)
         scores.noise.add_values(rival)
-        scores.columns.append(picture=torch.full((len(places),), scores.pictures))
+        scores.columns.append(picture=torch.full_like(places, scores.pictures))
     scores.pictures += 1
 
 
