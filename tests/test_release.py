@@ -68,7 +68,7 @@ def test_a_good_tree_passes(tree: Tree) -> None:
     [
         ("src/saccade/__init__.py", "1.2.3", "1.2.2", "version", "versions differ: .*__init__.py 1.2.2"),
         ("CITATION.cff", "01-02", "01-03", "version", "dates 1.2.3 2026-01-02, CITATION.cff 2026-01-03"),
-        ("CHANGELOG.md", "Unreleased\n", "Unreleased\n\n- new\n", "version", "under Unreleased"),
+        ("CHANGELOG.md", "Unreleased\n", "Unreleased\n\n- new\n", "changelog", "under Unreleased"),
         ("CHANGELOG.md", "## 1.2.3 – 2026-01-02", "## 1.2.3", "version", "CHANGELOG.md none"),
         ("NOTICE", "src/saccade/data/pack.png\n", "", "licences", "pack.png"),
         ("NOTICE", "    crown\n", "", "licences", "group: crown"),

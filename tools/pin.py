@@ -13,7 +13,7 @@ import argparse
 import json
 
 from saccade.atomic import write_text
-from saccade.recorded import read_run, results_folder
+from saccade.recorded import read_run, record_text, results_folder
 from saccade.verbs.reproduction.check import check_records
 
 
@@ -36,7 +36,7 @@ def main() -> None:
             head = {key: values.pop(key) for key in ("name", "command")}
             values.pop("pins", None)
             whole = {**head, "pins": pins, **values}
-            write_text(path, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+            write_text(path, record_text(whole))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 =========  =======================================================================================================
 tree       nothing is uncommitted
 version    pyproject.toml, ``saccade.__version__``, CITATION.cff and the first entry of CHANGELOG.md agree
+changelog  nothing stands under Unreleased
 licences   NOTICE names every shipped file of data and every shipped model, in the right group
 smoke      docs/benchmarks/smoke-VERSION.json was recorded on a GPU and is ok
 build      wheel, sdist and open wheel are built, into ``--out`` (dist)
@@ -86,10 +87,15 @@ def version(tree: Tree) -> str:
     released = _found(r'^date-released: "?([\d-]+)"?$', citation)
     if entry is None or entry[2] != released:
         raise Failed(f"CHANGELOG.md dates {tree.version} {entry and entry[2]}, CITATION.cff {released}")
-    waiting = tree.read("CHANGELOG.md")[: entry.start()].partition("## Unreleased")[2].strip()
-    if waiting:
-        raise Failed(f"CHANGELOG.md has lines under Unreleased: move them to {tree.version}")
     return f"{tree.version} of {released}, everywhere"
+
+
+def changelog(tree: Tree) -> str:
+    """What was changed since the last release has a version."""
+    waiting = tree.read("CHANGELOG.md").partition("## Unreleased")[2].partition("\n## ")[0].strip()
+    if waiting:
+        raise Failed("CHANGELOG.md has lines under Unreleased: give them a version")
+    return "nothing under Unreleased"
 
 
 def licences(tree: Tree) -> str:
@@ -202,6 +208,7 @@ def _found(pattern: str, text: str) -> str:
 CHECKS: dict[str, Callable[[Tree], str]] = {
     "tree": clean,
     "version": version,
+    "changelog": changelog,
     "licences": licences,
     "smoke": smoke,
     "build": build,

@@ -11,9 +11,13 @@ from tiny_models import tiny_facts
 
 
 def test_every_cell_of_the_paper_is_there() -> None:
-    """15 rows, of which 62 cells are printed."""
-    assert len(PUBLISHED) == 15
-    assert len([(key, metric) for key, row in PUBLISHED.items() for metric in row.metrics]) == 62
+    """15 rows, of which 62 cells are printed; two of them stand beside the recipes of the paper's own setting too."""
+    printed = {key: row for key, row in PUBLISHED.items() if not key[0].endswith("-paper")}
+    assert len(printed) == 15
+    assert len([(key, metric) for key, row in printed.items() for metric in row.metrics]) == 62
+    for system in ("sat-soft", "sat-hard"):
+        assert PUBLISHED[f"{system}-paper", "flickr8k"].metrics == PUBLISHED[system, "flickr8k"].metrics
+        assert (f"{system}-paper", "coco") not in PUBLISHED
     assert PUBLISHED["sat-hard", "flickr8k"].metrics == {
         "bleu_1_nobp": 0.67, "bleu_2_nobp": 0.457, "bleu_3_nobp": 0.314, "bleu_4_nobp": 0.213, "meteor": 0.2030,
     }  # fmt: skip

@@ -47,7 +47,9 @@ class Near(RacnnModel):
             found.append([max(0.0, x - half), max(0.0, y - half), min(34.0, x + half), min(31.0, y + half)])
         return geometry.crop_frame(torch.tensor(found, dtype=torch.float64), self.config.crop)
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None, last: str = "scale3") -> Raw:
+    def answer(
+        self, encoding: Tensor, *, attention: Given | None = None, last: str = "scale3", responses: bool = False
+    ) -> Raw:
         rows = (encoding.flatten(1)[:, None] - self.batch.images.flatten(1)).abs().sum(2).argmin(1)  # (n,)
         frames = {name: self.own[name][rows] for name in CROPS} | dict(attention or {})
         lit = (encoding[:, 0] > 0.9) & self.batch.evidence[rows]  # (n,H,W)

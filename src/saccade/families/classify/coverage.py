@@ -34,16 +34,16 @@ COVERAGE = (
         _FU,
         "finer scales beat the coarse one",
         "differs",
-        f"{_RACNN} --data details: they do, on generated details; on birds RA-CNN has no recorded run; the crop of "
-        "scale 3 mostly misses the mark",
+        f"{_RACNN} --data details: they do, on generated details, and on birds scale 2 does, scale 3 less; on "
+        "details the crop of scale 3 mostly misses the mark",
     ),
     PaperItem(
         _FU,
         "accuracy on CUB-200-2011",
-        "no data",
-        f"{_RACNN} --data cub:FOLDER --train: the control with centred crops has a run. In one try of RA-CNN, which is "
-        "not recorded, the crops went to a corner while they learned by rank; the learning rate of that phase is lower "
-        "now, and no run has tried it",
+        "differs",
+        f"{_RACNN} --data cub:FOLDER: 66.0 % of 1,000 test pictures, published 85.3 %, with a small network at 112 px "
+        "for VGG-19 at 448; 3.6 points above centred crops with the same settings, which is within chance, and 3.9 "
+        "below crops round the true box",
     ),
     PaperItem(_FU, "accuracy on Stanford Dogs", "no data", f"Stanford Dogs {_ABSENT}"),
     PaperItem(_FU, "accuracy on Stanford Cars", "no data", f"Stanford Cars {_ABSENT}"),

@@ -29,13 +29,13 @@ def test_cells_stand_beside_the_published_ones() -> None:
     assert cell.measured is not None
     assert (cell.measured.mean, cell.measured.seeds, cell.published) == (pytest.approx(0.67), (0, 1), 0.67)
     shown = table.printed("flickr8k")
-    assert shown.columns == ["", "B-1", "B-2", "B-3", "B-4", "METEOR"]
-    assert shown.rows[0][:2] == ["Soft attention", "67.00±1.41 (67.00)\n2 × 1,000"]
-    assert shown.rows[0][5] == "– (18.93)"  # there was a run, but no Java
+    assert shown.columns == ["", "encoder", "B-1", "B-2", "B-3", "B-4", "METEOR"]
+    assert shown.rows[0][:3] == ["Soft attention", "–", "67.00±1.41 (67.00)\n2 × 1,000"]
+    assert shown.rows[0][6] == "– (18.93)"  # there was a run, but no Java
     assert shown.rows[1] == [
-        "Hard attention", "no run (67.00)", "no run (45.70)", "no run (31.40)", "no run (21.30)", "no run (20.30)",
+        "Hard attention", "–", "no run (67.00)", "no run (45.70)", "no run (31.40)", "no run (21.30)", "no run (20.30)",
     ]  # fmt: skip
-    assert shown.rows[2] == ["Google NIC", "(63.00)", "(41.00)", "(27.00)", "–", "–"]
+    assert shown.rows[2] == ["Google NIC", "–", "(63.00)", "(41.00)", "(27.00)", "–", "–"]
 
 
 def test_systems_that_the_paper_quotes_stand_where_it_quotes_them() -> None:
@@ -55,9 +55,20 @@ def test_ablations_get_rows_and_other_data_do_not() -> None:
     runs = [run("sat-none", b1=0.5), run("sat-lambda-2", b1=0.4), run("sat-soft-ungated"), fake_run("soft", "mref")]
     table = CaptionTable(runs, ("flickr8k",))
     assert [row[0] for row in table.printed("flickr8k").rows][2:5] == ["Soft, no β", "No attention", "sat-lambda-2"]
-    assert table.printed("flickr8k").rows[3][1] == "50.00\n1 × 1,000"
+    assert table.printed("flickr8k").rows[3][2] == "50.00\n1 × 1,000"
     assert "soft" not in table.systems
     assert [row[0] for row in CaptionTable([]).printed("flickr8k").rows][2] == "Google NIC"  # no run, no row
+
+
+def test_the_papers_setting_takes_the_place_of_a_row_without_a_run() -> None:
+    """The published numbers stand once, and the encoder of a run is named."""
+    paper = run("sat-soft-paper", protocol=DEV)
+    seen = {"name": "sat-soft", "config": {"backbone": "vgg19"}}
+    rows = CaptionTable([replace(paper, recipe={**paper.recipe, "model": seen})], protocol=DEV).printed("flickr8k").rows
+    assert [row[:2] for row in rows[:2]] == [["Hard attention", "–"], ["Soft, the paper's setting", "vgg19"]]
+    assert rows[1][2] == "66.00 (67.00)\n1 × 1,000"
+    both = CaptionTable([paper, run(protocol=DEV)], protocol=DEV).printed("flickr8k").rows
+    assert [row[0] for row in both[:3]] == ["Soft attention", "Hard attention", "Soft, the paper's setting"]
 
 
 def test_ablations_are_recipes() -> None:
@@ -176,7 +187,7 @@ def test_people_stand_beside_the_models_where_their_captions_are_at_hand(tmp_pat
     monkeypatch.setattr("saccade.metrics.text.people.meteor_missing", lambda: "not here")
     shown, people = reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"], protocol="dev").tables
     assert people.title == "people against people, BLEU without brevity penalty, % on Flickr8k"
-    assert people.columns[:7] == ["", *shown.columns[1:], "length"]
+    assert people.columns[:7] == ["", *shown.columns[2:], "length"]
     assert people.rows[0][:2] == ["People", "100.00"]  # every word of everybody is in a caption of the others
     assert people.rows[0][5] == "–"  # METEOR, without Java
     assert "Each of 3 captions of 2 pictures" in people.note
