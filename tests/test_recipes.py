@@ -337,9 +337,9 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
     if "--set" in facts.training["command"] and recorded.start:  # it went on learning, with settings of its own
         now = replace(trainings(facts.training["command"])[-1].resolved(), start=recorded.start)
     if on_pictures(recorded.name):  # a recipe does not know where the pictures are, nor what can be asked about them
-        recorded.data.pop("name")
         found = {"multiset": ("classes", "most"), "question": ("queries", "answers")}.get(recorded.family, ())
         for recipe in (now, recorded):
+            recipe.data.pop("name", None)
             recipe.model.config.update({key: facts.model[key] for key in found})
     if on_stories(recorded.name):  # nor which words there are, nor how long stories are; these were official ones
         recorded.data["name"] = now.data["name"]
