@@ -27,7 +27,7 @@ from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.predict import Predictor, load
-from saccade.verbs.look_stream import stream_looks
+from saccade.verbs.looking.stream import stream_looks
 
 COLD = """
 import sys, time

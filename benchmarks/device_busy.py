@@ -27,7 +27,7 @@ from saccade.data.scenes.glyphs import has_mnist
 from saccade.engine.loop import fit
 from saccade.engine.recipe import load_recipe
 from saccade.engine.trainer import Trainer
-from saccade.verbs.train_run import _only, build_task
+from saccade.verbs.training.run import _only, build_task
 
 GAP = 20.0
 """Microseconds; kernels of a captured step follow each other within one or two."""

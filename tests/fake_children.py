@@ -1,4 +1,4 @@
-"""Processes that stand for trainings: they speak as `saccade.verbs.train_child` does, and start in no time.
+"""Processes that stand for trainings: they speak as `saccade.verbs.training.child` does, and start in no time.
 
 A job says what happens: ``kind`` (or the name of the recipe) is one of
 

@@ -24,7 +24,7 @@ from saccade.engine.learner import Learner
 from saccade.engine.phases import apply_phase, train_mode
 from saccade.engine.recipe import Phase, Recipe, load_recipe, packaged_recipes
 from saccade.families import data_entries
-from saccade.verbs.train_run import build_task
+from saccade.verbs.training.run import build_task
 
 BATCH = 4  # divides into scenes that are asked four questions each
 

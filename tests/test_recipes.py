@@ -20,7 +20,7 @@ from saccade.families.question.scene_data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
 from saccade.verbs.reproduction.commands import trainings
-from saccade.verbs.train_run import build_task
+from saccade.verbs.training.run import build_task
 from saccade.zoo import shipped
 
 PROTOCOLS = {"authors", "unlimited"}

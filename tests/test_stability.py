@@ -19,7 +19,7 @@ from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError, SaccadeError
 from saccade.models.io.facts import InputsNote, read_facts
 from saccade.scale.schema import METADATA, parse_metadata
-from saccade.verbs.train_plan import read_runs
+from saccade.verbs.training.plan import read_runs
 from tiny_models import save_tiny
 
 DOCUMENTED = {

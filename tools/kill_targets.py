@@ -77,10 +77,10 @@ def _warm_training() -> None:
     import saccade.families.question.table_task
     import saccade.predict
     import saccade.verbs.evaluate
-    import saccade.verbs.look_stream
+    import saccade.verbs.looking.stream
     import saccade.verbs.mean_run
     import saccade.verbs.reproduce
-    import saccade.verbs.train_run  # noqa: F401
+    import saccade.verbs.training.run  # noqa: F401
     from saccade.engine.run_folder import versions
 
     torch.set_num_threads(1)
@@ -150,7 +150,7 @@ def _two_runs(shared: Path) -> None:
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
     from saccade.predict import load
-    from saccade.verbs.look_stream import stream_looks
+    from saccade.verbs.looking.stream import stream_looks
 
     predictor = load(shared / "tuned1", "cpu")
     pictures = sorted((shared / "pictures").glob("*.png"))[:6]

@@ -233,7 +233,7 @@ def test_doctor_names_a_foreign_saccade(
 
 def trained_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> tuple[Result, list[str]]:
     """The overrides that ``saccade train`` comes to; nothing is trained."""
-    from saccade.verbs import train_run as verb
+    from saccade.verbs.training import run as verb
 
     came: list[str] = []
 
@@ -350,7 +350,7 @@ def test_train_ends_with_a_command_that_can_be_pasted(monkeypatch: pytest.Monkey
     result = run("train", "attributes", "--out", "my runs/1", "--data", "csv:my pictures/t.csv")
     assert "saccade evaluate 'my runs/1' --data 'csv:my pictures/t.csv'" in " ".join(result.output.split())
     assert "--data" not in run("train", "soft-mref", "--out", "runs/1", "--data", "mdist").output
-    monkeypatch.setattr("saccade.verbs.train_run.data_of", lambda out: "csv:/of/the/run.csv")
+    monkeypatch.setattr("saccade.verbs.training.run.data_of", lambda out: "csv:/of/the/run.csv")
     again = run("train", "--resume", "--out", "runs/1").output  # the run knows what it was told the first time
     assert "saccade evaluate runs/1 --data csv:/of/the/run.csv" in " ".join(again.split())
 

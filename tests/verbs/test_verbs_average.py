@@ -22,8 +22,8 @@ from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.io.facts import CARD, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
 from saccade.recorded import save_run_record
+from saccade.verbs.looking.run import TITLE
 from saccade.verbs.report import report
-from saccade.verbs.run_looks import TITLE
 
 SCORE = Score("mref", "test", 10, metrics={"accuracy": 0.5})
 

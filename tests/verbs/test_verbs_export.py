@@ -29,11 +29,11 @@ from saccade.models.io.folder import load_model, save_model
 from saccade.predict import load
 from saccade.trace import Output
 from saccade.verbs import export as verb
-from saccade.verbs import onnx_export
 from saccade.verbs.export import export
-from saccade.verbs.onnx_check import check
-from saccade.verbs.onnx_export import example_inputs
-from saccade.verbs.onnx_graph import AnswerAndLooks, onnx_bytes
+from saccade.verbs.exporting import export as onnx_export
+from saccade.verbs.exporting.check import check
+from saccade.verbs.exporting.export import example_inputs
+from saccade.verbs.exporting.graph import AnswerAndLooks, onnx_bytes
 from tiny_models import OneHotModel, save_tiny, tiny_facts
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")

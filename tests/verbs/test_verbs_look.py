@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, load
 from saccade.record import read_record
-from saccade.verbs.look_stream import stream_looks
+from saccade.verbs.looking.stream import stream_looks
 from tiny_models import save_tiny
 
 

@@ -16,9 +16,9 @@ from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
 from saccade.show.report_scores import scores_section
+from saccade.verbs.looking.run import TITLE, run_looks
 from saccade.verbs.report import report
 from saccade.verbs.report_page import _scores
-from saccade.verbs.run_looks import TITLE, run_looks
 
 
 def test_a_run_shows_where_its_model_looks(run: Path) -> None:
@@ -61,7 +61,7 @@ def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkey
     def gone(*_: object) -> None:
         raise DataError("no such table; check the path")
 
-    monkeypatch.setattr("saccade.verbs.run_looks._opened", gone)
+    monkeypatch.setattr("saccade.verbs.looking.run._opened", gone)
     section = run_looks(run, 2, "cpu")
     assert section is not None
     assert section.text.endswith("cannot be shown: no such table; check the path")

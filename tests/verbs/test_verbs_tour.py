@@ -14,7 +14,7 @@ from saccade.families import families
 from saccade.families.contract import load_target
 from saccade.families.question import scene_tour as tour_attributes
 from saccade.models.io.facts import read_facts
-from saccade.verbs.tour_page import HEADLINE, TourResult, featured
+from saccade.verbs.touring.page import HEADLINE, TourResult, featured
 
 SCENES = 40
 

@@ -12,7 +12,7 @@ from saccade.families.question import scene_tour as tour_attributes
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.show.report import Bars
-from saccade.verbs.tour_page import Stop
+from saccade.verbs.touring.page import Stop
 
 
 @pytest.fixture(params=["stn", "hattnet-ctx"])

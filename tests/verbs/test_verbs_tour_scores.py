@@ -9,7 +9,7 @@ import pytest
 
 from saccade.errors import CheckpointError
 from saccade.models.io.facts import Score, read_facts
-from saccade.verbs.tour_scores import MODEL, StopScores, as_score, headline, recorded_score
+from saccade.verbs.touring.scores import MODEL, StopScores, as_score, headline, recorded_score
 from tiny_models import save_tiny
 
 SCORE = Score(

@@ -20,10 +20,10 @@ from saccade.engine.multi_run_progress import MultiRunProgress
 from saccade.engine.parallel_runs import ParallelRuns
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.io.facts import read_facts
-from saccade.verbs import train_several as several
 from saccade.verbs.report import report
-from saccade.verbs.train_plan import make_plan
-from saccade.verbs.train_run import Settings
+from saccade.verbs.training import several
+from saccade.verbs.training.plan import make_plan
+from saccade.verbs.training.run import Settings
 
 NAMES, PLACES = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office")
 
@@ -82,7 +82,7 @@ def content(out: Path) -> dict[str, Any]:
 WAITS_FOR_THE_SIGNAL = """
 import sys, threading
 from saccade.engine import event_lines, stop
-from saccade.verbs.train_child import main
+from saccade.verbs.training.child import main
 
 told, on_signal, begin = threading.Event(), stop.StopRequest._on_signal, event_lines.LineReporter.begin
 def noticed(self, number, frame):
@@ -174,7 +174,7 @@ def test_one_of_three_recipes_fails_and_the_others_finish(tmp_path: Path, recipe
 @pytest.mark.usefixtures("fakes")
 def test_seeds_are_summed_up(tmp_path: Path, recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "runs"
-    monkeypatch.setattr("saccade.verbs.train_run.data_of", lambda run: "stories")
+    monkeypatch.setattr("saccade.verbs.training.run.data_of", lambda run: "stories")
     result = run("train", recipe("ok"), recipe("other", extends=recipe("ok")), "--seeds", 3, "--out", out)
     assert result.exit_code == 0, result.output
     found = content(out)

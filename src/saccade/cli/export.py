@@ -15,7 +15,7 @@ from saccade.cli.terminal import print_json, print_table, remark
 def export(given: Given, json: Json = False, quiet: Quiet = False) -> None:
     """Export and print."""
     import saccade
-    from saccade.verbs.onnx_export import GRAPH, SIDECAR
+    from saccade.verbs.exporting.export import GRAPH, SIDECAR
 
     sidecar, out = saccade.export(**given), given["out"]
     if json:

@@ -97,7 +97,7 @@ def look(
         prestart_decoder()
     predictor = saccade.load(model, device)
     from saccade.checks import check_numbers
-    from saccade.verbs.look_stream import stream_looks
+    from saccade.verbs.looking.stream import stream_looks
 
     check_numbers(least=1, batch_size=given["batch_size"], beam=given["beam"], captions=given["captions"])
     passed_over = skipped_files(paths, predictor.reads.suffixes)

@@ -16,7 +16,7 @@ from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table, remark
 
 if TYPE_CHECKING:
-    from saccade.verbs.train_several import SeveralRuns, TrainedRun
+    from saccade.verbs.training.several import SeveralRuns, TrainedRun
 
 _INTERVAL = (
     "95 % interval of the mean by Student's t over the seeds. Weights are chosen by this score: 'saccade evaluate' "
@@ -54,7 +54,7 @@ def train(given: Given, json: Json = False) -> None:
     if given["data"] is not None:
         given["data"] = named_data(given["data"], quiet=quiet)
     if len(recipes) > 1 or given["seeds"] is not None or _holds_several(out, given["resume"]):
-        from saccade.verbs.train_run import train_any
+        from saccade.verbs.training.run import train_any
 
         _show(cast("SeveralRuns", train_any(recipes, **given)), json=json, quiet=quiet)
         return
@@ -69,7 +69,7 @@ def train(given: Given, json: Json = False) -> None:
 
 def scored_by(out: Path, data: str | None = None) -> str:
     """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
-    from saccade.verbs.train_run import data_of
+    from saccade.verbs.training.run import data_of
 
     named = data or data_of(out)
     return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
@@ -77,7 +77,7 @@ def scored_by(out: Path, data: str | None = None) -> str:
 
 def _holds_several(out: Path, resume: bool) -> bool:
     """Whether --resume means several runs."""
-    from saccade.verbs.train_run import RUNS
+    from saccade.verbs.training.run import RUNS
 
     return resume and os.path.isfile(out / RUNS)  # False, not an error, where nobody may look
 

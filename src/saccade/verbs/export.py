@@ -31,6 +31,6 @@ def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") 
         >>> sidecar = saccade.export("soft-mref", "exported")  # doctest: +SKIP
         >>> sidecar["outputs"]                                 # doctest: +SKIP
     """
-    from saccade.verbs.onnx_export import export_onnx
+    from saccade.verbs.exporting.export import export_onnx
 
     return export_onnx(model, out, to=to)

@@ -106,7 +106,7 @@ def look(
         >>> seen.answer, seen.confidence, seen.looked_at         # doctest: +SKIP
         >>> saccade.look(["photos/"], model="crown-cub")         # doctest: +SKIP
     """
-    from saccade.verbs.look_stream import expanded, stream_looks
+    from saccade.verbs.looking.stream import expanded, stream_looks
 
     check_numbers(least=1, batch_size=batch_size, beam=beam, captions=captions)
     check_reals(length_penalty=length_penalty)

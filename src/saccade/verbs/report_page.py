@@ -21,7 +21,7 @@ def make_report(
     """The page of one run, or of records; see :func:`saccade.report`."""
     paths = [Path(source) for source in sources]
     if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
-        from saccade.verbs.run_looks import mistake_looks, run_looks  # brings torch and a model; records need neither
+        from saccade.verbs.looking.run import mistake_looks, run_looks  # brings torch and a model; records need neither
 
         result = {} if scores is None else _scores(Path(scores))  # a wrong file is told before the model is asked
         shown = run_looks(paths[0], looks, device)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from saccade.renamed import renamed_arguments
 
 if TYPE_CHECKING:
-    from saccade.verbs.tour_page import TourResult
+    from saccade.verbs.touring.page import TourResult
 
 
 @renamed_arguments(progress="on_progress")
@@ -39,6 +39,6 @@ def tour(
     Example:
         >>> saccade.tour(quick=True).report  # doctest: +SKIP
     """
-    from saccade.verbs.tour_page import make_tour
+    from saccade.verbs.touring.page import make_tour
 
     return make_tour(out, quick, device, on_progress)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, overloa
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
-    from saccade.verbs.train_several import SeveralRuns
+    from saccade.verbs.training.several import SeveralRuns
 
 Several = list[str] | list[Path] | tuple[str | Path, ...]
 """Recipes, by name or file."""
@@ -141,7 +141,7 @@ def train(
         >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
     """
     given = dict(locals())
-    from saccade.verbs.train_run import train_any
+    from saccade.verbs.training.run import train_any
 
     found = train_any(**given)
     is_several = seeds is not None or not (recipe is None or isinstance(recipe, (str, Path)))

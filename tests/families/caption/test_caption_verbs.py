@@ -23,7 +23,7 @@ from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.models.io.facts import Score, read_facts
 from saccade.models.io.folder import load_model, save_model
 from saccade.sighting import Sighting
-from saccade.verbs.run_looks import run_looks
+from saccade.verbs.looking.run import run_looks
 from tiny_models import save_tiny
 
 SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"
@@ -257,7 +257,7 @@ RECORD = Score(data="flickr8k", split="test", n=1000, metrics={"bleu_4_nobp": 0.
 
 def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.tour_page.featured", lambda: ("sat-soft-scenes", "sat-soft-flickr8k"))
+    monkeypatch.setattr("saccade.verbs.touring.page.featured", lambda: ("sat-soft-scenes", "sat-soft-flickr8k"))
     for limit in ("QUICK", "LOOKED_AT"):
         monkeypatch.setattr(f"saccade.families.caption.tour.{limit}", 6)
     model, facts = load_model(run / "model")

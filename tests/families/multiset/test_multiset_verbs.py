@@ -22,7 +22,7 @@ from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.splits import examples
 from saccade.models.io.facts import Score, read_facts
 from saccade.models.io.folder import load_model, save_model
-from saccade.verbs.run_looks import run_looks
+from saccade.verbs.looking.run import run_looks
 
 TINY = (
     "data.glyphs=pack",
@@ -159,7 +159,7 @@ RECORD = Score(
 
 def test_the_tour_stops_at_readers_of_multisets(run: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.tour_page.featured", lambda: ("hsal-mnist-multiset", "hsal-svhn"))
+    monkeypatch.setattr("saccade.verbs.touring.page.featured", lambda: ("hsal-mnist-multiset", "hsal-svhn"))
     for limit in ("QUICK", "LOOKED_AT"):
         monkeypatch.setattr(f"saccade.families.multiset.tour.{limit}", 8)
     model, facts = load_model(run / "model")

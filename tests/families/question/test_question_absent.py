@@ -16,7 +16,7 @@ from saccade.families.question.scene_data import NOT_THERE, SceneData, SceneData
 from saccade.families.question.scene_task import SceneTask
 from saccade.models.io.facts import read_facts
 from saccade.models.soft import SoftModel
-from saccade.verbs.train_run import build_task
+from saccade.verbs.training.run import build_task
 
 CONFIG = SceneDataConfig(glyphs="pack", absent=0.3, asks=4)
 

@@ -21,8 +21,8 @@ from saccade.cli import app
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score, read_facts
-from saccade.verbs.run_looks import run_looks
-from saccade.verbs.train_run import _anywhere, data_of
+from saccade.verbs.looking.run import run_looks
+from saccade.verbs.training.run import _anywhere, data_of
 from visual_genome_miniature import write_miniature
 
 CONTRACT = {

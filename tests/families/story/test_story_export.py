@@ -11,7 +11,7 @@ from story_folders import TOLD, WORDS, save_story_model
 
 import saccade
 from saccade.verbs.export import export
-from saccade.verbs.onnx_export import example_inputs
+from saccade.verbs.exporting.export import example_inputs
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")

@@ -14,7 +14,7 @@ from saccade.families.story.stories import StoryExample
 from saccade.families.story.tour import QUICK, stop
 from saccade.families.story.vocabulary import story_words
 from saccade.show.report import Report, SlotHeat
-from saccade.verbs.tour_page import HEADLINE, Stop
+from saccade.verbs.touring.page import HEADLINE, Stop
 
 DATA = {"name": "stories", "tasks": [1, 2], "words": "wide"}
 

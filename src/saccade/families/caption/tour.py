@@ -12,8 +12,8 @@ from saccade.predict import Predictor
 from saccade.show.marks import Box, Mark
 from saccade.show.report import Gallery, KeyFigures, Picture
 from saccade.sighting import Sighting
-from saccade.verbs.tour_page import Progress, Stop
-from saccade.verbs.tour_scenes import SceneGuide, scene_stop
+from saccade.verbs.touring.page import Progress, Stop
+from saccade.verbs.touring.scenes import SceneGuide, scene_stop
 
 QUICK, FULL = 200, 2000  # scenes
 LOOKED_AT = 24  # scenes among which those to show are found

@@ -9,8 +9,8 @@ from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfi
 from saccade.predict import Predictor
 from saccade.show.marks import Mask
 from saccade.show.report import Gallery, KeyFigures, Picture
-from saccade.verbs.tour_page import Progress, Stop
-from saccade.verbs.tour_scenes import SceneGuide, scene_stop
+from saccade.verbs.touring.page import Progress, Stop
+from saccade.verbs.touring.scenes import SceneGuide, scene_stop
 
 QUICK, FULL = 48, 480  # pictures; each is drawn and answered four times
 EXAMPLE = "cat"

@@ -10,9 +10,9 @@ from saccade.predict import Predictor
 from saccade.show.marks import Box
 from saccade.show.report import Gallery, KeyFigures, Picture, percent
 from saccade.tasks.published import published_for
-from saccade.verbs.tour_page import Progress, Stop
-from saccade.verbs.tour_scenes import SceneGuide, scene_stop
-from saccade.verbs.tour_scores import StopScores
+from saccade.verbs.touring.page import Progress, Stop
+from saccade.verbs.touring.scenes import SceneGuide, scene_stop
+from saccade.verbs.touring.scores import StopScores
 
 QUICK, FULL = 500, 2000  # scenes
 LOOKED_AT = 48  # scenes among which those to show are found

@@ -21,8 +21,8 @@ from saccade.sighting import Sighting
 from saccade.tasks.published import Published, published_for
 from saccade.trace import Look
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.tour_page import Progress, Stop
-from saccade.verbs.tour_scores import as_score, headline
+from saccade.verbs.touring.page import Progress, Stop
+from saccade.verbs.touring.scores import as_score, headline
 
 QUICK, FULL = 500, 5000  # scenes
 SWEEPS = {True: 50, False: 200}  # scenes for deletion and insertion

@@ -9,8 +9,8 @@ from saccade.families.question.scene_data import SPECS
 from saccade.families.question.scene_tour import scene_stop
 from saccade.models.io.facts import read_facts
 from saccade.show.report import Code, Section
-from saccade.verbs.tour_page import Progress, Stop
-from saccade.verbs.tour_scores import StopScores, headline, recorded_score
+from saccade.verbs.touring.page import Progress, Stop
+from saccade.verbs.touring.scores import StopScores, headline, recorded_score
 from saccade.zoo import shipped
 
 SHOWN = {

@@ -18,8 +18,8 @@ from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, KeyFigures, Section, SlotHeat
 from saccade.tasks.eval_request import EvalRequest
-from saccade.verbs.tour_page import HEADLINE, Progress, Stop
-from saccade.verbs.tour_scores import StopScores, as_score, headline
+from saccade.verbs.touring.page import HEADLINE, Progress, Stop
+from saccade.verbs.touring.scores import StopScores, as_score, headline
 
 QUICK, FULL = 20, 100  # questions of each task that are scored
 SHOWN_QUICK, SHOWN_FULL = 3, 6  # tasks of which a story is shown

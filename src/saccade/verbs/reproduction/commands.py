@@ -22,7 +22,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.families import family, model_spec
 from saccade.families.contract import load_target
 from saccade.recorded import RecordedRun
-from saccade.verbs.train_run import Settings
+from saccade.verbs.training.run import Settings
 
 _ONE = {"--data": "data", "--backbone": "backbone", "--protocol": "protocol", "--start": "start"}
 _ONE |= {"--seed": "seed", "--precision": "precision", "--out": "out"}

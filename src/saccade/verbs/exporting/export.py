@@ -1,7 +1,7 @@
 """A trained model for other programs: one ONNX file, and a JSON sidecar that says what its numbers mean.
 
 The folder holds ``model.onnx``, whose outputs are the answer and every look, and ``model.json``. It is written whole or
-not at all, and only once onnxruntime has given torch's numbers (:mod:`saccade.verbs.onnx_check`).
+not at all, and only once onnxruntime has given torch's numbers (:mod:`saccade.verbs.exporting.check`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
-from saccade.verbs.onnx_check import check
-from saccade.verbs.onnx_graph import AnswerAndLooks, FreeSizes, look_outputs, onnx_bytes, require_onnx
-from saccade.verbs.onnx_steps import NOTHING, Begin, Step, check_steps, step_inputs
+from saccade.verbs.exporting.check import check
+from saccade.verbs.exporting.graph import AnswerAndLooks, FreeSizes, look_outputs, onnx_bytes, require_onnx
+from saccade.verbs.exporting.steps import NOTHING, Begin, Step, check_steps, step_inputs
 
 FORMATS = ("onnx",)
 SCHEMA = "saccade.onnx/1"
@@ -63,7 +63,7 @@ def _check_place(out: Path) -> None:
 
 
 def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
-    """Write a captioner as two graphs (:mod:`saccade.verbs.onnx_steps`); returns the sidecar."""
+    """Write a captioner as two graphs (:mod:`saccade.verbs.exporting.steps`); returns the sidecar."""
     check_steps(predictor.model, predictor.name)
     facts, begin = predictor.facts, Begin(predictor.model)
 

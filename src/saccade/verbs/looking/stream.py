@@ -13,8 +13,8 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
-from saccade.verbs.input_kind import check_kind
-from saccade.verbs.looks_table import check_parquet, looks_table
+from saccade.verbs.looking.input_kind import check_kind
+from saccade.verbs.looking.table import check_parquet, looks_table
 
 SAVED_AT_ONCE = 2
 """Sightings that are drawn and written while the next ones are answered."""
@@ -40,7 +40,7 @@ def stream_looks(
         pictures: what :meth:`Predictor.look_many` takes.
         ask: one question for all of them; None for a model that needs none.
         out: a folder for the files of each sighting, written before it is handed on; of several, ``looks.csv`` there
-            has a row for each (:mod:`saccade.verbs.looks_table`). None: nothing is kept.
+            has a row for each (:mod:`saccade.verbs.looking.table`). None: nothing is kept.
         filmstrip: as in :meth:`Sighting.save`.
         cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
         parquet: write the table as ``looks.parquet`` too.

@@ -20,7 +20,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
 from saccade.quick_imports import quick_imports
-from saccade.verbs.train_length import Length
+from saccade.verbs.training.length import Length
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from saccade.engine.protocol import Trainable
     from saccade.tasks.task import Task
     from saccade.verbs.train import TrainOptions
-    from saccade.verbs.train_several import SeveralRuns
+    from saccade.verbs.training.several import SeveralRuns
 
 RUNS = "runs.json"
 """In a folder of several runs: which they are and how they ended."""
@@ -55,7 +55,7 @@ def train_any(
     settings = _settings(recipe, given)
     progress: ProgressMode = "quiet" if given["quiet"] else "auto"
     if seeds is not None or not (recipe is None or isinstance(recipe, (str, Path))):
-        from saccade.verbs.train_several import train_several
+        from saccade.verbs.training.several import train_several
 
         return train_several(
             _named(recipe) or None,

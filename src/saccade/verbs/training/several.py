@@ -37,8 +37,8 @@ from saccade.engine.progress import ProgressMode
 from saccade.engine.stop import Reason
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.lock import locked
-from saccade.verbs.train_length import naming
-from saccade.verbs.train_plan import (
+from saccade.verbs.training.length import naming
+from saccade.verbs.training.plan import (
     LOGS,
     SCHEMA,
     PlannedRun,
@@ -49,13 +49,13 @@ from saccade.verbs.train_plan import (
     read_runs,
     result_of,
 )
-from saccade.verbs.train_run import RUNS, Settings, build_task, prepare
+from saccade.verbs.training.run import RUNS, Settings, build_task, prepare
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
     from saccade.recorded.seeds import Spread
 
-COMMAND = (sys.executable, "-m", "saccade.verbs.train_child")
+COMMAND = (sys.executable, "-m", "saccade.verbs.training.child")
 LOCK = "saccade.lock"
 _MAX_SEEDS = 1000
 

@@ -1,4 +1,4 @@
-"""One run of several, in a process of its own: ``python -m saccade.verbs.train_child``.
+"""One run of several, in a process of its own: ``python -m saccade.verbs.training.child``.
 
 The first line of standard input is the job, the second says that training may begin; without a second line the process
 ends and has written nothing. Events go to standard output (`saccade.engine.event_lines`): ``ready``, the progress,
@@ -20,7 +20,7 @@ from saccade.engine.event_lines import LineReporter
 from saccade.engine.parallel_runs import REFUSED
 from saccade.errors import SaccadeError
 from saccade.quick_imports import process_is_a_command, quick_imports
-from saccade.verbs.train_run import Settings, describe, prepare
+from saccade.verbs.training.run import Settings, describe, prepare
 
 
 def train_child(orders: IO[str], reporter: LineReporter) -> int:

@@ -15,8 +15,8 @@ from saccade.models.io.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Gallery, KeyFigures, Section
 from saccade.tasks.eval_request import EvalRequest
-from saccade.verbs.tour_page import Progress, Stop
-from saccade.verbs.tour_scores import StopScores, as_score, headline, recorded_score
+from saccade.verbs.touring.page import Progress, Stop
+from saccade.verbs.touring.scores import StopScores, as_score, headline, recorded_score
 from saccade.zoo import shipped
 
 

@@ -15,8 +15,8 @@ from saccade.engine.parallel_runs import Run
 from saccade.engine.recipe import Recipe
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import parse_json, read_regular
-from saccade.verbs.train_length import naming
-from saccade.verbs.train_run import RUNS, Settings
+from saccade.verbs.training.length import naming
+from saccade.verbs.training.run import RUNS, Settings
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult

@@ -1,0 +1,1 @@
+"""What stands behind ``saccade export``: the graph, its steps, the check against torch."""

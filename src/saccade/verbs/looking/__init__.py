@@ -1,0 +1,1 @@
+"""What stands behind ``saccade look``: inputs, streams of pictures, their table."""

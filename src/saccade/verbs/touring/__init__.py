@@ -1,0 +1,1 @@
+"""What stands behind ``saccade tour``: its scenes, scores and page."""

@@ -1,0 +1,1 @@
+"""What stands behind ``saccade train``: its plan, one run, several side by side."""
