@@ -23,7 +23,7 @@ COVERAGE = (
         "differs",
         "saccade reproduce sat-table1 --protocol dev: measured on the dev pictures. Soft attention in the paper's "
         "setting (frozen VGG-19, RMSprop) stays below every published number; with an encoder that learns, tuned "
-        "by its own captions, it is above them. Hard attention in the paper's setting has no run",
+        "by its own captions, it is above them. Hard attention in the paper's setting has no finished run",
     ),
     PaperItem(_XU, "Table 1, Flickr30k", "no data", "Flickr30k " + _ABSENT.format("flickr30k")),
     PaperItem(_XU, "Table 1, COCO", "no data", "COCO " + _ABSENT.format("coco")),
