@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
-TWO     = -n 2 --dist loadfile --no-loadscope-reorder
+PYTEST_OPTIONS = -n 2 --dist loadfile --no-loadscope-reorder
 COUNT  ?= 200
 MINUTES ?= 10
 PARTS   ?= many_machines published_models
@@ -22,14 +22,14 @@ tests: $(DEV)  ## the same without lint and types
 	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet
 	-$(BIN)/saccade data get efficientnet-lite0-imagenet --quiet
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
-	  $(BIN)/pytest $(TWO) $(COVER)
+	  $(BIN)/pytest $(PYTEST_OPTIONS) $(COVER)
 	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
 
 test-extras: $(DEV)  ## what needs timm, transformers or ray, in environments of their own; says why where they cannot be had (PARTS=many_machines for one)
 	tools/test_extras.sh $(PARTS)
 
 quick: $(DEV)  ## the tests that take seconds
-	$(BIN)/pytest $(TWO) -m "not slow"
+	$(BIN)/pytest $(PYTEST_OPTIONS) -m "not slow"
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -173,6 +173,14 @@ def test_a_map_responds_in_a_square() -> None:
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
+def test_a_region_is_not_rounded_in_lower_precision_around_it() -> None:
+    torch.manual_seed(0)
+    response = torch.rand(8, 7, 7)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = responding_region(response)
+    assert torch.equal(found, responding_region(response))
+
+
 def test_strongest_is_the_centre_of_a_cell() -> None:
     """On an odd, oblong grid: cell (row 2, column 1) of 3×5 has its centre at (1.5, 2.5); of equal ones the first."""
     response = torch.zeros(2, 3, 5)

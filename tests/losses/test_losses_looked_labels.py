@@ -67,6 +67,12 @@ def test_without_boxes_and_without_labels_the_rewards_are_the_published_ones() -
     assert (empty.glimpses == 1).all()
 
 
+def test_a_label_without_a_box_cannot_be_looked_at_and_is_worth_what_it_was() -> None:
+    """1 has a box and is glimpsed, 2 has none: both are right; 3 is not there."""
+    found = rewards([2], [[0]], [1, 2], [on(0), on()])
+    assert found.classes[0, 0, 1:4].tolist() == [1.0, 1.0, -1.0]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_what_counts_as_free_is_what_the_published_reward_says(seed: int) -> None:
     """Whatever is looked at: boxes decide which of two equal labels is taken, never how many are left."""
@@ -185,8 +191,9 @@ def test_the_log_of_the_mean_reward_by_hand(assert_near) -> None:
     assert_near(found, -(named + glimpsed))
 
 
-def test_the_log_teaches_where_a_wrong_cell_is_all_but_certain() -> None:
-    scores = torch.tensor([-4.0, 4.0, 0.0, 0.0], requires_grad=True)  # the label is on the first cell
+@pytest.mark.parametrize("gap", [8.0, 20.0, 40.0])
+def test_the_log_teaches_where_a_wrong_cell_is_all_but_certain(gap: float) -> None:
+    scores = torch.tensor([-gap / 2, gap / 2, -gap, -gap], requires_grad=True)  # the label is on the first cell
     raw = {
         "said": torch.tensor([[0]]), "class_logits": torch.zeros(1, 1, 3), "location": torch.tensor([[[1]]]),
         "priority.weights": torch.tensor([[[[0.5, 1.0], [0.2, 0.0]]]]), "location_reward": torch.ones(1, 1, 1),

@@ -1,6 +1,7 @@
 """Recorded runs: where they are found, what they say, and what is refused."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -95,6 +96,36 @@ def test_a_run_is_kept_and_reads_back(tmp_path):
     assert kept.evaluation.model == "soft-mref-x-seed0"
     assert kept.course == ({"step": 40, "phase": "main", "kind": "validation", "values": {"accuracy": 0.33333}},)
     assert save_run_record(evaluation, tmp_path / "run", **options, revision="r2").training["revision"] == "r2"
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1, 1), (30, 30), (31, 30), (100, 31)])
+def test_of_many_validations_some_are_kept_and_the_last_of_each_phase(tmp_path, count, kept):
+    evaluation = finished_run(tmp_path / "run")
+    rows = [
+        {
+            "seconds": 1,
+            "step": n,
+            "phase": "first" if n < 5 else "main",
+            "kind": "validation",
+            "values": {"accuracy": 0.5},
+        }
+        for n in range(1, count + 1)
+    ]
+    (tmp_path / "run" / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    options = {"name": "soft-mref-x-seed0", "command": "c", "folder": tmp_path / "results"}
+    steps = [row["step"] for row in save_run_record(evaluation, tmp_path / "run", **options).course]
+    assert len(steps) == kept
+    assert steps == sorted(set(steps))
+    assert {min(4, count), count} <= set(steps)
+    assert all(later - step <= -(-count // 30) for step, later in pairwise(steps))
+
+
+@pytest.mark.parametrize(("classes", "is_kept"), [(100, True), (101, False)])
+def test_scores_of_single_classes_are_kept_where_they_are_few(tmp_path, classes, is_kept):
+    evaluation = finished_run(tmp_path / "run") | {"per_class": {f"class {n}": {"recall": 0.5} for n in range(classes)}}
+    save_run_record(evaluation, tmp_path / "run", name="soft-mref-x-seed0", command="c", folder=tmp_path / "results")
+    written = json.loads((tmp_path / "results" / "soft-mref-x-seed0.json").read_text())["evaluation"]
+    assert ("per_class" in written) == is_kept
 
 
 def test_a_record_says_that_the_data_changed_on_the_way(tmp_path):

@@ -197,7 +197,7 @@ def responding_region(response: Tensor) -> Tensor:
     centres, variances = [], []
     for marginal in (above.sum(1), above.sum(2)):  # (B,w), (B,h)
         at = _centres(marginal.shape[1], marginal)
-        centre = marginal @ at  # (B,)
+        centre = (marginal * at).sum(1)  # (B,); autocast would round a matrix product
         inside = 1 / (12 * marginal.shape[1] ** 2)  # variance within one cell
         variances.append((marginal * (at - centre.unsqueeze(1)).square()).sum(1) + inside)
         centres.append(centre)

@@ -53,5 +53,5 @@ def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, .
     network = Stages(stages, channels)
     start_weights(network)
     for number in further:
-        nn.init.zeros_(network.get_submodule(f"stages.layer{number}b.bn2").weight)  # type: ignore[arg-type]
+        nn.init.zeros_(network.get_submodule(f"stages.layer{number}b.bn2").weight)  # type: ignore[arg-type]  # of a norm
     return network

@@ -296,9 +296,7 @@ def zoo(shipped_facts: ShippedFacts) -> Entries:
             "parameters": facts.parameters,
             "metric": metric,
             "score": value,
-            "scored on": f"{first.data} {first.scored_part or first.split}, n {first.n:,}"
-            if first
-            else "not scored yet",
+            "scored on": _scored_on(first),
             "licence": "research only" if facts.research_only else "open",
         }
     return entries

@@ -14,8 +14,8 @@ detached state. So the recurrent networks and the mask learn from what was said,
 Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
 its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.
 Beyond the paper: :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges;
-``looked`` rewards saying what is looked at, see :mod:`saccade.losses.looked_labels`; ``log_glimpses`` climbs the log of
-a glimpse's mean reward.
+``looked`` rewards saying what is looked at, see :mod:`saccade.losses.looked_labels`; ``log_glimpses`` maximises
+the log of a glimpse's mean reward.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ from saccade.losses.multiset import label_steps, multiset_reward, multiset_rewar
 from saccade.losses.policy_gradient import policy_gradient, rewards_to_go
 
 LEAST_PRIORITY = 0.05
-"""Added to P_t where the log of a reward is climbed."""
-TINY = 1e-6
-"""Of a mean reward whose log is taken, as a share of the largest."""
+"""Added to P_t where the log of a reward is maximised."""
 
 
 def hsal_loss(
@@ -87,6 +85,7 @@ def hsal_expected_loss(
 
     In every state of a rollout the reward of every class and cell is known, not only of the one drawn. The gradient of
     their mean is what REINFORCE estimates from one draw, so there is no baseline to learn; rollouts are drawn as ever.
+    With ``looked`` that holds for classes only.
 
     Args:
         raw: as there.
@@ -94,8 +93,8 @@ def hsal_expected_loss(
         rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
             :func:`saccade.losses.list_rewards`.
         entropy_weight: as there.
-        looked: as there. What a cell is worth depends on what was said after the glimpse that was drawn, and so it
-            does here for all the cells that were not.
+        looked: as there. What a cell is worth depends on what was said after the glimpse that was drawn. The cells
+            that were not drawn are judged as if the same had been said, so for glimpses the gradient is biased.
         log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not
             vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
             the mask leaves out can be learned, and no rewards below 0.
@@ -111,8 +110,11 @@ def hsal_expected_loss(
     reward = priority + LEAST_PRIORITY if log_glimpses else priority  # (B,T,h,w)
     reward = reward if looked is None else reward * looked.glimpses  # (B,T,h,w)
     if log_glimpses:
-        share = reward.clamp_min(0) / reward.amax((2, 3), keepdim=True).clamp_min(TINY)  # (B,T,h,w)
-        glimpsed = (looks * share.unsqueeze(2)).sum((3, 4)).clamp_min(TINY).log().sum(2)  # of all k: (B,T)
+        share = reward.clamp_min(0) / reward.amax(
+            (2, 3), keepdim=True
+        )  # some cell has LEAST_PRIORITY or more: (B,T,h,w)
+        tiny = torch.finfo(share.dtype).tiny  # a larger bound would cut the gradient where it is needed most
+        glimpsed = (looks * share.unsqueeze(2)).sum((3, 4)).clamp_min(tiny).log().sum(2)  # of all k: (B,T)
     else:
         glimpsed = (looks * reward.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
     policy = -((named + glimpsed) * steps).sum() / labels.shape[0]

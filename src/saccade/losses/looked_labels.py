@@ -86,6 +86,7 @@ def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> _
     """Step by step: which labels are free, which of them are looked at, and which one is taken by being said."""
     many, glimpses = labels.shape[1], location.shape[2]
     left = labels >= 0  # (B,M)
+    nowhere = ~inside.flatten(2).any(2)  # no cell belongs to them, so they cannot be looked at: (B,M)
     free, looked, taken = [], [], []
     for step in range(said.shape[1]):
         cells = location[:, step].unsqueeze(1).expand(-1, many, glimpses)  # (B,M,k)
@@ -93,7 +94,7 @@ def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> _
         hits = under.any(1)  # (B,k)
         last = hits & (hits.long().flip(1).cumsum(1).flip(1) == 1)  # at most one of k: (B,k)
         seen = (under & last.unsqueeze(1)).any(2)  # (B,M)
-        seen = torch.where(hits.any(1, keepdim=True), seen, left)  # (B,M)
+        seen = torch.where(hits.any(1, keepdim=True), seen | (left & nowhere), left)  # (B,M)
         right = left & (labels == said[:, step].unsqueeze(1))  # (B,M)
         best = right & seen  # (B,M)
         best = torch.where(best.any(1, keepdim=True), best, right)  # (B,M)

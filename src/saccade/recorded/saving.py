@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from saccade.atomic import make_folder, write_text
 from saccade.config import from_dict
@@ -48,9 +48,8 @@ def save_run_record(
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
     facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
     facts |= {"mean_of": config["mean_of"]} if config.get("mean_of") else {}  # whose weights were averaged
-    classes = evaluation.get("per_class")
-    many = isinstance(classes, Sized) and len(classes) > MOST_CLASSES
-    left_out = {"mistakes", "per_class"} if many else {"mistakes"}
+    classes = cast("Mapping[str, object]", evaluation.get("per_class") or {})
+    left_out = {"mistakes", "per_class"} if len(classes) > MOST_CLASSES else {"mistakes"}
     values = {
         "name": name,
         "command": command,
@@ -75,14 +74,12 @@ def record_text(values: Mapping[str, object]) -> str:
 
 
 def _thinned(validations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Every so many of them, and the last of each phase."""
-    step = math.ceil(len(validations) / MOST_VALIDATIONS)
-    after = [*validations[1:], {"phase": None}]
-    return [
-        row
-        for number, (row, later) in enumerate(zip(validations, after))
-        if number % step == step - 1 or row["phase"] != later["phase"]
-    ]
+    """Some of them, evenly spaced, and the last of each phase."""
+    count, kept = len(validations), min(len(validations), MOST_VALIDATIONS)
+    phases = [row["phase"] for row in validations]
+    spaced = {(number + 1) * count // kept - 1 for number in range(kept)}
+    ends = {number for number in range(count) if phases[number : number + 2] != [phases[number]] * 2}
+    return [validations[number] for number in sorted(spaced | ends)]
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, object]:

@@ -20,8 +20,8 @@ from tiny_models import save_tiny, tiny_facts
 BETTER = {"n": 700, "value": 0.74, "chance": "part_prior", "chance_value": 0.12, "interval": [0.58, 0.66]}
 LEVEL = {"n": 1760, "value": 0.47, "chance": "part_prior_exact", "chance_value": 0.51, "interval": [-0.08, 0.01]}
 SAID = (
-    "for '1' the map points no better than where the part usually is: its peak was in the right place for 47 % of "
-    "1,760 test questions, that guess for 51 %"
+    "for '1' the map was not found to point better than where the part usually is: its peak was in the right place for "
+    "47 % of 1,760 test questions, that guess for 51 %"
 )
 
 
@@ -42,7 +42,7 @@ def test_only_questions_whose_maps_are_no_better_have_a_sentence(folder: Path) -
     worse = LEVEL | {"chance": "a rule of tomorrow", "interval": [-0.2, -0.1]}
     score = Score("own", "test", 1, against={"maps": {"by_query": {"1": worse}}})
     (said,) = blind_queries(dataclasses.replace(tiny_facts(), scores=(score,))).values()
-    assert "no better than a map that never looks: " in said
+    assert "not found to point better than a map that never looks: " in said
 
 
 def test_an_answer_says_so_about_its_map(folder: Path) -> None:
@@ -64,5 +64,5 @@ def test_look_says_so_in_the_terminal(folder: Path, tmp_path: Path) -> None:
         ask: CliRunner().invoke(app, ["look", str(picture), "--model", str(folder), "--ask", ask]) for ask in ("0", "1")
     }
     assert [result.exit_code for result in told.values()] == [0, 0]
-    assert "points no better" not in told["0"].stderr
+    assert "to point better" not in told["0"].stderr
     assert f"a.png: {SAID}" in " ".join(told["1"].stderr.split())

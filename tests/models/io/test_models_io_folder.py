@@ -313,7 +313,7 @@ def test_the_card_says_for_which_questions_maps_point_no_better_than_a_blind_map
     card = model_card(dataclasses.replace(tiny_facts(), scores=(score,), sha256="ab" * 32))
     assert "| crown | 700 | 74.0 % | 12.0 % (part prior) | +62.0 [+58.0, +66.0] |" in card
     assert r"| wing\| | 1,760 | 47.0 % | 51.0 % (part prior exact) | -4.0 [-8.0, +1.0] |" in card
-    assert r"Its maps point no better than that when it is asked for: wing\|." in card
+    assert r"Its maps were not found to point better than that when it is asked for: wing\|." in card
     assert list(score.by_query()) == ["crown", "wing|"]
     for against in ({}, {"maps": None}, {"maps": {"by_query": 3}}):
         assert Score("cub", "test", 1, against=against).by_query() == {}

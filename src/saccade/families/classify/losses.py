@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,7 +41,12 @@ class Proposals:
 
     def __post_init__(self) -> None:
         check_share("side", self.side)
-        check_weight("grow", self.grow)
+        if not 0 < self.grow < math.inf:
+            raise ValueError(f"grow: a multiple is above 0 and finite, found {self.grow:g}")
+        if self.target == "strongest" and self.grow != 1:
+            raise ValueError("grow: belongs to 'target: responses'; leave it out, or change target")
+        if self.target == "responses" and self.side != USUAL_SIDE:
+            raise ValueError("side: belongs to 'target: strongest'; give grow instead, or change target")
 
 
 @dataclass(frozen=True)

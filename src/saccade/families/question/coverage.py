@@ -23,8 +23,8 @@ COVERAGE = (
         _SEO,
         "Table 1a, MREF and MDIST",
         "differs",
-        f"{_TABLE}: every accuracy is within three points of the published one but those of SOFT on MDIST, 3.2 above it, and "
-        "of the plain STN on MDIST, 15.7 below it, whose training did not get off the ground",
+        f"{_TABLE}: every accuracy is within three points of the published one but those of SOFT on MDIST, 3.2 above "
+        "it, and of the plain STN on MDIST, 15.7 below it, whose training did not get off the ground",
     ),
     PaperItem(_SEO, "Table 1a, MBG", "differs", f"{_TABLE}: {_SUN}"),
     PaperItem(

@@ -46,9 +46,10 @@ def blind_queries(facts: ModelFacts) -> dict[str, str]:
     told = {}
     for query, found in facts.scores[0].by_query().items() if facts.scores else ():
         if not found.is_better:
+            guess = BLIND.get(found.chance, "a map that never looks")
             told[query] = (
-                f"for '{query}' the map points no better than {BLIND.get(found.chance, 'a map that never looks')}: its "
-                f"peak was in the right place for {100 * found.value:.0f} % of {found.n:,} test questions, that guess "
-                f"for {100 * found.chance_value:.0f} %"
+                f"for '{query}' the map was not found to point better than {guess}: its peak was in the right "
+                f"place for {100 * found.value:.0f} % of {found.n:,} test questions, that guess for "
+                f"{100 * found.chance_value:.0f} %"
             )
     return told

@@ -205,7 +205,10 @@ def _by_query(score: Score) -> list[str]:
         difference = f"{100 * (each.value - each.chance_value):+.1f} [{ends}]"
         lines.append(f"| {_escaped(query)} | {each.n:,} | {100 * each.value:.1f} % | {blind} | {difference} |")
     if level := [query for query, each in found.items() if not each.is_better]:
-        lines += ["", f"Its maps point no better than that when it is asked for: {_listed(tuple(level))}."]
+        lines += [
+            "",
+            f"Its maps were not found to point better than that when it is asked for: {_listed(tuple(level))}.",
+        ]
     return lines
 
 
