@@ -43,7 +43,7 @@ from saccade.zoo import shipped
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results" / "depth"
 HELD_OUT, TESTED, ANSWERS, AT_ONCE = 2000, 1000, 3000, 50
-PHOTOGRAPHED = ("flickr", "svhn", "coco")  # photographs of anything are their own kind; of birds, they are not
+PHOTOGRAPHED = ("flickr", "svhn", "coco")  # they learned from photographs of all kinds, so none are foreign
 
 
 def task_of(facts: ModelFacts, changes: dict[str, Any]) -> PictureTask:

@@ -206,7 +206,7 @@ class RacnnModel(ImageOnlyModel):
         """Look, propose, look closer, twice; then all scales together.
 
         With another ``last`` than the finest scale there are no ``logits``, and no looks behind that scale. ``boxes``
-        and ``strongest`` have what the scales that looked propose.
+        and ``strongest`` have what the scales that looked propose. With ``responses`` so does that key.
         """
         seeing = SCALES[: SCALES.index(last) + 1]
         raw: Raw = {}

@@ -27,8 +27,8 @@ class Reinforce:
     entropy: float = 0.0
     """Weight of an entropy bonus; the paper mentions none."""
     elsewhere: float = 1.0
-    """Reward of naming a label that is there, but not where the model looks, and factor of the reward of a glimpse
-    beside the label that is then named; 1, as published, asks for neither. Below 1 it needs boxes."""
+    """Reward of naming a label that is there but not looked at, and factor on the reward of a glimpse beside the label
+    that is then named. 1: as published. Below 1 it needs boxes."""
 
     def __post_init__(self) -> None:
         check_weight("entropy", self.entropy)

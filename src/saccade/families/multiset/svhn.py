@@ -46,8 +46,8 @@ class SvhnOptions:
     """Digits of a training picture at most; longer numbers are then left out of training. Six if not given: one has."""
 
     hold_out_test: bool = True
-    """Whether test is a tenth of the training pictures where there are no official test pictures. Without, these are
-    trained on too, and there is no test split but the official one."""
+    """Whether test is a tenth of the training pictures where there are no official test pictures. If false, these
+    are trained on too, and there is no test split but the official one."""
 
     def __post_init__(self) -> None:
         check_most(self.most)

@@ -167,7 +167,7 @@ class CaptionTable:
             else:
                 texts = [self._text(cell) for cell in found]
             is_shown = any(cell.measured or cell.published for cell in found)
-            if system in SYSTEMS:  # the same published row once: with the paper's setting, if that has a run
+            if system in SYSTEMS:  # without a run it gives way to the paper's setting
                 is_shown = bool(self.of(system, data)) or not self.of(f"{system}-paper", data)
             if is_shown:
                 rows.append([label, self._encoder(system, data), *texts])
