@@ -24,7 +24,7 @@ def evaluate(
     split: Literal["val", "test"] = "test",
     protocol: str | None = None,
     glyphs: Literal["disjoint", "merged", "pack"] | None = None,
-    drawing: Literal["blend", "authors", "both"] | None = None,
+    drawing: Literal["blend", "authors", "both", "mostly-authors"] | None = None,
     limit: int | None = None,
     sweeps: int | None = None,
     twins: int | None = None,

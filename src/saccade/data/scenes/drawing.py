@@ -1,13 +1,14 @@
-"""How ink becomes colour: two drawings of the same scene, and a set that has both.
+"""How ink becomes colour: two drawings of the same scene, and sets that have both.
 
-========= ==========================================================================================================
-blend      saccade's own. A digit of ink g (0 … 255) lies on its background with opacity g/255, so on black it is
-           colour · g/255. Sums of distractors stop at 255
-authors    that of the generator that Seo et al. released. A digit is painted in colour · g/255, cut to whole numbers,
-           and pasted with opacity g/255. So ink counts twice: on black it is colour · (g/255)². Distractors are painted
-           in the same way and added as bytes: sums wrap around at 256
-both       scenes with an even number as ``blend``, the others as ``authors``
-========= ==========================================================================================================
+============== =====================================================================================================
+blend           saccade's own. A digit of ink g (0 … 255) lies on its background with opacity g/255, so on black it is
+                colour · g/255. Sums of distractors stop at 255
+authors         that of the generator that Seo et al. released. A digit is painted in colour · g/255, cut to whole
+                numbers, and pasted with opacity g/255. So ink counts twice: on black it is colour · (g/255)².
+                Distractors are painted in the same way and added as bytes: sums wrap around at 256
+both            scenes with an even number as ``blend``, the others as ``authors``
+mostly-authors  every fourth scene as ``blend``, the others as ``authors``: for models that find those harder
+============== =====================================================================================================
 
 Digits, places, colours, masks and boxes do not depend on the drawing.
 """
@@ -21,7 +22,9 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
 
-Drawing = Literal["blend", "authors", "both"]
+Drawing = Literal["blend", "authors", "both", "mostly-authors"]
+_EVERY = {"both": 2, "mostly-authors": 4}
+"""Of drawings that have both: every so many scenes, the first is ``blend``."""
 
 
 def check_drawing(drawing: str) -> None:
@@ -38,7 +41,7 @@ def drawn_as_authors(drawing: Drawing, index: Tensor) -> Tensor | None:
     """(B,) bool: which of the scenes ``index`` (B,) are drawn as the authors draw; None: none of them."""
     if drawing == "blend":
         return None
-    return index % 2 == 1 if drawing == "both" else (index >= 0)
+    return index % _EVERY[drawing] != 0 if drawing in _EVERY else (index >= 0)
 
 
 def drawing_of(drawing: Drawing, index: int) -> str:

@@ -93,7 +93,7 @@ class SceneDataConfig:
     backgrounds: str | None = None
     """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
     drawing: Drawing = "blend"
-    """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, or ``both``, each for half of the scenes."""
+    """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, ``both`` or ``mostly-authors``."""
     protocol: SceneProtocol = "unlimited"
     """Sizes and splits, see the module."""
     planted: Planted = "none"
