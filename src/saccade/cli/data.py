@@ -17,7 +17,9 @@ app = typer.Typer(rich_markup_mode=None, help="List, make, show and get data.", 
 Name = Annotated[str, typer.Argument(help="A name of 'saccade data list'.")]
 Split = Annotated[str, typer.Option("--split", help="train, val or test.")]
 Glyphs = Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged, or pack (shipped, no download).")]
-Drawing = Annotated[str | None, typer.Option("--drawing", help="Of mref, mdist and mbg: blend, authors, both or mostly-authors.")]
+Drawing = Annotated[
+    str | None, typer.Option("--drawing", help="Of mref, mdist and mbg: blend, authors, both or mostly-authors.")
+]
 Protocol = Annotated[str | None, typer.Option("--protocol", help="unlimited or authors.")]
 Scenes = Annotated[str | None, typer.Option("--scenes", help="Of causal: mref (default), mdist or mbg.")]
 Format = Annotated[str | None, typer.Option("--format", help="Of causal: png (default), parquet or both.")]

@@ -18,7 +18,7 @@ from saccade.cli import app
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families.classify import tour
-from saccade.families.classify.reproduction.residual_table import ROWS, ResidualTable
+from saccade.families.classify.reproduction.residual_table import ROWS, SHORT, ResidualTable
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.io.facts import Score
 from saccade.record import read_record
@@ -233,8 +233,9 @@ def test_top_5_and_cifar_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (kept.system, kept.on, kept.protocol) == ("ran-56", "cifar10", "full")
     table = ResidualTable((kept,))
     error = 100 * (1 - found["metrics"]["accuracy"])
-    assert table.errors().rows[0] == ["Attention-56", f"{error:.2f} (5.52)\n1 × 20"]
-    assert {job.name for job in table.missing(1)} == {f"{system}-cifar10-full-seed0" for system in ROWS} - {name}
+    assert table.errors().rows[0] == ["Attention-56", f"{error:.2f} (5.52)\n1 × 20", "no run"]
+    every = {f"{system}-cifar10-{protocol}-seed0" for system in ROWS for protocol in ("full", "short")}
+    assert {job.name for job in table.missing(1)} == every - {name}
     on_val = saccade.evaluate(tmp_path / "run", split="val", device="cpu")
     assert "choose nothing" in on_val["note"]
 
@@ -244,16 +245,29 @@ def test_the_table_has_a_recipe_for_each_row_and_pairs_over_shared_seeds() -> No
         assert load_recipe(row.recipe).protocol == "full"
     table = ResidualTable((_run("ran-56", 0, 0.95), _run("ran-56", 1, 0.95), _run("resnet-56", 0, 0.94),
                            _run("resnet-56", 1, 0.96), _run("resnet-56", 2, 0.90)))  # fmt: skip
-    gains = {(row[0], row[1]): row[2] for row in table.differences().rows}
+    gains = {(row[0], row[1]): row[2:4] for row in table.differences().rows}
     found = gains["attention against the same size without", "Attention-56"]
-    assert found == "+0.00 [-12.71, +12.71] (2 seeds)"  # +1 and −1: t = 12.706, deviation √2
-    assert gains["(1 + M)·F against M·F", "Attention-56"] == "no run"
+    assert found == ["+0.00 [-12.71, +12.71] (2 seeds)", "no run"]  # +1 and −1: t = 12.706, deviation √2
+    assert gains["(1 + M)·F against M·F", "Attention-56"] == ["no run", "no run"]
 
 
-def _run(system: str, seed: int, accuracy: float) -> Any:
-    score = Score("cifar10", "test", 10_000, protocol="full", metrics={"accuracy": accuracy})
+def test_short_runs_have_a_column_of_their_own_without_the_published_number() -> None:
+    """A run of 20 epochs is no run of the paper's schedule, and a seed of one is not a seed of the other."""
+    whole, short = _run("ran-56", 0, 0.95), _run("ran-56", 0, 0.90, "short")
+    table = ResidualTable((whole,)).with_runs((short, _run("ran-56", 0, 0.10)))
+    assert table.errors().rows[0] == ["Attention-56", "5.00 (5.52)\n1 × 10,000", "10.00\n1 × 10,000"]
+    assert table.cell("ran-56", SHORT).difference is None
+    alone = ResidualTable((short,), settings=(SHORT,))
+    assert alone.errors().columns == ("", "20 epochs")
+    assert all("-short-" in job.name for job in alone.missing(1))
+    for row in ROWS.values():
+        assert load_recipe(row.recipe, protocol="short").phases[0].epochs == 20
+
+
+def _run(system: str, seed: int, accuracy: float, protocol: str = "full") -> Any:
+    score = Score("cifar10", "test", 10_000, protocol=protocol, metrics={"accuracy": accuracy})
     recipe = {"name": system, "model": {"name": "ran"}, "seed": seed}
-    return RecordedRun(f"{system}-cifar10-full-seed{seed}", "", recipe, {"name": "cifar10"}, {}, score)
+    return RecordedRun(f"{system}-cifar10-{protocol}-seed{seed}", "", recipe, {"name": "cifar10"}, {}, score)
 
 
 @pytest.mark.parametrize(
