@@ -108,6 +108,22 @@ def test_responses_are_those_of_the_next_network_to_the_whole_region(images: tor
     torch.testing.assert_close(first, raw["responses"][:, :1])
 
 
+def test_proposals_may_read_an_earlier_stage(images: torch.Tensor) -> None:
+    """Boxes are what they make of its cells, answers those of the whole network; an unknown stage is refused."""
+    model = built(read="layer1")
+    net = model.net("scale1")
+    with torch.no_grad():
+        raw = model.forward_raw(images)
+        small = model.shrink(images)
+        cells = net.between(small, to="layer1")
+        assert cells.shape[-2:] > net(small).shape[-2:]
+        torch.testing.assert_close(raw["boxes"][:, 0], model.proposals["scale2"](cells))
+        logits = model.heads["scale1"](net(small).mean((2, 3)))
+    torch.testing.assert_close(raw["scale_logits"][:, 0], logits, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ConfigError, match="no stage 'layer9'"):
+        built(read="layer9")
+
+
 def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:
     """What it computes is the same; the next proposal is there, and nothing behind it."""
     model = built()

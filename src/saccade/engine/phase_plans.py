@@ -33,10 +33,11 @@ def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans
     """
     names = [name for name, _ in learner.model.named_parameters()]
     epoch = task.steps_per_epoch(recipe.batch_size)
-    phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
     losses = []
-    for phase in phases:
+    for phase in recipe.phases:
         learning = trainable_names(phase, names, statistics_names(learner))
         phase.total_steps(epoch)
         losses.append(task.phase_loss(phase, learning))
+    # After the losses: a task may measure what these teach.
+    phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
     return PhasePlans(epoch, phases, losses)

@@ -33,7 +33,8 @@ from the middle of the picture, or from more pixels; each control keeps all but 
 
 A single network that sees all pixels is ``crops: whole`` with ``coarse: [224, 224]``: its ``scale1_accuracy``.
 
-Deviations from the paper: any backbone; scale 1 and the crops have the same size; ``fused`` is trained on descriptors
+Deviations from the paper: any backbone; proposals may read an earlier stage of it (``read``): at 112 pixels the last
+one of MobileNetV2 has 4 × 4 cells; scale 1 and the crops have the same size; ``fused`` is trained on descriptors
 that it does not change, with the scales themselves; those of :mod:`saccade.attention.zoom` and
 :mod:`saccade.losses.zoom`. ``responses`` teach proposals and are read for nothing else: the network of the next scale
 sees the whole region of this one, at ``input_size``. Before it learns classes it has ImageNet weights, and these say
@@ -89,6 +90,9 @@ class RacnnConfig:
     """(height, width) at which a crop is read."""
     hidden: int = 64
     """Units of the attention proposals."""
+    read: str | None = None
+    """The stage of the backbone that attention proposals read; None: the last, as in the paper. An earlier one has more
+    cells, which say better where something is."""
     smallest: float = zoom.SMALLEST
     """Side of the smallest region, as a share of its parent's; public ports have ⅔."""
     sharpness: float = zoom.SHARPNESS
@@ -135,12 +139,13 @@ class RacnnModel(ImageOnlyModel):
         channels = first.channels[last]
         self.heads = nn.ModuleDict({name: nn.Linear(channels, config.answers) for name in SCALES})
         sizes = (config.coarse, config.crop)
-        grids = [first.grid(size)[last] for size in sizes]  # also refuses sizes that are too small
+        read = first.check_stage(last if config.read is None else config.read)
+        grids = [first.grid(size)[read] for size in sizes]  # also refuses sizes that are too small
         self.proposals = nn.ModuleDict()
         if config.crops == "proposed":
             for name, grid in zip(CROPS, grids):
                 self.proposals[name] = zoom.AttentionProposal(
-                    channels, grid, hidden=config.hidden, smallest=config.smallest
+                    first.channels[read], grid, hidden=config.hidden, smallest=config.smallest
                 )
         self.fused = nn.Linear(len(SCALES) * channels, config.answers)
         for name, size in zip(("to_coarse", "to_crop"), sizes):  # cells → shares of what the scale sees
@@ -215,7 +220,9 @@ class RacnnModel(ImageOnlyModel):
         seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
         logits, descriptors, boxes, places, regions = [], [], [], [], []
         for number, name in enumerate(seeing):
-            features = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
+            net = self.net(name)
+            read = net.between(_laid_out(seen), to=self.config.read)  # (B,C',h',w'), for proposals
+            features = read if self.config.read is None else net.between(read, after=self.config.read)  # Eq. (1)
             pooled = features.mean((2, 3))  # (B,C)
             held = pooled.detach() if self.training else pooled  # the fused classifier teaches no network
             descriptors.append(F.normalize(held.to(exact), dim=1) * math.sqrt(pooled.shape[1]))
@@ -226,7 +233,7 @@ class RacnnModel(ImageOnlyModel):
             places.append(self._strongest(features, first=not number))
             if responses:
                 regions.append(self._responding(closer, encoding, None if name == SCALES[0] else theta))
-            box, theta = self._region(closer, encoding, features, theta, attention)
+            box, theta = self._region(closer, encoding, read, theta, attention)
             boxes.append(box)
             if name != last:
                 seen, crop = self._cut(encoding, theta, box)

@@ -24,6 +24,7 @@ from saccade.families.classify.redrawn import causal_values, drawn_again
 from saccade.families.classify.scores import score_labels
 from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
+from saccade.families.classify.zoom_scores import zoom_values
 from saccade.families.classify.zooming import last_scale, taught_regions, wanted_regions, zoom_loss, zoom_options
 from saccade.metrics.maps.crops import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
@@ -81,6 +82,32 @@ def test_proposals_may_be_taught_the_square_of_responses() -> None:
     assert found == pytest.approx((0.1 - 0.05) / 2)  # the mean of two boxes
     assert zoom_options(loss) == {"last": "scale2", "responses": True}
     assert zoom_options(Proposals()) == {"last": "scale2"}
+
+
+def test_no_region_is_taught_that_the_model_cannot_propose() -> None:
+    """A model whose smallest side is a half learns one of a half where responses ask for less."""
+    raw = {"responses": torch.tensor([[[0.5, 0.1, 0.05]]]), "boxes": torch.tensor([[[0.5, 0.25, 0.25]]])}
+    raw |= {"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)}
+    for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
+        assert taught_regions(raw, loss, 0.5).tolist() == [[[0.5, 0.25, 0.25]]]
+        assert float(zoom_loss(raw, torch.tensor([0]), loss, 0.5)["loss"]) == 0.0
+
+
+def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
+    """By the side that a loss teaches; not of a scale that is taught another region, nor may a phase choose by it."""
+    told = task(smallest=0.2)
+    assert told.validate(told.model.eval())["scale2_proposal_error"] >= 0
+    batch = LabelData(LabelDataConfig(name="details", size=(224, 224)), "val").take(torch.arange(1))
+    raw = dict(told.model.forward_raw(batch.images))
+    raw["strongest"] = torch.full((1, 2, 2), 0.5)
+    raw["boxes"] = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
+    told.checked_loss(Proposals("scale2", side=0.3), "default")
+    told.checked_loss(Proposals("scale3", target="responses"), "default")
+    found = zoom_values(told.model, raw, batch, told.taught)
+    assert float(found["scale2_proposal_error"]) == pytest.approx(0.1 + 0.1)
+    assert "scale3_proposal_error" not in found
+    assert "scale2_proposal_error" in told.metric_names()
+    assert "scale3_proposal_error" not in told.metric_names()
 
 
 def test_phases_look_no_further_than_their_loss() -> None:
@@ -252,11 +279,16 @@ def test_a_network_that_taught_proposals_read_is_trained_no_more(name: str) -> N
     assert taught == {"scale2", "scale3"}
 
 
-def test_each_network_of_the_zoom_has_the_epochs_of_its_controls() -> None:
-    (control,) = load_recipe("racnn-centre").phases
+@pytest.mark.parametrize("name", ["centre", "box", "random", "whole", "full"])
+def test_controls_on_photographs_train_as_the_zoom_does(name: str) -> None:
+    """The same phases for its networks, setting for setting, with batches of the same size."""
+    zoom, control = load_recipe("racnn"), load_recipe(f"racnn-{name}")
+    taught = tuple(phase for phase in zoom.phases if not any(part.startswith("proposals") for part in phase.train))
+    assert [phase.name for phase in taught] == ["coarse", "closer", "closest", "classes"]
+    assert control.phases == taught
+    assert (control.batch_size, control.data, control.seed) == (zoom.batch_size, zoom.data, zoom.seed)
     for scale in SCALES:
-        phases = [phase for phase in load_recipe("racnn").phases if f"nets.{scale}.*" in phase.train]
-        assert sum(phase.epochs or 0 for phase in phases) == control.epochs, scale
+        assert sum(phase.epochs or 0 for phase in taught if f"nets.{scale}.*" in phase.train) == 50, scale
 
 
 def test_controls_are_recipes() -> None:

@@ -17,7 +17,7 @@ from saccade.data.tables.trainable import check_named, check_trainable, warn_of_
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import part_digest
 from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
-from saccade.families.classify.losses import LOSSES, ZoomLoss
+from saccade.families.classify.losses import LOSSES, Proposals, ZoomLoss
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.classify.scores import score_labels
 from saccade.families.classify.zoom_scores import zoom_metric_names, zoom_values
@@ -74,6 +74,7 @@ class ClassifyTask(PictureTask):
         seed: int = 0,
     ) -> None:
         check_named(data, LABEL_READERS, "pictures")
+        self.taught: dict[str, Proposals] = {}  # what teaches the proposals of a scale, as far as phases say
         self.data_config: LabelDataConfig = from_dict(LabelDataConfig, data, where="data")
         self.table = read_table(self.data_config)
         if self.table is not None:
@@ -154,6 +155,8 @@ class ClassifyTask(PictureTask):
     def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, once it is clear that the model can be taught by it."""
         check_zoom_loss(self.model, loss)
+        if isinstance(loss, Proposals):
+            self.taught |= dict.fromkeys(CROPS if loss.of == "both" else (loss.of,), loss)
         if weight := getattr(loss, "evidence_weight", 0.0):
             if self.data_config.shift is not None:
                 raise ConfigError(
@@ -177,7 +180,7 @@ class ClassifyTask(PictureTask):
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
         if isinstance(loss, ZoomLoss):
-            return zoom_loss(raw, batch["label"], loss)
+            return zoom_loss(raw, batch["label"], loss, self.model.config.smallest)
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
@@ -185,7 +188,7 @@ class ClassifyTask(PictureTask):
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         top5 = ("top5",) if len(self.classes) > 5 else ()
-        return ("accuracy", "loss", *top5, *zoom_metric_names(self.model, self.has_evidence))
+        return ("accuracy", "loss", *top5, *zoom_metric_names(self.model, self.has_evidence, self.taught))
 
     @property
     def has_evidence(self) -> bool:
@@ -209,7 +212,7 @@ class ClassifyTask(PictureTask):
             found = {"accuracy": logits.argmax(-1) == batch.label, "loss": surprise}
             if len(self.classes) > 5:
                 found["top5"] = top_k_correct(logits, batch.label, 5)
-            scores.add_values(found | zoom_values(model, raw, batch))
+            scores.add_values(found | zoom_values(model, raw, batch, self.taught))
         return scores.means()
 
     @classmethod

@@ -4,7 +4,8 @@
 ``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.crops`), where
 the data knows the evidence, and ``scale2_side``, its side as a share of the picture's. Beside them stand a centred crop
 and one anywhere, both of the same side. Validation also tells ``scale2_proposal_error``: how far a region is from the
-one round the strongest response, in shares of its parent's sides, summed over centre and half side.
+one round the strongest response, in shares of its parent's sides, summed over centre and half side; not of proposals
+that are taught another region.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.attention.zoom import theta_box
 from saccade.data.pictures.labelled import LabelledBatch
-from saccade.families.classify.losses import USUAL_SIDE
+from saccade.families.classify.losses import Proposals
 from saccade.families.classify.zooming import wanted_regions
 from saccade.metrics.columns import Values
 from saccade.metrics.maps.crops import anywhere_scores, centred, crop_boxes, crop_scores
@@ -25,28 +26,40 @@ from saccade.metrics.summary import only_defined
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 
 
-def zoom_metric_names(model: object, has_evidence: bool) -> tuple[str, ...]:
-    """Names of what validation tells of a model that zooms; none of another."""
+def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Proposals]) -> tuple[str, ...]:
+    """Names of what validation tells of a model that zooms; none of another.
+
+    ``taught`` is what teaches the proposals of a scale, if not the loss of the paper.
+    """
     if not isinstance(model, RacnnModel):
         return ()
     covers = [f"{name}_covers_evidence" for name in CROPS] if has_evidence else []
-    errors = [f"{name}_proposal_error" for name in CROPS] if model.proposals else []
+    errors = [f"{name}_proposal_error" for name in model.proposals if _usual(name, taught)]
     return (*(f"{name}_accuracy" for name in SCALES), *(f"{name}_side" for name in CROPS), *covers, *errors)
 
 
-def zoom_values(model: object, raw: Mapping[str, Tensor], batch: LabelledBatch) -> dict[str, Tensor]:
+def zoom_values(
+    model: object, raw: Mapping[str, Tensor], batch: LabelledBatch, taught: Mapping[str, Proposals]
+) -> dict[str, Tensor]:
     """Those values (B,) of a batch."""
     if not isinstance(model, RacnnModel):
         return {}
     found = scale_values(raw, batch.label)
-    if model.proposals:
-        apart = (raw["boxes"] - wanted_regions(raw, USUAL_SIDE)).abs().sum(-1)  # (B,2)
-        found |= {f"{name}_proposal_error": apart[:, number] for number, name in enumerate(CROPS)}
+    for number, name in enumerate(model.proposals):
+        if (loss := _usual(name, taught)) is not None:
+            wanted = wanted_regions(raw, loss.side, model.config.smallest)  # (B,2,3)
+            found[f"{name}_proposal_error"] = (raw["boxes"] - wanted)[:, number].abs().sum(-1)
     for name, crops in crops_of(model, raw).items():
         found[f"{name}_side"] = sides_of(raw, name)
         if batch.evidence is not None:
             found[f"{name}_covers_evidence"] = crop_scores(crops, batch.evidence)["covers_evidence"]
     return found
+
+
+def _usual(name: str, taught: Mapping[str, Proposals]) -> Proposals | None:
+    """What teaches the proposals of a scale, if it is the region round the strongest response."""
+    loss = taught.get(name, Proposals())
+    return loss if loss.target == "strongest" else None
 
 
 def scale_values(raw: Mapping[str, Tensor], label: Tensor) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 
-from saccade.attention.zoom import clamped_box
+from saccade.attention.zoom import SMALLEST, clamped_box
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.losses import Proposals, Rank, Scales, ZoomLoss
 from saccade.losses import cross_entropy
@@ -41,8 +41,13 @@ def last_scale(loss: ZoomLoss) -> str:
     return SCALES[-1]
 
 
-def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss) -> dict[str, Tensor]:
-    """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name."""
+def zoom_loss(
+    raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss, smallest: float = SMALLEST
+) -> dict[str, Tensor]:
+    """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name.
+
+    ``smallest`` is the side of the model's smallest region: none is taught that it cannot propose.
+    """
     logits = raw["scale_logits"]  # (B,S,K)
     right = (logits.argmax(-1) == label[:, None]).float().mean(0)  # (S,)
     told = {f"{name}_accuracy": share for name, share in zip(SCALES, right)}
@@ -54,17 +59,17 @@ def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss) -> dict[
         return {"loss": total, **told}
     if isinstance(loss, Proposals):
         which = slice(None) if loss.of == "both" else slice(CROPS.index(loss.of), CROPS.index(loss.of) + 1)
-        return {"loss": proposal_loss(raw["boxes"][:, which], taught_regions(raw, loss)[:, which]), **told}
+        return {"loss": proposal_loss(raw["boxes"][:, which], taught_regions(raw, loss, smallest)[:, which]), **told}
     return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
 
 
-def taught_regions(raw: Mapping[str, Tensor], loss: Proposals) -> Tensor:
+def taught_regions(raw: Mapping[str, Tensor], loss: Proposals, smallest: float = SMALLEST) -> Tensor:
     """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
     if loss.target == "strongest":
-        return wanted_regions(raw, loss.side)
+        return wanted_regions(raw, loss.side, smallest)
     region = raw["responses"].detach()  # (B,2,3)
     grown = torch.cat([region[..., :2], loss.grow * region[..., 2:]], dim=-1)  # (B,2,3)
-    return clamped_box(grown.to(raw["boxes"].dtype))
+    return clamped_box(grown.to(raw["boxes"].dtype), smallest)
 
 
 def zoom_options(loss: ZoomLoss) -> dict[str, object]:
@@ -75,11 +80,11 @@ def zoom_options(loss: ZoomLoss) -> dict[str, object]:
     return options
 
 
-def wanted_regions(raw: Mapping[str, Tensor], side: float) -> Tensor:
+def wanted_regions(raw: Mapping[str, Tensor], side: float, smallest: float = SMALLEST) -> Tensor:
     """Legal boxes (B,2,3) of ``side`` round the strongest responses; they teach nothing back."""
     centre = raw["strongest"].detach()  # (B,2,2)
     half = torch.full_like(centre[..., :1], side / 2)
-    return clamped_box(torch.cat([centre, half], dim=-1).to(raw["boxes"].dtype))
+    return clamped_box(torch.cat([centre, half], dim=-1).to(raw["boxes"].dtype), smallest)
 
 
 def needs_evidence(model: object) -> TypeGuard[RacnnModel]:
