@@ -215,7 +215,7 @@ class View(BaseModel):
     kind: AnswerKind = Field(description="one label, labels said one after the other, or the words of a sentence")
     confidence: float | None
     calibrated: bool = Field(False, description="whether confidences were put right by the model's temperature")
-    fit: dict[str, Any] = Field({}, description="whether the input is like those that the model learned from: verdict")
+    fit: dict[str, Any] = Field({}, description="whether the input is like those that the model learned from")
     alternatives: list[tuple[str, float | None]]
     labels: list[tuple[str, float | None]] | None
     on_the_way: list[tuple[str, str, float | None]] = Field(
