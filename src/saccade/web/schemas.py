@@ -141,6 +141,7 @@ class ModelEntry(BaseModel):
     parameters: int
     score: ScoreEntry | None
     scenes: TrainedScenes | None = Field(None, description="what it learned from, where those are scenes like ours")
+    example: str | None = Field(None, description="the picture it is shown first, /api/examples/NAME; null: a scene")
     panel: str | None = Field(None, description="address of its family's own controls, an ES module")
     told: dict[str, Any] | None = Field(None, description="what those controls are told of the model")
     problem: str | None = Field(description="why it cannot be asked here, once that is known")
