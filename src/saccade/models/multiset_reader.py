@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs
@@ -51,10 +52,8 @@ class MultisetConfig:
         check_range(self, 1, MAX_WORDS, "classes")
         check_range(self, 1, MAX_STEPS, "most")
         check_range(self, 1, MAX_PIXELS, "input_size")
-        if self.pretrained and self.backbone in ("small", "compact", "compact-fine", "compact-deep"):
-            raise ValueError(
-                f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
-            )
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class LabelReader(ImageOnlyModel):
