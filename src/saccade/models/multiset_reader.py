@@ -79,6 +79,8 @@ class MultisetModel(LabelReader):
 
     to_cells: Tensor
     """Pixels of the network's input → cells of the look."""
+    from_cells: Tensor
+    """Cells of the look → pixels of the network's input."""
 
     def __init__(self, config: MultisetConfig) -> None:
         super().__init__()
@@ -89,8 +91,9 @@ class MultisetModel(LabelReader):
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.single = nn.Linear(self.channels, config.classes)
-        to_cells = geometry.invert(self.backbone.frames[self.look_stage]).float()  # (2,3)
-        self.register_buffer("to_cells", to_cells, persistent=False)
+        from_cells = self.backbone.frames[self.look_stage]  # (2,3)
+        self.register_buffer("to_cells", geometry.invert(from_cells).float(), persistent=False)
+        self.register_buffer("from_cells", from_cells.float(), persistent=False)
 
     @property
     def stop(self) -> int:
@@ -157,6 +160,4 @@ class MultisetModel(LabelReader):
 
     def cells_in(self, boxes: Tensor) -> Tensor:
         """Which cells have their centre inside which of the boxes (B,M,4): (B,M,h,w) bool; none where one is NaN."""
-        x0, y0, x1, y1 = geometry.apply_to_boxes(self.to_cells, boxes)[..., None, None].unbind(2)  # (B,M,1,1) each
-        row, column = (torch.arange(length, device=boxes.device) + 0.5 for length in self.grid)  # (h,), (w,)
-        return (column >= x0) & (column < x1) & (row.unsqueeze(1) >= y0) & (row.unsqueeze(1) < y1)  # (B,M,h,w)
+        return geometry.cells_in_boxes(boxes, self.from_cells, self.grid)
