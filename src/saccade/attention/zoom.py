@@ -187,8 +187,8 @@ def responding_region(response: Tensor) -> Tensor:
     Cells are weighted by how far they respond above the mean of the map. The centre is the centroid. The side is that
     of an even square which spreads as widely, on the axis that spreads more: √12 σ. A map of one value is the whole.
 
-    Cells tile what was seen, although their receptive fields are centred elsewhere: a deep network responds to an object
-    in the cell that covers it.
+    Cells tile what was seen, although their receptive fields are centred elsewhere: a deep network responds to an
+    object in the cell that covers it.
 
     >>> responding_region(torch.tensor([[[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]])).tolist()
     [[0.75, 0.5, 0.5]]
