@@ -446,6 +446,18 @@ def test_touched_pixels_of_boxes() -> None:
     assert found[1, 1].all()
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_cells_whose_centre_lies_in_a_box(kind: torch.dtype) -> None:
+    """Cells of 10 pixels from (5, 0) on: a left edge belongs to its box, a right edge does not; NaN has no cells."""
+    frame = geometry.scale_shift((10.0, 10.0), (5.0, 0.0)).to(kind)  # centres at x 10, 20, 30 and y 5, 15
+    boxes = torch.tensor([[[10.0, 5.0, 20.0, 15.0], [11.0, 0.0, 30.5, 20.0], [float("nan")] * 4]])
+    found = geometry.cells_in_boxes(boxes, frame, (2, 3))
+    expected = [[[1, 0, 0], [0, 0, 0]], [[0, 1, 1], [0, 1, 1]], [[0, 0, 0], [0, 0, 0]]]
+    assert found.int().tolist() == [expected]
+    turned = torch.tensor([[0.0, 10.0, 0.0], [10.0, 0.0, 0.0]], dtype=kind)  # rows go right and columns down
+    assert geometry.cells_in_boxes(boxes[:, :1], turned, (2, 3)).int().tolist() == [[[[0, 0, 0], [1, 0, 0]]]]
+
+
 def test_shares_of_cells_in_boxes() -> None:
     """By hand on 2×3 cells: a box of one and a half columns and the lower half of the first row; NaN has none."""
     boxes = torch.tensor([[0.5, 0.5, 2.0, 1.0], [float("nan")] * 4, [-3.0, -3.0, 9.0, 9.0]])

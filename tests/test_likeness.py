@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import CheckpointError, DataError
-from saccade.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness, pooled
+from saccade.likeness import ALPHA, LARGEST, UNUSUAL, Fit, Likeness, fit_likeness, pooled
 
 
 def draws(count: int, many: int, seed: int, shift: float = 0.0) -> Tensor:
@@ -106,8 +106,31 @@ def test_maps_and_rows_of_cells_are_pooled_alike() -> None:
 
 def test_a_verdict_is_never_silent() -> None:
     assert Fit().to_json() == {"verdict": "not known", "p": None, "level": ALPHA}
-    assert Fit(0.5, "drawn digits").to_json() == {"verdict": "like", "p": 0.5, "level": ALPHA}
+    assert Fit().sentence.startswith("not known whether")
+    assert Fit(0.5, "drawn digits").to_json() == {
+        "verdict": "usual", "p": 0.5, "level": ALPHA,
+        "sentence": "no sign that this is unlike what the model learned from: of inputs of the right kind, 50 % are "
+        "at least as unusual (p 0.5)",
+    }  # fmt: skip
     unlike = Fit(ALPHA, "drawn digits")
     assert (unlike.unlike, unlike.to_json()["warning"]) == (
         True, "this model was trained on drawn digits, so its answer here means little"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("p", "verdict", "begins"),
+    [
+        (ALPHA, "unlike", "this model was trained on drawn digits, so its answer here means little: of inputs of "),
+        (0.0101, "unusual", "unusual for this model, so be careful with its answer: of inputs of the right kind, "),
+        (UNUSUAL, "unusual", "unusual for this model, so be careful with its answer: of inputs of the right kind, "),
+        (0.08, "usual", "no sign that this is unlike what the model learned from: of inputs of the right kind, 8 % "),
+    ],
+)
+def test_a_sentence_promises_no_more_than_its_p_value(p: float, verdict: str, begins: str) -> None:
+    """A p-value of .08 is no proof that a picture is of the right kind: nothing says that it is like them."""
+    fit = Fit(p, "drawn digits")
+    assert fit.verdict == verdict
+    assert fit.sentence.startswith(begins)
+    assert fit.sentence.endswith(f"at least as unusual (p {p:.2g})")
+    assert bool(fit.warning) == (verdict == "unlike")

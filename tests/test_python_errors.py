@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -227,7 +228,9 @@ def test_a_text_where_a_number_belongs_is_named(name: str, place: Path) -> None:
     assert found, str(caught.value)
 
 
-@pytest.mark.parametrize("value", [2.5, True, [3], "many"])
+@pytest.mark.parametrize(
+    "value", [2.5, True, [3], "many", torch.tensor(3), torch.zeros(9, 9), np.array([1, 2]), np.array(3)], ids=repr
+)
 def test_other_things_are_no_whole_numbers(value: Any, place: Path) -> None:
     with pytest.raises(
         SaccadeError, match=r"^epochs: expected a whole number, found .*; give a number, as in epochs=1$"

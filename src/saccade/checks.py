@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Literal
 
 from saccade.errors import ConfigError
+
+_LONGEST_SHOWN = 60
 
 
 def check_numbers(*, least: int, most: int | None = None, **given: int | None) -> None:
@@ -22,7 +24,7 @@ def check_numbers(*, least: int, most: int | None = None, **given: int | None) -
     for name, value in given.items():
         if value is None:
             continue
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
+        if isinstance(value, bool) or not isinstance(value, Integral):  # arrays and tensors are none
             raise _no_number(name, value, "a whole number")
         if not value >= least or (most is not None and value > most):
             bounds = f"{least} or more" if most is None else f"{least} to {most}"
@@ -51,4 +53,6 @@ def _no_number(name: str, value: object, wanted: Literal["a number", "a whole nu
         except ValueError:
             cure = f"give a number, as in {name}=1"
         return ConfigError(f"{name}: expected {wanted}, found the text '{value}'; {cure}")
-    return ConfigError(f"{name}: expected {wanted}, found {value!r}; give a number, as in {name}=1")
+    shown = " ".join(repr(value).split())  # a matrix has several lines
+    shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+    return ConfigError(f"{name}: expected {wanted}, found {shown}; give a number, as in {name}=1")

@@ -389,6 +389,19 @@ def box_shares(boxes: Tensor, grid: Size) -> Tensor:
     return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (…,h,w)
 
 
+def cells_in_boxes(boxes: Tensor, frame: Tensor, grid: Size) -> Tensor:
+    """(B,M,h,w) bool: the cells of ``grid`` whose centre lies inside each of ``boxes`` (B,M,4) xyxy; none for NaN.
+
+    ``frame`` (2,3) or (B,2,3) leads from cells to the pixels of the boxes; its type is that of the comparison.
+    """
+    rows, cols = (torch.arange(length, dtype=frame.dtype, device=boxes.device) + 0.5 for length in grid)
+    cells = torch.stack(torch.meshgrid(cols, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)
+    centres = apply(frame[..., None, None, :, :], cells)  # ([B,]h,w,2)
+    x, y = centres.reshape(-1, 1, *grid, 2).unbind(-1)  # (B|1,1,h,w)
+    left, top, right, bottom = boxes.to(cells)[..., None, None].unbind(2)  # (B,M,1,1)
+    return (x >= left) & (x < right) & (y >= top) & (y < bottom)  # (B,M,h,w); NaN compares false
+
+
 def _interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
     """(B,P): the share of each unit interval [k, k+1] that lies inside [start, stop] (either order)."""
     low, high = torch.minimum(start, stop).unsqueeze(-1), torch.maximum(start, stop).unsqueeze(-1)

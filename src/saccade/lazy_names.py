@@ -17,28 +17,23 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from saccade.errors import nearest
 from saccade.quick_imports import quick_imports
-from saccade.renamed import warn_renamed
+from saccade.renamed import NAMES, renamed_attribute
 
 
-def lazy_names(
-    package: str, *, renamed: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of ``package`` (PEP 562).
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of ``package`` (PEP 562), which is its ``__name__``.
 
-    Args:
-        package: its ``__name__``.
-        renamed: old name → new name. An old name works for one more minor version, with a warning that names the new
-            one; see docs/stability.md.
+    Old names that :data:`saccade.renamed.NAMES` has of it work too, with a warning that says the new one.
     """
     homes: dict[str, tuple[str, str]] = {}
-    old = renamed or {}
+    old = NAMES.get(package, {})
 
     def read_homes() -> dict[str, tuple[str, str]]:
         if not homes:
@@ -48,8 +43,7 @@ def lazy_names(
     def get(name: str) -> Any:
         namespace = vars(sys.modules[package])
         if name in old:
-            warn_renamed(f"{package}.{name}", old[name], stacklevel=3)
-            return getattr(sys.modules[package], old[name])
+            return renamed_attribute(package, name, stacklevel=4)
         if name.startswith("_") or name not in read_homes():  # the import system asks for dunders and submodules
             hint = "" if name.startswith("_") else f"; {nearest(name, homes, listed_by=f'dir({package})')}"
             raise AttributeError(f"module '{package}' has no attribute '{name}'{hint}")

@@ -31,6 +31,8 @@ LARGEST = 64
 SHRINKAGE = 0.05
 ALPHA = 0.01
 """An input is called unlike when its p-value is at most this: so often an input of the right kind is called so too."""
+UNUSUAL = 0.05
+"""It is called unusual when its p-value is at most this, and larger than :data:`ALPHA`."""
 FEWEST = 99
 """Scores to compare with: with fewer no p-value could be as small as :data:`ALPHA`."""
 _TAIL, _EVERY = 200, 20  # of the scores all the largest are kept, and every twentieth of the others
@@ -66,8 +68,10 @@ class Fit:
 
     @property
     def verdict(self) -> str:
-        """``like``, ``unlike`` or ``not known``."""
-        return {None: "not known", True: "unlike", False: "like"}[self.unlike]
+        """``unlike`` (p ≤ .01), ``unusual`` (p ≤ .05), ``usual`` (no sign that it is unlike) or ``not known``."""
+        if self.p is None:
+            return "not known"
+        return "unlike" if self.p <= ALPHA else "unusual" if self.p <= UNUSUAL else "usual"
 
     @property
     def warning(self) -> str:
@@ -76,9 +80,23 @@ class Fit:
             return ""
         return f"this model was trained on {self.trained_on}, so its answer here means little"
 
+    @property
+    def sentence(self) -> str:
+        """The verdict and what the p-value means, for people to read."""
+        if self.p is None:
+            return "not known whether this is like what the model learned from"
+        said = {
+            "unlike": self.warning,
+            "unusual": "unusual for this model, so be careful with its answer",
+            "usual": "no sign that this is unlike what the model learned from",
+        }[self.verdict]
+        return f"{said}: of inputs of the right kind, {100 * self.p:.2g} % are at least as unusual (p {self.p:.2g})"
+
     def to_json(self) -> dict[str, str | float | None]:
         """Plain values."""
-        told = {"verdict": self.verdict, "p": None if self.p is None else round(self.p, 6), "level": ALPHA}
+        p = None if self.p is None else round(self.p, 6)
+        told = {"verdict": self.verdict, "p": p, "level": ALPHA}
+        told |= {} if self.p is None else {"sentence": self.sentence}
         return told | ({"warning": self.warning} if self.unlike else {})
 
 

@@ -5,6 +5,8 @@ A module with renamed names ends with::
     if not TYPE_CHECKING:  # type checkers know the new names only
         __getattr__ = renamed_names(__name__)
 
+A package with :func:`~saccade.lazy_names.lazy_names` needs nothing: its old names are found in :data:`NAMES` too.
+
 A base class whose methods were renamed calls :func:`adopt_renamed_methods` for each subclass, so that a family written
 for 0.1.0 still loads. A function whose arguments were renamed has the decorator :func:`renamed_arguments`. How long old
 names work is told in docs/stability.md.
@@ -23,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 NAMES: dict[str, dict[str, str]] = {
     "saccade.attention.class_token": {"rolled_out": "attention_rollout"},
     "saccade.attention.soft": {"Attended": "AttentionOutput", "attend_by": "attend_with_scores"},
+    "saccade.data.causal": {"read": "read_causal_set"},
     "saccade.families.reading": {"Reads": "InputReader"},
     "saccade.models.base": {"PictureModel": "ImageOnlyModel"},
     "saccade.models.caption_decoder": {"WordMemory": "WordLstm"},
@@ -49,10 +52,21 @@ def renamed_names(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in NAMES[module]:
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
-        warn_renamed(f"{module}.{name}", NAMES[module][name], stacklevel=3)
-        return getattr(sys.modules[module], NAMES[module][name])
+        return renamed_attribute(module, name, stacklevel=4)
 
     return find
+
+
+def renamed_attribute(module: str, name: str, *, stacklevel: int) -> Any:
+    """What the old ``name`` of ``module`` now stands for, with a warning; ``stacklevel`` as of warnings.warn here.
+
+    ``from package import old`` asks a package twice: the import system whether it has the name, then the statement
+    itself for the value. The first is answered without a warning.
+    """
+    new = NAMES[module][name]
+    if sys._getframe(stacklevel - 2).f_globals.get("__name__") != "importlib._bootstrap":
+        warn_renamed(f"{module}.{name}", new, stacklevel=stacklevel)
+    return getattr(sys.modules[module], new)
 
 
 def adopt_renamed_methods(cls: type, base: str) -> None:

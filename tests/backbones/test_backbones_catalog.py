@@ -6,8 +6,11 @@ import pytest
 import torch
 
 from saccade.backbones import build_backbone
-from saccade.backbones.catalog import BACKBONES
+from saccade.backbones.catalog import BACKBONES, has_imagenet_weights
+from saccade.backbones.pretrained import imagenet_weights
+from saccade.config import from_dict
 from saccade.errors import ConfigError
+from saccade.families import model_spec
 
 # Kernels of 3×3 and 1×1, and two numbers a channel for each norm.
 COMPACT = (
@@ -179,3 +182,23 @@ def test_features_are_alive_at_the_start(name: str) -> None:
     first = next(backbone.parameters())
     assert first.grad is not None
     assert first.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("name", [*BACKBONES, "timm:resnet18", "hf:google/vit", "features:maps"])
+def test_one_function_decides_who_has_published_weights(name: str) -> None:
+    """Every model that takes ``pretrained`` asks it, and what it refuses cannot be loaded either."""
+    has = not name.startswith(("small", "compact", "features:"))
+    assert has_imagenet_weights(name) is has
+    models = {"soft": {}, "hsal": {}, "sat-soft": {"vocabulary": 9}, "racnn": {}, "probe": {}}
+    for model, settings in models.items():
+        kind = model_spec(model).resolve().Config
+        given = {**settings, "backbone": name, "pretrained": True}
+        if has:
+            from_dict(kind, given)
+            continue
+        with pytest.raises(
+            ConfigError, match=f"pretrained: '{name}' has no ImageNet weights; .* mobilenetv2, .*hf:NAME"
+        ):
+            from_dict(kind, given)
+        with pytest.raises(ConfigError, match="no ImageNet weights"):
+            imagenet_weights(name)

@@ -180,7 +180,7 @@ def test_missing_weights_say_how_to_get_them(home: Path) -> None:
         weights_digest("resnet34")
     with pytest.raises(DataError, match=r"get efficientnet-lite0-imagenet \(or put efficientnet-lite0-5793\w+\.pth,"):
         imagenet_weights("efficientnet-lite0")
-    with pytest.raises(DataError, match="pretrained: false"):
+    with pytest.raises(ConfigError, match="'small' has no ImageNet weights; set it to false"):
         imagenet_weights("small")
     with pytest.raises(ConfigError, match="did you mean 'vgg19'"):
         imagenet_weights("vgg91")

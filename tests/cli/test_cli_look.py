@@ -48,6 +48,15 @@ def error_line(result: Result) -> str:
     return last
 
 
+def test_pictures_are_named_from_the_folder_that_they_share(model: str, album: Path) -> None:
+    """A whole path would fold over many lines of a narrow terminal."""
+    one = run("look", album / "a.png", "--model", model, "--ask", 1).stdout
+    assert re.search(r"^  a\.png +1 ", one, re.MULTILINE)
+    several = run("look", album, "--model", model, "--ask", 1).stdout
+    assert re.findall(r"^  (\S+) +1 ", several, re.MULTILINE) == ["a.png", "b.jpg", "sub/a.png"]
+    assert str(album) not in one + several
+
+
 def test_one_picture_is_answered_in_a_table(model: str, album: Path) -> None:
     result = run("look", album / "a.png", "--model", model, "--ask", 1)
     assert result.exit_code == 0

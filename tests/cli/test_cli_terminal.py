@@ -62,6 +62,19 @@ def test_a_long_path_gives_way_before_other_words_are_broken(
     assert path in "".join(line[2:].split("  ")[0].strip() for line in shown.splitlines())
 
 
+def test_a_heading_is_broken_before_a_cell_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y", "fit (p)")
+    row = ("digits.png", "7", "red", "100.0%", "blue 0.0%", "9, 12", "usual (0.94)")
+    print_table("t", columns, [row])
+    lines = capsys.readouterr().out.splitlines()
+    assert [cell.strip() for cell in lines[-2].split("   ") if cell.strip()] == list(row)
+    assert "looked" in lines[2]
+    assert "x, y" not in lines[2]
+
+
 def test_a_name_leaves_half_of_a_very_narrow_terminal_to_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

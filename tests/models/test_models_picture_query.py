@@ -58,7 +58,7 @@ def test_the_small_stack_can_be_cut_too() -> None:
     [
         ({"backbone": "mobilnetv2"}, "did you mean 'mobilenetv2'"),
         ({"backbone": "mobilenetv2", "through": "block44"}, "no stage 'block44'"),
-        ({"pretrained": True}, "the small stack has no ImageNet weights"),
+        ({"pretrained": True}, "'small' has no ImageNet weights"),
         ({"multi_label": "yes"}, "multi_label: expected bool"),
         ({"prior": 1}, "prior: expected bool"),
     ],

@@ -121,12 +121,12 @@ def test_the_terminal_the_json_and_the_table_tell_it(folder: Path, tmp_path: Pat
     assert "not calibrated" not in found.stderr
     rows = (tmp_path / "out" / "looks.csv").read_text().splitlines()
     assert rows[0].endswith("raw_confidence,fit,fit_p")
-    assert [row.split(",")[-2] for row in rows[1:]] == ["unlike", "unlike", "like"]
+    assert [row.split(",")[-2] for row in rows[1:]] == ["unlike", "unlike", "usual"]
     plain = CliRunner().invoke(app, [*asked[:3], str(save_tiny(tmp_path / "plain")), *asked[4:6]])
     assert "it is not known whether these pictures are like those" in plain.stderr
     assert "confidences are not calibrated" in plain.stderr
     lines = CliRunner().invoke(app, [*asked[:6], "--json"]).stdout.splitlines()
-    assert [json.loads(line)["fit"]["verdict"] for line in lines] == ["unlike", "unlike", "like"]
+    assert [json.loads(line)["fit"]["verdict"] for line in lines] == ["unlike", "unlike", "usual"]
 
 
 def test_statistics_of_other_weights_are_refused_or_dropped(folder: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ pytest.importorskip("fastapi")
 
 from live_server import LiveServer, live_server
 
+import saccade
 from saccade.config import to_dict
 from saccade.models.hsal import HsalModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
@@ -59,6 +60,16 @@ def test_models_say_what_they_can_be_asked(server: LiveServer) -> None:
     assert words["size"] == [31, 34]
     assert words["score"] is None
     assert "soft attention" in words["summary"]
+
+
+def test_pictures_that_ship_can_be_had_by_name_and_no_other_file(server: LiveServer) -> None:
+    reply = server.get("/api/examples/cat")
+    assert (reply.status, reply.headers["content-type"]) == (200, "image/jpeg")
+    assert reply.body == saccade.example("cat").read_bytes()
+    for name in ("cat.jpg", "..%2F__init__.py", "dog"):
+        reply = server.get(f"/api/examples/{name}")
+        assert reply.status == 404
+    assert reply.json["error"]["message"] == "no example 'dog': choose from cat, clutter, coffee, digits, rocket"
 
 
 def test_a_score_is_shown_with_its_origin(tmp_path: Path) -> None:

@@ -126,6 +126,34 @@ def test_a_model_of_something_else_asks_for_a_picture_of_it(browser: Any, tmp_pa
         expect(page.part("question-list").locator(".absent")).to_have_count(0)
 
 
+def test_a_model_of_photographs_starts_with_a_photograph(browser: Any, tmp_path: Path) -> None:
+    """It stays until another model is chosen; a picture that somebody opened stays even then."""
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    save_tiny(tmp_path / "birds", name="birds", queries=("back", "crown", "nape", "wing"), data={"name": "cub"})
+    save_tiny(tmp_path / "digits", name="digits", queries=("0", "1", "2", "3"), data={"name": "mref"})
+    service = Service([tmp_path / "birds", tmp_path / "digits"], "cpu")
+    with live_server(service) as served, opened(browser, f"http://127.0.0.1:{served.port}/") as page:
+        root, model = page.page.locator("#saccade"), page.lens().locator(".lens-head select")
+        page.settle()
+        expect(root).to_have_attribute("data-mode", "picture")
+        assert sum(url.endswith("/api/examples/cat") for url in page.asked) == 1
+        assert sum(url.endswith("/api/encode") for url in page.asked) == 1  # and no scene was shown to it before
+        model.select_option("digits")
+        expect(root).to_have_attribute("data-mode", "scene")
+        model.select_option("birds")
+        expect(root).to_have_attribute("data-mode", "picture")
+        path = tmp_path / "mine.png"
+        Image.new("RGB", (60, 40), (10, 200, 30)).save(path)
+        page.part("picture-file").set_input_files(path)
+        expect(page.page.locator(".stage").first).to_have_attribute("height", "427")
+        model.select_option("digits")
+        page.settle()
+        expect(root).to_have_attribute("data-mode", "picture")
+
+
 def test_a_picture_is_sent_once_and_asked_many_times(page: Opened, tmp_path: Path) -> None:
     path = tmp_path / "mine.png"
     Image.new("RGB", (60, 40), (10, 200, 30)).save(path)

@@ -9,12 +9,14 @@ import torch
 from tiny_trained import facts_of, save_trained
 
 import saccade
+from saccade.data.gallery import EXAMPLES
 from saccade.data.scenes.pack import load_pack
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families import families
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
 from saccade.families.question.scene_data import SPECS
+from saccade.models.io.facts import read_facts
 from saccade.web.family_page import page_entry, page_model
 from saccade.web.scene_kinds import CANVAS, TrainedScenes
 from saccade.zoo import shipped
@@ -71,8 +73,6 @@ def test_a_model_of_other_pictures_tells_of_no_scenes(family: str, data: dict) -
 
 
 def test_the_models_that_ship_tell_of_theirs() -> None:
-    from saccade.models.io.facts import read_facts
-
     told = {name: page_entry(read_facts(folder)).scenes for name, folder in shipped().items()}
     assert told["crown-cub"] is None
     assert told["soft-mbg"] == kind("mbg")
@@ -116,3 +116,16 @@ def test_the_api_tells_it_and_says_null_where_there_is_nothing_to_tell(tmp_path:
         "digits": [1, 4], "sizes": [[20, 50]], "background": "clutter", "colours": ["white"], "repeats": False
     }  # fmt: skip
     assert other["scenes"] is None
+
+
+def test_models_of_photographs_start_with_a_photograph_and_others_with_a_scene() -> None:
+    told = {name: page_entry(read_facts(folder)) for name, folder in shipped().items()}
+    with_example = {name: entry.example for name, entry in told.items() if entry.example}
+    assert with_example == {"crown-cub": "cat", "ran-56-cifar10": "cat", "sat-soft-photos": "cat"}
+    assert all(told[name].scenes is None for name in with_example)
+
+
+def test_every_example_that_data_declares_ships() -> None:
+    declared = {entry.example for family in families().values() for entry in family.data.values()} - {""}
+    assert declared
+    assert declared <= set(EXAMPLES)

@@ -181,6 +181,23 @@ def backbone_spec(name: str) -> BackboneSpec:
     return BACKBONES[name]
 
 
+def has_imagenet_weights(name: str) -> bool:
+    """Whether the backbone ``name`` can start from published weights: ``pretrained: true`` is for these alone."""
+    if name.startswith(FEATURES):
+        return False
+    return name.startswith((TIMM, HF)) or backbone_spec(name).published is not None
+
+
+def check_pretrained(name: str) -> None:
+    """A ConfigError unless ``pretrained: true`` can be used with the backbone ``name``."""
+    if not has_imagenet_weights(name):
+        known = ", ".join(each for each, spec in BACKBONES.items() if spec.published)
+        raise ConfigError(
+            f"pretrained: '{name}' has no ImageNet weights; set it to false, or choose a backbone that has them: "
+            f"{known}, {TIMM}NAME or {HF}NAME"
+        )
+
+
 def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: str | None = None) -> Stages:
     """The backbone ``name`` with fresh weights. Nothing is downloaded, but for the configuration of an ``hf:`` model.
 

@@ -19,7 +19,7 @@ import safetensors
 from safetensors.torch import load_file
 from torch import Tensor
 
-from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec
+from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, check_pretrained
 from saccade.backbones.published_weights import (
     Tensors,
     from_normalised_vgg19,
@@ -54,8 +54,8 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
     """The ImageNet weights of the backbone ``name``, with the keys of the state of ``build_backbone(name)``.
 
     Raises:
-        ConfigError: there is no such backbone.
-        DataError: no weights are there, or they are damaged or another network's; the message says how to get them.
+        ConfigError: there is no such backbone, or it has no published weights.
+        DataError: the weights are not here, or they are damaged or another network's; the message says how to get them.
         MissingExtraError: the weights of a model of timm or transformers are asked for and that cannot be used.
     """
     if name.startswith(TIMM):
@@ -66,15 +66,14 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
         from saccade.backbones.transformers_adapter import transformers_weights
 
         return transformers_weights(name.removeprefix(HF))
+    check_pretrained(name)
     spec = backbone_spec(name)
-    if spec.published is None:
-        raise DataError(f"there are no published ImageNet weights for '{name}'; train it with pretrained: false")
     mine = _weights_folder() / f"{name}.safetensors"
     if mine.exists():
         return from_published_names(_read_safetensors(mine), spec, str(mine))
-    published = _weights_folder() / spec.published
+    published = _weights_folder() / str(spec.published)
     if published.exists():
-        return from_published_names(read_torch_file(published, _digits_in(spec.published)), spec, str(published))
+        return from_published_names(read_torch_file(published, _digits_in(published.name)), spec, str(published))
     fetched = f"{name}-imagenet"
     if fetched in WEIGHTS:
         for path in (cache_home() / fetched / WEIGHTS[fetched].name, _in_package(name)):

@@ -208,7 +208,7 @@ def models() -> Entries:
 
 def backbones() -> Entries:
     """The networks that models can stand on, and the stages that attention can follow."""
-    from saccade.backbones.catalog import BACKBONES, HF, TIMM
+    from saccade.backbones.catalog import BACKBONES, HF, TIMM, has_imagenet_weights
     from saccade.cache import WEIGHTS
 
     entries = {}
@@ -217,7 +217,7 @@ def backbones() -> Entries:
         entries[name] = {
             "summary": spec.summary,
             "stages": f"{spec.stages[0]} … {spec.stages[-1]}",
-            "weights": fetched if spec.published else "none",
+            "weights": fetched if has_imagenet_weights(name) else "none",
             "paper": spec.paper,
         }
     entries[f"{TIMM}NAME"] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -141,9 +142,9 @@ def look(
         raise DataError(only_error if skipped == 1 else none)
     if not json:
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
-        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "fit")
+        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
-        shown = [[row[place] for place in used] for row in rows]
+        shown = [[row[place] for place in used] for row in _named_shortly(rows)]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
         if ways:
             _print_ways(predictor.reads.thing, ways)
@@ -210,7 +211,17 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
 
 def _fit(seen: Sighting) -> str:
     """Whether the input is like those that the model learned from, and its p-value."""
-    return seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict}, p {seen.fit.p:.2g}"
+    return seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
+
+
+def _named_shortly(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Rows whose first cell is a file, named from the folder that all of them are in: a table has no room for more."""
+    files = [Path(str(name)) for name, *_ in rows]
+    try:
+        shared = os.path.commonpath([file.parent for file in files])
+    except ValueError:  # on several drives, or some absolute and some not
+        return list(rows)
+    return [(str(file.relative_to(shared)), *rest) for file, (_, *rest) in zip(files, rows)]
 
 
 def _print_ways(thing: str, ways: Sequence[Sighting]) -> None:

@@ -115,14 +115,16 @@ def _is_too_wide(columns: Sequence[Sequence[str]], room: int) -> bool:
 
 
 def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Widths of the columns, the widest narrowed first; a long path is broken before anything else.
+    """Widths of the columns, the widest narrowed first: headings are broken before cells, and paths before words.
 
     Rich would break words before lines, and where a column has a least width cut the last one off.
     """
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in columns]
-    for least in _least(columns):
+    words, broken = _least(columns)
+    whole_cells = [max(cell_len(part) for part in (*cells, *heading.split(), "")) for heading, *cells in columns]
+    for least in (whole_cells, words, broken):
         while _over(widths, room) and any(width > end for width, end in zip(widths, least)):
             widest = max((place for place, width in enumerate(widths) if width > least[place]), key=widths.__getitem__)
             widths[widest] -= 1

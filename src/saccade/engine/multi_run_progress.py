@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from saccade.engine.event_lines import Event, replay
-from saccade.engine.progress import PlainReporter, ProgressMode, brief
+from saccade.engine.progress import NO_NUMBERS, PlainReporter, ProgressMode, brief, training_bar
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -63,22 +63,8 @@ class RichLines(MultiRunProgress):
     """One live line for each run: phase, bar, rate, time left, loss and the last validation."""
 
     def __init__(self, runs: Sequence[str]) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            TextColumn("{task.fields[phase]}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[train]}"),
-            TextColumn("[green]{task.fields[validation]}"),
-            console=Console(stderr=True),
-            refresh_per_second=4,
-        )
-        empty: dict[str, Any] = {"phase": "waiting", "rate": "", "train": "", "validation": ""}
+        self._bar = training_bar("phase", width=20)
+        empty = {"phase": "waiting", **NO_NUMBERS}
         self._tasks: dict[str, TaskID] = {
             run: self._bar.add_task(run, total=None, start=False, **empty) for run in runs
         }

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs
@@ -51,10 +52,8 @@ class MultisetConfig:
         check_range(self, 1, MAX_WORDS, "classes")
         check_range(self, 1, MAX_STEPS, "most")
         check_range(self, 1, MAX_PIXELS, "input_size")
-        if self.pretrained and self.backbone in ("small", "compact", "compact-fine", "compact-deep"):
-            raise ValueError(
-                f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
-            )
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class LabelReader(ImageOnlyModel):
@@ -80,6 +79,8 @@ class MultisetModel(LabelReader):
 
     to_cells: Tensor
     """Pixels of the network's input → cells of the look."""
+    from_cells: Tensor
+    """Cells of the look → pixels of the network's input."""
 
     def __init__(self, config: MultisetConfig) -> None:
         super().__init__()
@@ -90,8 +91,9 @@ class MultisetModel(LabelReader):
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.single = nn.Linear(self.channels, config.classes)
-        to_cells = geometry.invert(self.backbone.frames[self.look_stage]).float()  # (2,3)
-        self.register_buffer("to_cells", to_cells, persistent=False)
+        from_cells = self.backbone.frames[self.look_stage]  # (2,3)
+        self.register_buffer("to_cells", geometry.invert(from_cells).float(), persistent=False)
+        self.register_buffer("from_cells", from_cells.float(), persistent=False)
 
     @property
     def stop(self) -> int:
@@ -158,6 +160,4 @@ class MultisetModel(LabelReader):
 
     def cells_in(self, boxes: Tensor) -> Tensor:
         """Which cells have their centre inside which of the boxes (B,M,4): (B,M,h,w) bool; none where one is NaN."""
-        x0, y0, x1, y1 = geometry.apply_to_boxes(self.to_cells, boxes)[..., None, None].unbind(2)  # (B,M,1,1) each
-        row, column = (torch.arange(length, device=boxes.device) + 0.5 for length in self.grid)  # (h,), (w,)
-        return (column >= x0) & (column < x1) & (row.unsqueeze(1) >= y0) & (row.unsqueeze(1) < y1)  # (B,M,h,w)
+        return geometry.cells_in_boxes(boxes, self.from_cells, self.grid)

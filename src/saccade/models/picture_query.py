@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.config import check_range
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
@@ -63,8 +64,8 @@ class PictureQueryConfig:
         check_range(self, 1, MAX_STAGES, "depth")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
-        if self.pretrained and self.backbone == "small":
-            raise ValueError("pretrained: the small stack has no ImageNet weights; choose another backbone or leave it")
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class AnswerHead(nn.Module):

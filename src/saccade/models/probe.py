@@ -13,6 +13,7 @@ from torch import Tensor
 
 from saccade.attention.given import grid_of
 from saccade.backbones import build_backbone, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.levels import folded, folded_channels, levels_of, unfolded
 from saccade.backbones.stages import Stages
 from saccade.config import check_range
@@ -49,8 +50,8 @@ class ProbeConfig:
         check_range(self, 1, MAX_WORDS, "answers")
         check_range(self, 1, MAX_UNITS, "hidden")
         check_range(self, 1, MAX_GLIMPSES, "query_count")
-        if self.pretrained and self.backbone.startswith(("small", "compact")):
-            raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
+        if self.pretrained:
+            check_pretrained(self.backbone)
         if (self.head == PYRAMID) != bool(self.pyramid):
             raise ValueError("pyramid: names the finer stages of head: pyramid, and of no other head")
 

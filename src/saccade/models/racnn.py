@@ -55,6 +55,7 @@ from saccade import geometry
 from saccade.attention import zoom
 from saccade.attention.spatial_transformer import crop_look, given_window
 from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.config import check_range
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -114,8 +115,8 @@ class RacnnConfig:
             raise ValueError(f"side: a share of the parent's side, above 0 and up to 1, found {self.side}")
         if not 0 < self.sharpness < math.inf:
             raise ValueError(f"sharpness must be above 0 and finite, found {self.sharpness}")
-        if self.pretrained and self.backbone.startswith(("small", "compact")):
-            raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class RacnnModel(ImageOnlyModel):

@@ -42,6 +42,7 @@ from saccade.attention.hard import cell_entropy, hard_look, log_prob_of
 from saccade.attention.sampling import gumbel_noise
 from saccade.attention.soft import soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.config import check_range
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
@@ -110,10 +111,8 @@ class SatConfig:
             raise ValueError(f"expected_share is a share between 0 and 1, found {self.expected_share}")
         if self.pick != "expected" and self.attention_kind != "hard":
             raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
-        if self.pretrained and self.backbone in ("small", "compact", "compact-fine", "compact-deep"):
-            raise ValueError(
-                f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
-            )
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class SatModel(ImageModel):

@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import save
 
 from saccade.atomic import write_bytes, write_json
-from saccade.backbones.catalog import FEATURES, HF, TIMM, backbone_spec
+from saccade.backbones.catalog import FEATURES, has_imagenet_weights
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.backbones.hub import work_offline
 from saccade.backbones.levels import finer_stages
@@ -118,7 +118,7 @@ def probe_pictures(
         remarks += [lost] if lost else []
         input_size = maps.note.input_size
     config = {"answers": 2, "backbone": backbone, "through": through, "hidden": plan.hidden}
-    config |= {"query_count": plan.queries, "pretrained": not untrained and _has_weights(backbone)}
+    config |= {"query_count": plan.queries, "pretrained": not untrained and has_imagenet_weights(backbone)}
     model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
     model.check_input(input_size)
     if config["pretrained"]:
@@ -296,12 +296,6 @@ def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
     others = tuple(f", {word}" for word in {*known.values()} - wanted)  # how an entry that is left out ends
     skipped = tuple(entry for entry in table.skipped if not entry.endswith(others))
     return replace(table, rows=kept, as_found=kept, skipped=skipped)
-
-
-def _has_weights(backbone: str) -> bool:
-    if backbone.startswith(FEATURES):
-        return False
-    return backbone.startswith((TIMM, HF)) or backbone_spec(backbone).published is not None
 
 
 def _checked_folder(folder: Path, settings: Mapping[str, Any]) -> Path:

@@ -8,10 +8,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
+from saccade.data.gallery import EXAMPLES
+from saccade.errors import nearest
 from saccade.web.errors import ApiError, PlainJson
-from saccade.web.pictures import bytes_of
+from saccade.web.pictures import bytes_of, shown_name
 from saccade.web.records import StoredAnswer
 from saccade.web.scenes import backgrounds
 from saccade.web.schemas import (
@@ -81,6 +83,12 @@ def api_of(service: Service) -> APIRouter:
     @router.post("/scene", response_model=RenderedScene, summary="Render a scene, with its truth")
     async def scene(described: Scene) -> Response:
         return _told(await service.render(described))
+
+    @router.get("/examples/{name}", response_class=FileResponse, summary="A picture that ships with saccade")
+    async def example(name: str) -> Response:
+        if name not in EXAMPLES:
+            raise ApiError(404, "unknown_example", f"no example '{shown_name(name)}': {nearest(name, EXAMPLES)}")
+        return FileResponse(EXAMPLES[name].path)
 
     @router.get("/records/{record}", response_model=View, summary="An answer given before")
     async def record(record: Id) -> Response:

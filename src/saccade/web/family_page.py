@@ -53,6 +53,8 @@ class PageEntry:
     """How a question begins that its queries end."""
     scenes: TrainedScenes | None = None
     """What it learned from, where those are scenes like ours."""
+    example: str | None = None
+    """The shipped picture that it is shown first, as its data declares; None: a scene."""
     panel: str | None = None
     """Address of the ES module with controls that no other family has."""
     told: dict[str, Any] | None = None
@@ -71,6 +73,7 @@ def page_entry(facts: ModelFacts) -> PageEntry:
             return PageEntry(facts.family, "picture", "picture", Responder.query_kind(facts))
         return PageEntry(facts.family, "input", None, Responder.query_kind(facts))
     module = _page_module(family)
+    learned_from = family.data.get(str(facts.data.get("name")))
     reads = load_target(family.reads)
     return PageEntry(
         family=family.name,
@@ -79,6 +82,7 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         asks=load_target(family.responder).query_kind(facts),
         prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
         scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
+        example=(learned_from.example or None) if learned_from else None,
         panel=address_of(family, "panel") if family_modules(family, "panel") else None,
         told=module.panel_facts(facts) if hasattr(module, "panel_facts") else None,
     )

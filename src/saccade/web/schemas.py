@@ -141,6 +141,7 @@ class ModelEntry(BaseModel):
     parameters: int
     score: ScoreEntry | None
     scenes: TrainedScenes | None = Field(None, description="what it learned from, where those are scenes like ours")
+    example: str | None = Field(None, description="the picture it is shown first, /api/examples/NAME; null: a scene")
     panel: str | None = Field(None, description="address of its family's own controls, an ES module")
     told: dict[str, Any] | None = Field(None, description="what those controls are told of the model")
     problem: str | None = Field(description="why it cannot be asked here, once that is known")
@@ -215,7 +216,7 @@ class View(BaseModel):
     kind: AnswerKind = Field(description="one label, labels said one after the other, or the words of a sentence")
     confidence: float | None
     calibrated: bool = Field(False, description="whether confidences were put right by the model's temperature")
-    fit: dict[str, Any] = Field({}, description="whether the input is like those that the model learned from: verdict")
+    fit: dict[str, Any] = Field({}, description="whether the input is like those that the model learned from")
     alternatives: list[tuple[str, float | None]]
     labels: list[tuple[str, float | None]] | None
     on_the_way: list[tuple[str, str, float | None]] = Field(

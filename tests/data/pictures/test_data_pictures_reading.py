@@ -146,6 +146,14 @@ def test_transparency_is_laid_over_white() -> None:
     assert pixels(read_picture(encoded(half)))[0, 0, 0] in (126, 127, 128)
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_an_alpha_channel_that_hides_nothing_is_not_worth_a_note(mode: str) -> None:
+    """Browsers write every picture with one."""
+    picture = read_picture(encoded(Image.new("RGB", (3, 2), (40, 40, 40)).convert(mode)))
+    assert pixels(picture).tolist() == [[[40, 40, 40]] * 3] * 2
+    assert picture.notes == ()
+
+
 def test_palette_with_a_transparent_entry() -> None:
     image = Image.new("P", (2, 1))
     image.putpalette([200, 0, 0, 0, 200, 0])

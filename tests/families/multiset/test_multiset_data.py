@@ -281,7 +281,10 @@ def test_pictures_of_any_size_or_kind(folder):
 
 
 def test_an_empty_split_says_which_have_pictures(folder):
-    with pytest.raises(DataError, match=r"val: no picture can be used \(the table has train 1, val 0, test 0\)"):
+    with pytest.raises(
+        DataError,
+        match=r"val: no picture can be used \(the table has train 1, val 0, test 0\); add rows that name it in",
+    ):
         from_table(folder, ["0.png,a,train,"], "val")
 
 

@@ -11,6 +11,7 @@ from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struct
+from saccade.families.multiset.files import MultisetFiles
 from saccade.families.multiset.svhn import SvhnOptions, _enlarged, read_svhn
 from saccade.families.multiset.task import MultisetTask
 from saccade.verbs.evaluate import evaluate
@@ -78,6 +79,22 @@ def test_the_held_out_tenth_can_be_trained_on(tmp_path):
     reduced(tmp_path, rows[:50], "test")
     both = [read_svhn(tmp_path, SvhnOptions(hold_out_test=hold)).rows for hold in (True, False)]
     assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    ("part", "split", "advice"),
+    [
+        ("train", "test", "with hold_out_test: false no test pictures are kept back: score val, or unpack test.tar.gz"),
+        ("test", "val", "score test, or unpack train.tar.gz beside it"),
+    ],
+)
+def test_a_split_without_pictures_is_answered_with_what_svhn_has(tmp_path, part, split, advice):
+    """It has no column that could name a split."""
+    reduced(tmp_path, [ROW.format(n=n) for n in range(1, 101)], part)
+    table = read_svhn(tmp_path, SvhnOptions(hold_out_test=False))
+    with pytest.raises(DataError, match=advice) as raised:
+        MultisetFiles(table, split, (48, 48), torch.device("cpu"), limit=1 << 20)
+    assert "column" not in str(raised.value)
 
 
 def test_a_trained_model_is_scored_on_the_test_pictures_alone(tmp_path):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 else:
     from saccade.lazy_names import lazy_names
 
-    __getattr__, __dir__ = lazy_names(__name__, renamed={"read": "read_causal_set"})
+    __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names
 
 __all__ = ["CausalScene", "CausalSet", "CausalTwin", "read_causal_set"]

@@ -161,7 +161,8 @@ def _as_rgb(image: Image.Image, name: str) -> tuple[Image.Image, tuple[str, ...]
     if image.mode.startswith("I") or image.mode == "F":
         return deep_grey(image, name)
     if image.has_transparency_data:
-        return by_strips(image, _over_white), ("transparency laid over white",)
+        is_opaque = image.mode in ("RGBA", "LA") and image.getextrema()[-1] == (255, 255)
+        return by_strips(image, _over_white), () if is_opaque else ("transparency laid over white",)
     note = () if image.mode in ("L", "1", "P") else (f"converted from {image.mode}",)
     return by_strips(image, lambda strip: strip.convert("RGB")), note
 

@@ -38,6 +38,7 @@ DATA = {
         research_only=True,
         get="ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
         shows="photographs of people, dogs and sport",
+        example="cat",
     ),
     "flickr30k": DataEntry(
         kind="reader",
@@ -46,6 +47,7 @@ DATA = {
         research_only=True,
         get="ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
         shows="photographs of people",
+        example="cat",
     ),
     "coco": DataEntry(
         kind="reader",
@@ -54,6 +56,7 @@ DATA = {
         research_only=True,
         get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
         shows="photographs",
+        example="cat",
     ),
     **own_tables("image, caption; optional split"),
 }

@@ -136,7 +136,7 @@ class CaptionFiles:
     def _say_what_is_wrong(self) -> None:
         name, left_out = f"{self.table.name} {self.split}", summarised(self.skipped)
         if not self.size:
-            why = f"left out {left_out}" if left_out else "add some, or a column or list that names it"
+            why = f"left out {left_out}" if left_out else self.table.if_empty
             raise DataError(f"{name}: no caption can be used (pictures: {split_sizes(self.table.count)}); {why}")
         if left_out:
             counts = f"{pluralise(self.size, 'caption')} of {pluralise(self.picture_count, 'picture')}"

@@ -35,7 +35,7 @@ from saccade.data.tables.rows import (
     jsonl_stream,
     text_in,
 )
-from saccade.data.tables.splits import split_sizes
+from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
 from saccade.data.tables.wording import check_usable, pluralise
 from saccade.errors import ConfigError
 from saccade.families.caption.text import tokenise
@@ -69,6 +69,8 @@ class CaptionTable:
     """Captions and pictures left out, each with its reason: ``REASON: WHERE``."""
     doubts: tuple[str, ...] = ()
     """What its reader found doubtful, in words."""
+    if_empty: str = OTHER_SPLIT
+    """What to do about a split that has no rows, in words."""
 
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
@@ -125,6 +127,8 @@ class CaptionGathering:
         self.repeated: list[str] = []
         """Rows of JSON lines in which a key is there more than once."""
         self._captions: dict[Path, list[str]] = {}
+        self.if_empty = OTHER_SPLIT
+        """What to do about a split that has no rows, in words."""
         self._split: dict[Path, str] = {}
 
     def add(self, image: Path, caption: object, split: str, *, again: str | None = None) -> None:
@@ -162,7 +166,7 @@ class CaptionGathering:
             CaptionedPicture(image, tuple(said), self._split[image]) for image, said in self._captions.items() if said
         )
         check_usable(self.name, rows, self.skipped, strict=self.options.strict, thing="caption")
-        return CaptionTable(self.name, rows, tuple(self.skipped), (repeated_keys(self.repeated),))
+        return CaptionTable(self.name, rows, tuple(self.skipped), (repeated_keys(self.repeated),), self.if_empty)
 
 
 def read_caption_csv(path: Path, options: CaptionOptions) -> CaptionTable:
@@ -178,6 +182,7 @@ def read_caption_jsonl(path: Path, options: CaptionOptions) -> CaptionTable:
 def _table(name: str, folder: Path, rows: _RowSource, options: CaptionOptions) -> CaptionTable:
     gathering = CaptionGathering(name, options)
     has_split = any("split" in cells for _, cells in rows([], []))
+    gathering.if_empty = advice_on_column(has_split)
     files = FilesFrom(folder)
     placed: dict[SplitMember, None] = {}  # each picture once, in order
     for line, cells in rows(gathering.skipped, gathering.repeated):

@@ -55,6 +55,7 @@ DATA = {
         get="run 'saccade data get cifar10', or name the official binary version cifar10:FOLDER",
         download="cifar10",
         shows="small photographs of animals and vehicles",
+        example="cat",
     ),
     "cub": DataEntry(
         kind="reader",
@@ -63,6 +64,7 @@ DATA = {
         research_only=True,
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
         shows="photographs of birds",
+        example="cat",
     ),
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),

@@ -97,7 +97,7 @@ class MultisetFiles:
         name = f"{self.table.name} {self.split}"
         left_out = summarised(self.skipped)
         if not self.rows:
-            why = f"left out {left_out}" if left_out else "add some, or a column 'split' that names it"
+            why = f"left out {left_out}" if left_out else self.table.if_empty
             raise DataError(f"{name}: no picture can be used (the table has {split_sizes(self.table.count)}); {why}")
         notes = [f"left out {left_out}"] if left_out else []
         if self.beyond:

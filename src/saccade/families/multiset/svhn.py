@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.data.tables.rows import Box, FilesFrom, UnusableRowError, box_in, csv_rows, text_in
-from saccade.data.tables.splits import hashed_share
+from saccade.data.tables.splits import OTHER_SPLIT, hashed_share
 from saccade.errors import DataError
 from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struct
 from saccade.families.multiset.table import MultisetRow, MultisetTable, check_most, make_multiset_table
@@ -81,7 +81,17 @@ def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
             split = "test" if part == "test" else _split(image.stem, options.hold_out_test and "test" not in parts)
             crop = _enlarged(number.boxes) if official else None
             found.append((where, MultisetRow(image, number.digits, split, number.boxes, crop)))
-    return make_multiset_table(f"svhn:{path}", found, skipped, kind=options.kind, most=options.most)
+    advice = _if_empty(parts, options)
+    return make_multiset_table(f"svhn:{path}", found, skipped, kind=options.kind, most=options.most, if_empty=advice)
+
+
+def _if_empty(parts: list[str], options: SvhnOptions) -> str:
+    """What to do about a split without pictures: SVHN has no column that could name one."""
+    if "train" not in parts:
+        return "score test, or unpack train.tar.gz beside it"
+    if "test" not in parts and not options.hold_out_test:
+        return "with hold_out_test: false no test pictures are kept back: score val, or unpack test.tar.gz beside train"
+    return OTHER_SPLIT
 
 
 def _has(folder: Path, part: str) -> bool:

@@ -43,7 +43,7 @@ from saccade.data.tables.rows import (
     parts_of,
     text_in,
 )
-from saccade.data.tables.splits import split_sizes
+from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
 from saccade.data.tables.wording import check_usable, pluralise
 from saccade.errors import ConfigError, DataError
 
@@ -81,6 +81,8 @@ class MultisetTable:
     """Rows left out, each with its reason."""
     doubts: tuple[str, ...] = ()
     """What its reader found doubtful, in words."""
+    if_empty: str = OTHER_SPLIT
+    """What to do about a split that has no rows, in words."""
 
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
@@ -148,6 +150,7 @@ def make_multiset_table(
     most: int | None = None,
     strict: bool = False,
     doubts: Iterable[str] = (),
+    if_empty: str = OTHER_SPLIT,
 ) -> MultisetTable:
     """A table whose words are those of its training rows; rows with other words are left out.
 
@@ -161,6 +164,7 @@ def make_multiset_table(
         most: labels of a training picture at most; as many as there are if not given.
         strict: refuse a table that has rows to leave out.
         doubts: what looks wrong although it can be used, in words.
+        if_empty: what to do about a split that has no rows, in words.
 
     Raises:
         DataError: no row can be used, none has a label, or ``strict`` and some cannot be used.
@@ -173,7 +177,9 @@ def make_multiset_table(
     if not classes:
         raise DataError(f"{name}: none of its {len(train):,} training pictures has a label; there is nothing to learn")
     longest = max(len(row.labels) for row in train)
-    return MultisetTable(name, tuple(rows), classes, min(most or longest, longest), kind, left_out, tuple(doubts))
+    return MultisetTable(
+        name, tuple(rows), classes, min(most or longest, longest), kind, left_out, tuple(doubts), if_empty
+    )
 
 
 def check_most(most: int | None) -> None:
@@ -234,6 +240,7 @@ def _table(
         most=options.most,
         strict=options.strict,
         doubts=(contradictions(said, "picture"), repeated_keys(repeated)),
+        if_empty=advice_on_column(has_split),
     )
 
 

@@ -114,6 +114,7 @@ DATA = {
         research_only=True,
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
         shows="photographs of birds",
+        example="cat",
     ),
     "vg": DataEntry(
         kind="reader",
@@ -121,6 +122,7 @@ DATA = {
         licence="CC BY 4.0",
         get="download image_data, attributes and both picture archives of Visual Genome, unpack, name it vg:FOLDER",
         shows="photographs",
+        example="cat",
     ),
     **own_tables(
         "image, query, label (or labels); optional split, box, point, mask; without query all are asked the same"

@@ -45,6 +45,7 @@ from saccade.data.tables.rows import (
     text_in,
     words_of,
 )
+from saccade.data.tables.splits import advice_on_column
 from saccade.families.question.table import Question, QuestionTable, make_table
 
 ONE_QUESTION = "what is it?"
@@ -135,7 +136,15 @@ def _table(
     check_splits(name, folder, (SplitMember(row.image, row.group, row.split) for row in first_line))
     found = [(f"{unit} {line}", question) for question, line in first_line.items()]
     doubts = [repeated_keys(repeated), "" if has_query else f"no column query: all are asked '{ONE_QUESTION}'"]
-    return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict, doubts=doubts)
+    return make_table(
+        name,
+        found,
+        skipped,
+        multi_label=multi_label,
+        strict=options.strict,
+        doubts=doubts,
+        if_empty=advice_on_column(has_split),
+    )
 
 
 def _question(cells: Cells, files: FilesFrom, has_split: bool) -> Question:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.data.tables.doubts import contradictions, in_lines, spellings
-from saccade.data.tables.splits import split_sizes
+from saccade.data.tables.splits import OTHER_SPLIT, split_sizes
 from saccade.data.tables.wording import check_usable, pluralise
 
 
@@ -60,6 +60,8 @@ class QuestionTable:
     """Every row that could be read, those with words that are never seen in train too: a model may know them."""
     doubts: tuple[str, ...] = ()
     """What its reader found doubtful, in words."""
+    if_empty: str = OTHER_SPLIT
+    """What to do about a split that has no rows, in words."""
 
     def count(self, split: str) -> int:
         """Questions in ``split``."""
@@ -101,6 +103,7 @@ def make_table(
     multi_label: bool,
     strict: bool = False,
     doubts: Iterable[str] = (),
+    if_empty: str = OTHER_SPLIT,
 ) -> QuestionTable:
     """A table whose words are those of its training rows; rows with other words are left out.
 
@@ -113,6 +116,7 @@ def make_table(
         multi_label: whether a question may have several answers.
         strict: refuse a table that has rows to leave out.
         doubts: what looks wrong although it can be used, in words.
+        if_empty: what to do about a split that has no rows, in words.
 
     Raises:
         DataError: no row can be used, or ``strict`` and some cannot.
@@ -124,7 +128,7 @@ def make_table(
     left_out = (*skipped, *unseen)
     check_usable(name, rows, left_out, strict=strict)
     as_found = tuple(question for _, question in found)
-    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out, as_found, tuple(doubts))
+    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out, as_found, tuple(doubts), if_empty)
 
 
 def with_known_words(

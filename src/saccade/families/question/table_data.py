@@ -103,7 +103,7 @@ class TableData:
         usable = self._usable(rows, skipped)
         if not usable:
             sizes = split_sizes(self.table.count)
-            why = f"left out {summarised(skipped)}" if skipped else "add some, or a column 'split' that names it"
+            why = f"left out {summarised(skipped)}" if skipped else self.table.if_empty
             raise DataError(f"{config.name}: no question in split '{split}' can be used (the table has {sizes}); {why}")
         self.skipped = tuple(skipped)
         """Questions left out here, each with its reason; what the reader left out is in ``table.skipped``."""

@@ -50,12 +50,7 @@ def cells_in_boxes(boxes: Tensor, frame: Tensor, grid: geometry.Size) -> Tensor:
     """
     if boxes.dim() != 3 or boxes.shape[-1] != 4:
         raise ShapeError("boxes", "(B,M,4)", boxes.shape)
-    rows, cols = (torch.arange(length, dtype=torch.float64, device=boxes.device) + 0.5 for length in grid)
-    cells = torch.stack(torch.meshgrid(cols, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)
-    centres = geometry.apply(frame.to(cells)[..., None, None, :, :], cells)  # ([B,]h,w,2)
-    x, y = centres.reshape(-1, 1, *grid, 2).unbind(-1)  # (B|1,1,h,w)
-    left, top, right, bottom = boxes.to(cells)[..., None, None].unbind(2)  # (B,M,1,1)
-    return (x >= left) & (x < right) & (y >= top) & (y < bottom)  # (B,M,h,w); NaN compares false
+    return geometry.cells_in_boxes(boxes, frame.double(), grid)
 
 
 def _by_step(maps: Tensor, steps: int) -> Tensor:

@@ -11,6 +11,7 @@ import { listen } from "./keyboard.js";
 import { Latest } from "./latest.js";
 import { Notices } from "./notices.js";
 import { listenForFiles } from "./opening.js";
+import { hasExample, isReplaceable, openWith } from "./opening_input.js";
 import { Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Questions } from "./questions.js";
@@ -79,15 +80,16 @@ export class Page {
     this.store.subscribe((state, changes) => this.#update(state, changes));
   }
 
-  /** Compose a scene and show it to the models called `models`, side by side. */
+  /** Show the models called `models`, side by side, what the first of them opens with. */
   start(models) {
     part(this.root, "where").textContent = `Models run ${this.source.label}`;
     this.composer.offer(this.source.backgrounds);
     const things = new Set(this.source.models.map(shownTo));
     this.root.dataset.pictures = String(things.has(PICTURE));
     this.controls.offer([...things].filter((thing) => thing !== PICTURE));
-    this.store.set({ mode: "scene", models });
-    this.composer.fit(this.#model(models[0]).scenes);
+    const first = this.#model(models[0]);
+    this.store.set({ mode: hasExample(this.source, first) ? "picture" : "scene", models });
+    openWith(first, this);
   }
 
   /** Show saved views; no source is asked. */
@@ -149,14 +151,14 @@ export class Page {
   }
 
   /**
-   * A model by itself gets a scene of its own kind, unless somebody composed the one that is there. One that reads
-   * something else than the others takes the page for itself.
+   * A model by itself gets what it opens with, unless somebody composed the scene or opened the picture that is there.
+   * One that reads something else than the others takes the page for itself.
    */
   #choose(number, name) {
-    const { models, mode, isOwn, reads } = this.store.state;
+    const { models, reads } = this.store.state;
     const model = this.#model(name);
     this.#setModels(shownTo(model) === reads ? models.with(number, name) : [name]);
-    if (models.length === 1 && mode === "scene" && !isOwn) this.composer.fit(model.scenes);
+    if (models.length === 1 && isReplaceable(this.store.state)) openWith(model, this);
   }
 
   #modelsThatRead(thing) {

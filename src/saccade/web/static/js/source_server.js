@@ -1,6 +1,6 @@
 // Models behind the server of `saccade serve`, asked over its HTTP interface.
 
-import { asPng } from "./pictures.js";
+import { asPng, pictureOfFile } from "./pictures.js";
 
 export class ServerSource {
   label = "on this machine's server";
@@ -11,6 +11,13 @@ export class ServerSource {
   async open() {
     const [{ models }, { backgrounds }] = await Promise.all([request("api/models"), request("api/scene")]);
     return Object.assign(this, { models, backgrounds });
+  }
+
+  /** A picture that ships with saccade, such as a model is shown first. */
+  async example(name) {
+    const response = await fetched(`api/examples/${encodeURIComponent(name)}`);
+    if (!response.ok) throw new Error(`the server has no example picture '${name}'`);
+    return { ...(await pictureOfFile(await response.blob())), name, isExample: true };
   }
 
   /** The view of what `model` says about `subject`: {scene}, {picture} or {input}; perhaps with edited `attention`. */
@@ -43,13 +50,16 @@ async function request(path, body) {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
   };
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch {
-    throw new Error("the server does not answer; is `saccade serve` still running?");
-  }
+  const response = await fetched(path, options);
   const reply = await response.json().catch(() => null);
   if (response.ok && reply !== null) return reply;
   throw new Error(reply?.error?.message ?? `the server answered ${response.status} without an explanation`);
+}
+
+async function fetched(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch {
+    throw new Error("the server does not answer; is `saccade serve` still running?");
+  }
 }

@@ -200,7 +200,7 @@ export class Lens {
 
 /** Whether the input is like those that the model learned from, in words; no silence where it is not known. */
 function fitText(fit) {
+  if (fit?.sentence) return fit.sentence;
   if (!fit || fit.verdict === "not known") return "not known whether this is like what the model learned from";
-  const p = `p ${Number(fit.p).toPrecision(2)}`;
-  return fit.warning ? `${fit.warning} (${p})` : `like what the model learned from (${p})`;
+  return `${fit.warning ?? "fit"}: p ${Number(fit.p).toPrecision(2)}`; // a record from before the sentence was stored
 }
