@@ -74,7 +74,8 @@ DRAWINGS = (
 LEGEND = (
     "Each cell: mean ± standard deviation over seeds, and seeds × test examples. Published numbers are compared with "
     "the authors' sizes and merged glyphs, as their code has them; the interval of a difference counts the published "
-    f"number as exact. {DRAWINGS}. "
+    "number as exact. The released code trains by RMSprop with a dropout of 0.5; ours by AdamW with a weight decay "
+    f"of 0.3 and no dropout, for 54 epochs, HAttNet-CTX 60, as tried on SOFT and validation pictures. {DRAWINGS}. "
     "varied: a part of each picture at a time, averaged weights, 100 epochs. sparse: a price on gates "
     "open where nothing is. STN, plain: the window of its paper, any affine map. STN, bounded: the window stays inside "
     "the picture and leaves its start slowly; which of the two the paper had, it does not say. STN, tuned: attention "
