@@ -279,7 +279,8 @@ class Table1:
                 rows.append(["–" if text == NO_RUN else text for text in line])
         note = (
             "Measured (published); below it, seeds × test examples. As published: the sizes of the authors' code, "
-            "glyphs shared between training and test; unlimited: fresh scenes, disjoint glyphs. "
+            "glyphs shared between training and test; unlimited: fresh scenes, disjoint glyphs. –: no run, and nothing "
+            "published. "
             f"{DRAWINGS}. MBG: {OTHER_PHOTOGRAPHS}. {self.photographs()}"
         ).strip()
         return PlainTable("accuracy, measured (published)", columns, rows, note)
