@@ -220,8 +220,7 @@ def marks() -> str:
 def zoom() -> str:
     """RA-CNN and controls of its zoom: what each scale says, and where the crops lie."""
     table = ZoomTable(recorded_runs(RESULTS))
-    crops = [found for data in table.names if (found := table.crops(data)).rows]
-    return titled(*(table.answers(data) for data in table.names), *crops) + f"\n{ZOOM_LEGEND}\n"
+    return titled(*(table.answers(data) for data in table.names), *table.further()) + f"\n{ZOOM_LEGEND}\n"
 
 
 def _percent(value: float | None) -> str:

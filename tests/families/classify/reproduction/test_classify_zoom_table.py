@@ -47,6 +47,17 @@ def test_crops_stand_beside_centred_ones() -> None:
     assert ZoomTable([]).crops("details").rows == []
 
 
+def test_pictures_drawn_again_have_a_table_where_they_were_scored() -> None:
+    """Of systems that were asked again, with the number of pictures that count."""
+    made = run("racnn")
+    scores = {"moved_follow": 0.35, "moved_hold": 1.0}
+    asked = replace(made, evaluation=replace(made.evaluation, metrics=scores, counts={"moved_follow": 1_729}))
+    (row,) = ZoomTable([asked, run("racnn-centre")]).redrawn("details").rows
+    assert row[:3] == ["RA-CNN", "35.00", "100.00"]
+    assert row[-1] == "1,729"
+    assert [table.title for table in ZoomTable([run("racnn")]).further()] == ["crops on details, % (centred)"]
+
+
 def test_what_is_missing_can_be_trained() -> None:
     """Every row of details by a recipe of its own; the birds only where they lie."""
     jobs = ZoomTable([run("racnn")]).missing(1)

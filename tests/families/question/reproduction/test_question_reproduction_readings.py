@@ -61,3 +61,6 @@ def test_the_recorded_studies_have_every_reading_of_every_system() -> None:
         assert [row[0] for row in table.rows[: 1 + len(READINGS)]] == ["published", *READINGS]
         assert all(len(row) == len(table.columns) for row in table.rows)
         assert any("dropout" in row[0] for row in table.rows), "how it was trained is a reading too"
+        trained, last = (next(row for row in table.rows if name in row[0]) for name in ("as trained", "… last map"))
+        same = [one == other for one, other in zip(trained[1:], last[1:])]
+        assert same == [True, True, False, False, True, True], "SOFT and HARD have one map; sparse has no such run"

@@ -31,7 +31,6 @@ def reproduce_zoom(request: Request) -> Reproduction:
     if request.protocol not in (known := (SETTINGS["details"].protocol, ALL)):
         raise ConfigError(f"protocol '{request.protocol}': {nearest(request.protocol, known)}")
     shown = request.completed(ZoomTable(recorded_runs(), tuple(request.data or SETTINGS)))
-    crops = [found for name in shown.names if (found := shown.crops(name)).rows]
-    tables = [*(shown.answers(name) for name in shown.names), *crops]
+    tables = [*(shown.answers(name) for name in shown.names), *shown.further()]
     page = zoom_page(tables) if request.folder is not None else None
     return request.result(tables, [cell.to_json() for cell in shown.cells()], ZOOM_LEGEND, page=page)

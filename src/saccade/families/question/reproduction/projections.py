@@ -135,6 +135,6 @@ def projection_table(study: ProjectionStudy) -> PlainTable:
         f"true-positive strength % of {study.model} under four projections, n = {study.n:,}",
         ("projection", "last map", "product of all maps", "even map", "best cell of the last map"),
         rows,
-        f"The first test scenes, made of {study.glyphs}. The paper does not state its projection: its column is a "
-        "neighbour, not a bar.",
+        f"The first test scenes, made of {study.glyphs}. The paper does not state its projection, so that none of "
+        "these rows can be compared with its table.",
     )
