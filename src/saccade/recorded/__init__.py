@@ -5,7 +5,7 @@ They come with the package, so that a table can be printed where nothing can be 
 
 from saccade.recorded.restarts import Restarts, errors_by_restart, kept_errors
 from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder, superseded_runs
-from saccade.recorded.saving import record_text, save_run_record
+from saccade.recorded.saving import save_run_record
 from saccade.recorded.seeds import Difference, Measured, Spread, difference, measure, spread
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "kept_errors",
     "measure",
     "read_run",
-    "record_text",
     "recorded_runs",
     "results_folder",
     "save_run_record",
