@@ -55,15 +55,15 @@ COVERAGE = (
         _FU,
         "finer scales beat the coarse one",
         "differs",
-        f"{_RACNN}: scale 2 does on generated details and on birds; scale 3 has less than scale 2 on details and more on "
-        "birds, where the paper has it a little below scale 2",
+        f"{_RACNN}: scale 2 does on generated details and on birds; scale 3 has less than scale 2 on details and more "
+        "on birds, where the paper has it a little below scale 2",
     ),
     PaperItem(
         _FU,
         "accuracy on CUB-200-2011",
         "differs",
-        f"{_RACNN} --data cub:FOLDER: below the published accuracy, with a small network at 112 px for VGG-19 at 448, on "
-        "1,000 test pictures, one seed; its gain over centred crops, trained alike, is within chance",
+        f"{_RACNN} --data cub:FOLDER: below the published accuracy, with a small network at 112 px for VGG-19 at 448, "
+        "on 1,000 test pictures, one seed; its gain over centred crops, trained alike, is within chance",
     ),
     PaperItem(
         _FU,
