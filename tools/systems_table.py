@@ -49,7 +49,7 @@ ROWS = (
         "HAttNet-CTX, Seo et al. 2016",
         "colour of the digit asked for (MREF): accuracy",
         (_CTX, "accuracy"),
-        "Answers a little less often than published, and lays {here} % of its map on the digit, not {there} %: Table "
+        "Is right a little less often than published, and lays {here} % of its map on the digit, not {there} %: Table "
         "1b does not reproduce.",
         {"here": (_CTX, _STRENGTH)},
         ("question", "hattnet-ctx", "mref"),
@@ -125,6 +125,7 @@ ROWS = (
         "masks are almost flat.",
         {"plain": ("resnet-56-cifar10-full", "accuracy")},
         ("classify", "ran-56", "cifar10"),
+        is_comparable=False,
     ),
     Row(
         "RA-CNN, Fu et al. 2017",

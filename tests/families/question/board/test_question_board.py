@@ -29,11 +29,13 @@ from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.models.base import QueryModel, Raw
 from saccade.models.film import FilmModel
 from saccade.models.hattnet import HAttNetModel
+from saccade.models.io.facts import read_facts
 from saccade.models.picture_query import PictureQueryConfig
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.models.vit import VitConfig, VitModel
 from saccade.trace import Look
 from saccade.verbs.reproduction.request import Request
+from saccade.zoo import shipped
 
 N = 30
 PALETTE = rgb(torch.arange(len(COLOURS)), torch.zeros(len(COLOURS), dtype=torch.int64)).float() / 255  # (5,3)
@@ -277,3 +279,18 @@ def test_every_record_holds_what_the_tables_say() -> None:
         )
         assert target["cause_top"] < 0.2 < 0.9 < cause["cause_top"]
         assert cause["misplaced"] < 0.05 < 0.7 < target["misplaced"]
+
+
+def test_rows_of_weights_that_ship_no_more_are_told(corner: BoardRecord) -> None:
+    """Only a shipped model can be outdated: a run that is not shipped stays what it was."""
+    ships = read_facts(shipped()["soft-mref"]).sha256
+    models = {
+        "SOFT": {"from": "soft-mref", "sha256": "0" * 64},
+        "HARD": {"from": "soft-mref", "sha256": ships},
+        "ViT": {"from": "vit-mref", "sha256": "0" * 64},
+        "SOFT, random": {"from": "soft-mref, its weights drawn anew, seed 0"},
+    }
+    record = dataclasses.replace(corner, models=models)
+    assert record.outdated == ("SOFT",)
+    assert "not measured again here: SOFT;" in about_scene(record).note
+    assert "measured again" not in about_scene(dataclasses.replace(corner, models={})).note

@@ -14,14 +14,14 @@ def absent_table(runs: Sequence[RecordedRun]) -> PlainTable:
     for run in runs:
         present, absent = run.value("accuracy"), run.value("accuracy_absent")
         if present is not None and absent is not None:
-            drawing = "authors" if run.drawing.endswith("authors") else "blend"
-            told = [run.system, run.on.upper(), drawing, f"{100 * present:.2f}", f"{100 * absent:.2f}"]
+            drawn = run.evaluation.drawing or run.drawing
+            told = [run.system, run.on.upper(), drawn, f"{100 * present:.2f}", f"{100 * absent:.2f}"]
             rows.append([*told, f"{run.seed}", f"{run.evaluation.n:,}"])
     return PlainTable(
         "models that also say that a digit is not there: accuracy %",
         ("model", "data", "drawing", "digits that are there", "absent digits", "seed", "n"),
         rows,
-        "A fifth of the questions in training are for absent digits. Right about an absent digit: the model says 'not "
-        "there'. n: the questions for digits that are there; a scene that holds all ten digits has no question for an "
+        "drawing: of the test scenes; both: half of them each. A fifth of the questions in training are for absent "
+        "digits. Right about an absent digit: the model says 'not there'. n: the questions for digits that are there; a scene that holds all ten digits has no question for an "
         "absent one.",
     )

@@ -71,13 +71,14 @@ def _checked(boards: list[BoardRecord], request: Request) -> tuple[list[PlainTab
             if row["kind"] != "map" or recorded is None:
                 continue
             told = {score: row["scores"].get(score) for score in ("map_follow", "map_turn", "cause_top", "misplaced")}
-            beside = {score: recorded["scores"].get(score) for score in told}
+            is_other = row["model"] in board.outdated
+            beside = {score: None if is_other else recorded["scores"].get(score) for score in told}
             rows.append([board.data.upper(), row["model"], *(_beside(told[score], beside[score]) for score in told)])
             found.append({"data": board.data, "model": row["model"], "n": row["n"], "here": told, "recorded": beside})
     if not rows:
         return [], []
     columns = ["data", "model", "follow", "turn", "top cause", "misplaced"]
-    note = f"Its own attention, the first {count} questions here (recorded, of more), %."
+    note = f"Its own attention, the first {count} questions here (recorded, of more; –: of earlier weights), %."
     return [PlainTable("checked on this machine", columns, rows, note)], found
 
 

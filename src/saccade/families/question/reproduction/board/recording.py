@@ -20,7 +20,9 @@ from saccade.families.question.board.measuring import Board
 from saccade.families.question.board.methods import METHODS
 from saccade.families.question.reproduction.board.entrants import DATA, entrants, planted_entrant
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.models.io.facts import read_facts
 from saccade.recorded import results_folder
+from saccade.zoo import shipped
 
 FOLDER = "board"
 """Folder of the recorded boards."""
@@ -62,6 +64,18 @@ class BoardRecord:
     def row(self, model: str, method: str) -> dict[str, Any] | None:
         """The row of that model and method."""
         return next((row for row in self.rows if (row["model"], row["method"]) == (model, method)), None)
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """Labels of shipped models that have been trained further since: their rows are of the weights before."""
+        ship = shipped()
+        return tuple(
+            label
+            for label, told in self.models.items()
+            if (folder := ship.get(told.get("from", ""))) is not None
+            and told.get("sha256")
+            and read_facts(folder).sha256 != told["sha256"]
+        )
 
 
 def measure_board(

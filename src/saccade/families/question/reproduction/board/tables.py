@@ -191,7 +191,16 @@ def _how(board: BoardRecord) -> str:
     return (
         f"{board.data.upper()}, {board.split}, n = {board.n:,} questions about {scenes:,} scenes (fewer for ig and "
         f"occlusion), seed {board.seed}, moves of {board.least_move} pixels at least; {board.machine}, "
-        f"{board.seconds:.0f} s: `{board.command}`."
+        f"{board.seconds:.0f} s: `{board.command}`.{_outdated(board)}"
+    )
+
+
+def _outdated(board: BoardRecord) -> str:
+    """Which rows are not of the weights that ship today; their cards have the scores of those."""
+    if not board.outdated:
+        return ""
+    return (
+        f" Trained further since, and not measured again here: {', '.join(board.outdated)}; their cards have today's."
     )
 
 
