@@ -22,6 +22,6 @@ def absent_table(runs: Sequence[RecordedRun]) -> PlainTable:
         ("model", "data", "drawing", "digits that are there", "absent digits", "seed", "n"),
         rows,
         "drawing: of the test scenes; both: half of them each. A fifth of the questions in training are for absent "
-        "digits. Right about an absent digit: the model says 'not there'. n: the questions for digits that are there; a "
-        "scene that holds all ten digits has no question for an absent one.",
+        "digits. Right about an absent digit: the model says 'not there'. n: the questions for digits that are there; "
+        "a scene that holds all ten digits has no question for an absent one.",
     )
