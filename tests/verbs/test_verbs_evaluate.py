@@ -81,7 +81,9 @@ def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
     """A copy of the run that says it was trained with other ``glyphs``."""
     shutil.copytree(run, folder)
     config = folder / "model" / "config.json"
-    config.write_text(config.read_text(encoding="utf-8").replace('"glyphs": "pack"', f'"glyphs": "{glyphs}"'))
+    values = json.loads(config.read_text(encoding="utf-8"))
+    values["data"]["glyphs"] = glyphs
+    config.write_text(json.dumps(values), encoding="utf-8")
     return folder
 
 
@@ -108,7 +110,7 @@ def test_progress_is_told(run: Path) -> None:
     [
         ({"split": "tset"}, DataError, "no split 'tset': did you mean 'test'"),
         ({"split": "train"}, DataError, "no end"),
-        ({"data": "mreff"}, ConfigError, "found 'mreff'; did you mean 'mref'"),
+        ({"data": "mreff"}, DataError, "did you mean 'mref'"),
         ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
         ({"drawing": "author"}, ConfigError, "drawing: found 'author'; did you mean 'authors'"),
         ({"protocol": "author"}, ConfigError, "did you mean 'authors'"),

@@ -122,3 +122,13 @@ def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predict
     next(stream), next(stream)
     stream.close()
     assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3
+
+
+def test_a_folder_that_was_made_for_nothing_goes_again(predictor: Predictor, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_text("no picture")
+    (tmp_path / "there").mkdir()
+    for place, is_kept in (("made", False), ("there", True)):
+        with pytest.raises(DataError, match="not a picture"):
+            list(stream_looks(predictor, [bad], 1, out=tmp_path / place))
+        assert (tmp_path / place).exists() == is_kept

@@ -49,7 +49,9 @@ def test_without_mnist_the_shipped_digits_take_its_place(
     trained = tmp_path / "trained"
     shutil.copytree(run, trained, ignore=shutil.ignore_patterns("checkpoints"))
     config = trained / "model" / "config.json"
-    config.write_text(config.read_text(encoding="utf-8").replace('"glyphs": "pack"', '"glyphs": "disjoint"'))
+    values = json.loads(config.read_text(encoding="utf-8"))
+    values["data"]["glyphs"] = "disjoint"
+    config.write_text(json.dumps(values), encoding="utf-8")
     shown, as_trained = run_looks(trained, 1, "cpu"), run_looks(run, 1, "cpu")
     assert shown is not None
     assert as_trained is not None

@@ -218,7 +218,10 @@ def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_we
         (["--set", "data.glyphs=pakc"], "data.glyphs: found 'pakc'; did you mean 'pack'"),
         (["--set", "phases.0.loss=hinge"], "loss 'hinge'"),
         (["--set", "batch_size"], "expected key=value"),
-        (["--data", "mreff"], "name: found 'mreff'; did you mean 'mref'"),
+        (
+            ["--data", "mreff"],
+            "'mreff': there is no data of that name, and no such file or folder; did you mean",
+        ),
         (["--backbone", "resnet"], "no backbone 'resnet': did you mean 'resnet50'"),
         (["--protocol", "author"], "unknown protocol 'author': did you mean 'authors'"),
         (["--precision", "16"], "precision: found 16"),

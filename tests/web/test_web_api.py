@@ -69,7 +69,9 @@ def test_pictures_that_ship_can_be_had_by_name_and_no_other_file(server: LiveSer
     for name in ("cat.jpg", "..%2F__init__.py", "dog"):
         reply = server.get(f"/api/examples/{name}")
         assert reply.status == 404
-    assert reply.json["error"]["message"] == "no example 'dog': choose from cat, clutter, coffee, digits, rocket"
+    assert (
+        reply.json["error"]["message"] == "no example 'dog': choose from cat, clutter, coffee, details, digits, rocket"
+    )
 
 
 def test_a_score_is_shown_with_its_origin(tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("classes/", "folder:classes"),
         ("./classes", "folder:classes"),
         ("classes", "folder:classes"),
-        ("gone", "gone"),  # a name, which its family refuses
         ("", ""),
         ("described/", "metadata:described"),
         ("many/", "metadata:many"),
@@ -59,6 +58,8 @@ def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:
     [
         ("gone/", "there is no such file or folder"),
         ("gone.csv", "there is no such file or folder"),
+        ("gone", "there is no data of that name, and no such file or folder; data is a name"),
+        ("mrf", "no such file or folder; did you mean 'mref'"),
         ("nothing/", "is empty: there are no pictures"),
         ("flat/", "holds files and no folders of classes.*metadata.csv"),
         ("a.txt", "not a kind of file that is recognised by its name"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 
 from saccade.data.tables.coco import is_coco
@@ -12,6 +13,7 @@ from saccade.errors import DataError
 
 _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _READABLE = "a folder of class folders, a folder with metadata.csv, or a .csv, .jsonl, .parquet or COCO .json file"
+_DATA_IS = f"data is a name of 'saccade data list', READER:PATH, or a path: {_READABLE}"
 
 
 def with_reader(reference: str, names: Collection[str]) -> str:
@@ -21,18 +23,20 @@ def with_reader(reference: str, names: Collection[str]) -> str:
     folder of that name exists; so ``mref`` stays the generator even beside a folder of that name.
 
     Raises:
-        DataError: it is a path, and nothing that can be read lies there.
+        DataError: it is a path, and nothing that can be read lies there; or a word that is neither data nor a folder.
     """
     path = Path(reference).expanduser()
     looks_so = "/" in reference or os.sep in reference or path.suffix != "" or reference in (".", "..")
     is_folder = reference not in ("", *names) and path.is_dir()  # Path("") would be the folder one is in
-    if _has_reader(reference) or not (looks_so or is_folder):
+    if _has_reader(reference) or reference in ("", *names):
         return reference
+    if not looks_so and not is_folder:
+        meant = "".join(f"; did you mean '{name}'?" for name in get_close_matches(reference, names, n=1))
+        raise DataError(f"'{reference}': there is no data of that name, and no such file or folder{meant}; {_DATA_IS}")
     if path.is_dir():
         return f"{_folder_reader(path)}:{path}"
     if not path.exists():
-        raise DataError(f"'{path}': there is no such file or folder; data is a name of 'saccade data list', "
-                        f"READER:PATH, or a path: {_READABLE}")  # fmt: skip
+        raise DataError(f"'{path}': there is no such file or folder; {_DATA_IS}")
     reader = _SUFFIXES.get(path.suffix.lower()) or (
         "coco" if path.suffix.lower() == ".json" and is_coco(path) else None
     )

@@ -46,6 +46,7 @@ DATA = {
         licence="generated, no restrictions",
         get="generated on the fly",
         shows="drawn pictures of small details",
+        example="details",
     ),
     "cifar10": DataEntry(
         kind="collection",

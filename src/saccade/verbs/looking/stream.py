@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,18 @@ def stream_looks(
     sightings = predictor.look_many(pictures, ask, batch_size=batch_size, on_bad=on_bad, **options)
     if out is None:
         return sightings
-    return _kept(sightings, make_folder(out), filmstrip=filmstrip, cells=cells, parquet=parquet)
+    is_new = not Path(out).exists()
+    kept = _kept(sightings, make_folder(Path(out)), filmstrip=filmstrip, cells=cells, parquet=parquet)
+    return _without_empty(kept, Path(out)) if is_new else kept
+
+
+def _without_empty(sightings: Iterator[Sighting], folder: Path) -> Iterator[Sighting]:
+    """The sightings; ``folder``, which was made for them, goes again if nothing was kept in it."""
+    try:
+        yield from sightings
+    finally:
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
 
 
 def expanded(predictor: Predictor, sources: Sequence[Any], *, may_be_several: bool) -> list[Any]:
