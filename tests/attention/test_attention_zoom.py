@@ -181,6 +181,16 @@ def test_a_region_is_not_rounded_in_lower_precision_around_it() -> None:
     assert torch.equal(found, responding_region(response))
 
 
+def test_the_points_of_a_crop_are_not_rounded_in_lower_precision_around_it() -> None:
+    """Products of matrices are rounded there, and points of a crop are such products."""
+    picture = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    theta = zooming.box_theta(torch.tensor([[0.513, 0.487, 0.2437]]))
+    expected, _ = zooming.apn_crop(picture, zooming.nested(theta, theta), torch.tensor([0.2437]), (32, 32))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, _ = zooming.apn_crop(picture, zooming.nested(theta, theta), torch.tensor([0.2437]), (32, 32))
+    assert torch.equal(found, expected)
+
+
 def test_strongest_is_the_centre_of_a_cell() -> None:
     """On an odd, oblong grid: cell (row 2, column 1) of 3×5 has its centre at (1.5, 2.5); of equal ones the first."""
     response = torch.zeros(2, 3, 5)

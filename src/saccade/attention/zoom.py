@@ -84,8 +84,9 @@ def theta_box(theta: Tensor) -> Tensor:
 
 
 def nested(outer: Tensor, inner: Tensor) -> Tensor:
-    """θ of a region of a region: ``inner`` (…,2,3) lies in the crop that ``outer`` (…,2,3) cuts out."""
-    return geometry.compose(outer, inner)
+    """θ of a region of a region: ``inner`` (…,2,3) lies in the crop that ``outer`` (…,2,3) cuts out; never rounded."""
+    with torch.autocast(outer.device.type, enabled=False):  # a product of matrices, which it would round
+        return geometry.compose(outer, inner)
 
 
 def boxcar(at: Tensor, low: Tensor, high: Tensor, sharpness: float = SHARPNESS) -> Tensor:
@@ -123,11 +124,14 @@ def apn_crop(
         sharpness: k of Eq. (6).
 
     Returns:
-        The crop (B,C,h,w) as it was read, and the mask (B,h,w) that belongs on it.
+        The crop (B,C,h,w) as it was read, and the mask (B,h,w) that belongs on it. The points that are read keep the
+        precision of the picture: rounded to bfloat16 they were off by up to 0.3 of 224 pixels.
     """
     if picture.dim() != 4 or theta.shape != (picture.shape[0], 2, 3):
         raise ShapeError("theta", f"({picture.shape[0]},2,3) for a picture (B,C,H,W)", theta.shape)
-    return geometry.sample_theta(picture, theta, grid), mask_in_crop(half, grid, sharpness).to(picture.dtype)
+    with torch.autocast(picture.device.type, enabled=False):
+        crop = geometry.sample_theta(picture, theta, grid)  # (B,C,h,w)
+    return crop, mask_in_crop(half, grid, sharpness).to(picture.dtype)
 
 
 class AttentionProposal(nn.Module):

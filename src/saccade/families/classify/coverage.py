@@ -55,8 +55,8 @@ COVERAGE = (
         _FU,
         "finer scales beat the coarse one",
         "differs",
-        f"{_RACNN}: scale 2 does on generated details and on birds; scale 3 has less than scale 2 on details and more "
-        "on birds, where the paper has it a little below scale 2",
+        f"{_RACNN}: they do, on generated details and on birds; there the third scale is right most often, where the "
+        "paper has it a little below the second",
     ),
     PaperItem(
         _FU,
