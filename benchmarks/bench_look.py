@@ -25,7 +25,7 @@ from PIL import Image
 
 from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.predict import Predictor, load
 from saccade.verbs.looking.stream import stream_looks
 

@@ -72,7 +72,7 @@ def small_pictures(folder: str, count: int = 64) -> None:
     import torch
     from PIL import Image
 
-    from saccade.families.question.scene_data import SceneData, SceneDataConfig
+    from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 
     images = SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(count) * 9).images
     for number, image in enumerate((255 * images).byte().permute(0, 2, 3, 1).numpy()):

@@ -297,7 +297,7 @@ BROKEN: dict[Rule, list[tuple[str, str]]] = {
         ("models/io/x.py", "kind == 'caption'"),
     ],
     no_family_is_imported: [
-        ("data/__init__.py", "from saccade.families.question.scene_data import SceneData"),
+        ("data/__init__.py", "from saccade.families.question.scenes.data import SceneData"),
         ("predict.py", "from saccade.families.caption.decode import decode"),
         ("cli/x.py", "def f():\n    import saccade.families.question.task"),
         ("data/x.py", "from saccade.families import multiset"),

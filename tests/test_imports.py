@@ -263,7 +263,7 @@ BROKEN: dict[Rule, list[tuple[str, str]]] = {
         ("models/soft.py", "from saccade.families.reading import InputReader"),
         ("predict.py", "from saccade.families.question.task import QuestionTask"),
         ("verbs/tour.py", "from saccade.families.question.tour import stop"),
-        ("data/__init__.py", "from saccade.families.question.scene_data import SceneData"),
+        ("data/__init__.py", "from saccade.families.question.scenes.data import SceneData"),
         ("data/gallery.py", "if TYPE_CHECKING:\n    from saccade.families.contract import Family"),
         ("garage/x.py", ""),
     ],

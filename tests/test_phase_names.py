@@ -16,7 +16,7 @@ import caption_stubs
 import multiset_stubs
 import saccade
 import saccade.data.scenes.stream as stream
-import saccade.families.question.scene_data as scene_data
+import saccade.families.question.scenes.data as scene_data
 from caption_stubs import captioned_files
 from labelled_files import class_folders
 from question_tables import write_table

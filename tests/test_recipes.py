@@ -16,7 +16,7 @@ from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes,
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family, model_spec, models
-from saccade.families.question.scene_data import SPECS, SceneDataConfig
+from saccade.families.question.scenes.data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
 from saccade.verbs.reproduction.commands import trainings

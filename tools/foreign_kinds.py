@@ -18,7 +18,7 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.palette import COLOURS, rgb
-from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SPECS, SceneData, SceneDataConfig
 
 LETTERS, DIGITS = "ABCDEFGHJKLMNPQRTUVWXYZ", "0123456789"
 AT_ONCE = 100

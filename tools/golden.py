@@ -5,6 +5,7 @@
     python tools/golden.py check                         # score the shipped models again; exit 1 if a number differs
     python tools/golden.py check soft-mref crown-cub     # these models alone
     python tools/golden.py write                         # store the scores anew
+    python tools/golden.py write --models soft-mref      # of these models alone
     python tools/golden.py write pictures sightings runs # store anew what tests/golden compares in `make test`
 
 This file is the command; the parts have files of their own.
@@ -33,6 +34,7 @@ def main() -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     write = verbs.add_parser("write", help="store parts anew")
     write.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; evaluations if none is named")
+    write.add_argument("--models", nargs="*", default=[], help="scores of these alone are stored anew")
     check = verbs.add_parser("check", help="score the shipped models again and report every difference")
     check.add_argument("models", nargs="*", help="these alone")
     given = parser.parse_args()
@@ -41,8 +43,9 @@ def main() -> int:
         found = golden_evaluations.check_evaluations(_known(parser, given.models, golden_evaluations.cases()))
         print("\n".join(found) or "every number is as stored")
         return 1 if found else 0
+    models = _known(parser, given.models, golden_evaluations.cases())
     for part in _known(parser, given.parts, PARTS) or ["evaluations"]:
-        PARTS[part]()
+        PARTS[part](*([models] if part == "evaluations" else []))
     return 0
 
 

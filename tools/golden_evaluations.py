@@ -66,12 +66,14 @@ def evaluations(only: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]
         yield name, json.loads(json.dumps(scores))
 
 
-def write_evaluations() -> None:
-    """Store the scores of every case."""
-    found = dict(evaluations())
+def write_evaluations(only: Sequence[str] = ()) -> None:
+    """Store the scores of every case, or of those named; the others stay as they are stored."""
+    found = dict(evaluations(only))
+    if only:
+        found = json.loads(STORED.read_text(encoding="utf-8")) | found
     if left := sorted(set(cases()) - set(found)):
         raise SystemExit(f"nothing is written: no scores of {', '.join(left)}")
-    lines = [f"{json.dumps(name)}: {json.dumps(scores)}" for name, scores in found.items()]
+    lines = [f"{json.dumps(name)}: {json.dumps(found[name])}" for name in cases()]
     STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

@@ -74,7 +74,7 @@ def _warm_training() -> None:
     import torch
 
     import saccade.engine.loop
-    import saccade.families.question.table_task
+    import saccade.families.question.tables.task
     import saccade.predict
     import saccade.verbs.evaluate
     import saccade.verbs.looking.stream

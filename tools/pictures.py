@@ -11,7 +11,7 @@ from small_png import small_png
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.contact_sheet import contact_sheet

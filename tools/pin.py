@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from saccade.atomic import write_text
-from saccade.recorded import read_run, record_text, results_folder
+from saccade.atomic import write_json_by_key
+from saccade.recorded import read_run, results_folder
 from saccade.verbs.reproduction.check import check_records
 
 
@@ -36,7 +36,7 @@ def main() -> None:
             head = {key: values.pop(key) for key in ("name", "command")}
             values.pop("pins", None)
             whole = {**head, "pins": pins, **values}
-            write_text(path, record_text(whole))
+            write_json_by_key(path, whole)
 
 
 if __name__ == "__main__":

@@ -26,11 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import saccade
-from saccade.atomic import write_text
+from saccade.atomic import write_json_by_key, write_text
 from saccade.errors import ConfigError, SaccadeError
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import CARD, CONFIG, read_facts
-from saccade.recorded import record_text
 from saccade.zoo import ZOO, shipped
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -90,10 +89,10 @@ def rescore(name: str, device: str, data: str | None, given: Path | None = None)
                 f"{name}: {metric} is {found['metrics'][metric]:.4f}, its record has {value:.4f}; nothing is written"
             )
     record["evaluation"] = {**found, "model": old["model"]}
-    write_text(path, record_text(record))
+    write_json_by_key(path, record)
     kept = config["scores"][0]
     config["scores"] = [{**kept, **{key: value for key, value in found.items() if key != "model"}}]
-    (folder / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_json_by_key(folder / CONFIG, config)
     (folder / CARD).write_text(model_card(read_facts(folder)), encoding="utf-8")
     print(f"{name}: {path.name}, definition {found['definition']}, {found['seconds']:.0f} s")
 
@@ -123,10 +122,7 @@ def rescore_interventions(name: str, count: int, device: str, data: str | None) 
         content = json.loads(path.read_text(encoding="utf-8"))
         told = content["scores"][0] if path.name == CONFIG else content["evaluation"]
         told["interventions"] = measured
-        write_text(
-            path,
-            json.dumps(content, indent=2, ensure_ascii=False) + "\n" if path.name == CONFIG else record_text(content),
-        )
+        write_json_by_key(path, content)
     write_text(folder / CARD, model_card(read_facts(folder)))
     told = {
         score: value for each in measured.values() if isinstance(each, dict) for score, value in each["scores"].items()

@@ -131,7 +131,7 @@ ROWS = (
         "labels (generated fine details): accuracy",
         ("racnn-details-unlimited", "accuracy"),
         "Crops in the middle give {middle} %: the learned zoom does the work. On birds, which the paper uses, it has "
-        "{birds} %, crops in the middle {birds_middle} %, and more with other settings: one run shows no gain.",
+        "{birds} %, crops in the middle {birds_middle} %: one run, and chance can explain the gain.",
         {
             "middle": ("racnn-centre-details-unlimited", "accuracy"),
             "birds": ("racnn-cub", "accuracy"),

@@ -157,7 +157,7 @@ def captions() -> str:
     table = CaptionTable(recorded_runs(RESULTS), protocol=DEV)
     told = [data for data in table.data if any(table.of(system, data) for system in table.systems)]
     others = recorded_runs(RESULTS, variants=True)
-    tables = [make(data) for data in told for make in (table.printed, table.beside)]
+    tables = [make(data) for data in told for make in (table.printed, table.differences, table.beside)]
     more = [found for data in told if (found := table.otherwise(others, data)).rows]
     return titled(table.scenes(), *tables, *more)
 
@@ -167,7 +167,7 @@ def multisets() -> str:
     table = MultisetTable(recorded_runs(RESULTS))
     looking = [found for column in table.columns() if (found := table.looking(*column)).rows]
     otherwise = table.otherwise(recorded_runs(RESULTS, variants=True))
-    return titled(table.answers(), table.trained(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
+    return titled(table.answers(), table.differences(), table.trained(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
 
 
 def memories() -> str:

@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -113,6 +113,18 @@ def write_text(path: Path, text: str) -> Path:
 def write_json(path: Path, value: object) -> Path:
     """Write ``value`` as indented JSON. NaN is refused, because other JSON readers reject it."""
     return write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_json_by_key(path: Path, values: Mapping[str, object]) -> Path:
+    """Write ``values`` as JSON with one line for each key: a third shorter than indented, and a diff still tells keys.
+
+    NaN is refused, because other JSON readers reject it.
+    """
+    lines = (
+        f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
+        for key, value in values.items()
+    )
+    return write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.splits import examples as caption_examples
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.splits import examples as multiset_examples
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples, table_examples
-from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.question.tables.data import TableData, TableDataConfig
 
 
 def table(folder: Path, text: str) -> str:

@@ -7,7 +7,7 @@ import torch
 
 from saccade.errors import ConfigError, ShapeError
 from saccade.families.question.losses import CrossEntropy, Default
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.task import SceneTask
 from saccade.losses.overlap import overlap_loss
 from saccade.metrics.maps.mass import total_variation
 from saccade.models.hattnet import HAttNetModel

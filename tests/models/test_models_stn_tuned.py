@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
 from saccade.families.question.losses import Default
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.task import SceneTask
 from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
 
 

@@ -45,7 +45,7 @@ def test_a_recorded_recipe_is_read_as_one_of_today() -> None:
 def test_a_recorded_command_still_means_the_loss_and_the_material_of_its_run() -> None:
     colons = 0
     for run in all_runs():
-        found = trained_by(run.command)
+        found = trained_by(run.again)
         if found is None:
             continue
         recipe, overrides, protocol = found

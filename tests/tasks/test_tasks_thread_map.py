@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import score_scenes
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.tasks import thread_map as module
 from saccade.tasks.thread_map import thread_count, thread_map
@@ -84,7 +84,7 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
     data = SceneData(SceneDataConfig(glyphs="pack"), "test")
     found = []
     for threads in (1, 3):
-        monkeypatch.setattr("saccade.families.question.scene_scores.thread_count", lambda device, n=threads: n)
+        monkeypatch.setattr("saccade.families.question.scenes.scores.thread_count", lambda device, n=threads: n)
         told: list[tuple[int, int]] = []
         scores = score_scenes(
             model, data, limit=100, sweeps=4, batch_size=25, progress=lambda *each, told=told: told.append(each)

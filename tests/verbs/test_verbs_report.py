@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from saccade.cli import app
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES

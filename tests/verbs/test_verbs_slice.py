@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.cli import app
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.show.report_sources import report_from_run
 
 

@@ -18,7 +18,7 @@ import saccade
 from saccade.cli import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError, OutputError
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.task import SceneTask
 from saccade.models.io.facts import checked_weights, read_facts
 from saccade.models.io.folder import load_model, save_model
 

@@ -15,7 +15,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.families import families
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
-from saccade.families.question.scene_data import SPECS
+from saccade.families.question.scenes.data import SPECS
 from saccade.models.io.facts import read_facts
 from saccade.web.family_page import page_entry, page_model
 from saccade.web.scene_kinds import CANVAS, TrainedScenes

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from saccade.families.multiset.data import MultisetData, MultisetDataConfig
     from saccade.families.multiset.readers import read_multisets
     from saccade.families.question.readers import read_questions
-    from saccade.families.question.scene_data import SceneData, SceneDataConfig
-    from saccade.families.question.table_data import TableData, TableDataConfig
+    from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+    from saccade.families.question.tables.data import TableData, TableDataConfig
     from saccade.families.story.data import StoryDataConfig, StorySource
 else:
     from saccade.lazy_names import lazy_names

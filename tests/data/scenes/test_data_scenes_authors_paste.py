@@ -19,7 +19,7 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import ConfigError
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 
 COLOUR = (200, 100, 50)
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

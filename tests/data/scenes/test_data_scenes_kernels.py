@@ -18,8 +18,8 @@ from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.task import SceneTask
 from saccade.verbs.doctor import doctor
 
 CUDA = torch.device("cuda")

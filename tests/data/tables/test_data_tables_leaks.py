@@ -13,8 +13,8 @@ from saccade.data.tables.leaks import check_groups_whole, warn_of_copies
 from saccade.errors import DataError
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv
 from saccade.families.multiset.table import MultisetTable, MultisetTableOptions, read_multiset_csv
-from saccade.families.question.rows import TableOptions, read_csv, read_jsonl
 from saccade.families.question.table import QuestionTable
+from saccade.families.question.tables.rows import TableOptions, read_csv, read_jsonl
 
 
 @pytest.fixture

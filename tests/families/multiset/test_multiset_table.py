@@ -99,7 +99,7 @@ def test_some_pictures_of_a_split(folder):
 
 
 def test_without_a_split_the_picture_decides_as_in_tables_of_questions(tmp_path):
-    from saccade.families.question.rows import TableOptions, read_csv
+    from saccade.families.question.tables.rows import TableOptions, read_csv
 
     for n in range(60):
         (tmp_path / f"{n}.png").write_text(str(n))

@@ -12,8 +12,8 @@ from saccade.config import to_dict
 from saccade.data.scenes.palette import COLOURS
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.scene_data import NOT_THERE, SceneData, SceneDataConfig
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.data import NOT_THERE, SceneData, SceneDataConfig
+from saccade.families.question.scenes.task import SceneTask
 from saccade.models.io.facts import read_facts
 from saccade.models.soft import SoftModel
 from saccade.verbs.training.run import build_task

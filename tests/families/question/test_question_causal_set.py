@@ -16,9 +16,9 @@ from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS
 from saccade.data.causal.truth import TWINS, map_name
 from saccade.data.tables.reader_for_path import with_reader
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
-from saccade.families.question.causal_set import CausalConfig, write_causal
-from saccade.families.question.causal_table import CausalOptions, read_causal
-from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.question.scenes.causal_set import CausalConfig, write_causal
+from saccade.families.question.tables.causal_table import CausalOptions, read_causal
+from saccade.families.question.tables.data import TableData, TableDataConfig
 
 FIRST = min(V1_DIGESTS)
 

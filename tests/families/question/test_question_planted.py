@@ -10,10 +10,10 @@ from saccade.data.scenes.corner import SIDE
 from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.scene_twin_scores import twin_scores
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scenes.twin_scores import twin_scores
 from saccade.models.base import QueryModel, Raw
 from saccade.trace import Look
 

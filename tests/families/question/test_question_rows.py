@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from call_count import calls
 from saccade.data.tables.rows import numbers_in
 from saccade.errors import DataError
-from saccade.families.question.rows import TableOptions, read_csv, read_jsonl
 from saccade.families.question.table import QuestionTable
+from saccade.families.question.tables.rows import TableOptions, read_csv, read_jsonl
 
 STRICT = TableOptions(strict=True)
 

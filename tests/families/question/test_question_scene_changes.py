@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from saccade.families.question.scene_changes import (
+from saccade.families.question.scenes.changes import (
     RECOLOURED_OTHER,
     RECOLOURED_TARGET,
     REMOVED_OTHER,
     changed_scenes,
 )
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 
 
 @pytest.fixture(scope="module")

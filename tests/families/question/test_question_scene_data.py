@@ -10,7 +10,7 @@ from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.data.scenes.twins import other_object
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 
 UNLIMITED = SceneDataConfig(glyphs="pack")
 AUTHORS = SceneDataConfig(glyphs="pack", protocol="authors")
@@ -83,7 +83,9 @@ def test_authors_last_triple_ends_the_table():
 
 def test_merged_authors_cut_one_stream_in_three(monkeypatch):
     """Triple 0 of val follows triple 29,999 of train, in the same scene or the next."""
-    monkeypatch.setattr("saccade.families.question.scene_data.glyphs_for", lambda *_, **__: glyphs_for("train", "pack"))
+    monkeypatch.setattr(
+        "saccade.families.question.scenes.data.glyphs_for", lambda *_, **__: glyphs_for("train", "pack")
+    )
     config = SceneDataConfig(glyphs="merged", protocol="authors")
     train, val, test = (SceneData(config, split) for split in ("train", "val", "test"))
     assert train.seed == val.seed == test.seed

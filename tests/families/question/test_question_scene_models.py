@@ -11,9 +11,9 @@ import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families import model_spec
 from saccade.families.question.losses import Default
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.task import SceneTask
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
 from saccade.trace import Look

@@ -9,9 +9,9 @@ import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.task import SceneTask
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.soft import SoftConfig, SoftModel

@@ -10,7 +10,7 @@ from PIL import Image
 from torch import nn
 
 import saccade.data.scenes.stream as stream
-import saccade.families.question.scene_data as attributes
+import saccade.families.question.scenes.data as attributes
 from saccade.engine.data_note import DataNote, compare_data
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, load_recipe
@@ -18,8 +18,8 @@ from saccade.errors import ConfigError, DataError
 from saccade.families import families, family
 from saccade.families.contract import load_target
 from saccade.families.question.losses import CrossEntropy, Default, Reinforce
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.table_task import TableTask
+from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.tables.task import TableTask
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
 from saccade.tasks.task import in_batches

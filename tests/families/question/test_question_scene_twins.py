@@ -14,12 +14,12 @@ from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.twins import free_places
 from saccade.errors import ConfigError
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.scene_twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.scene_twins import SceneTwins
-from saccade.families.question.table_task import TableTask
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scenes.twin_scores import coarsest_cell, twin_scores
+from saccade.families.question.scenes.twins import SceneTwins
+from saccade.families.question.tables.task import TableTask
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.grids import Grid, Grids
 from saccade.metrics.maps.twins import ALIKE

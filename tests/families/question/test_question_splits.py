@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.data.fetch import DOWNLOADS
 from saccade.errors import DataError, OutputError
 from saccade.families import data_entries
-from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SPECS, SceneData, SceneDataConfig
 from saccade.families.question.splits import write_split
 
 PACK = {"name": "mref", "glyphs": "pack", "seed": 3}

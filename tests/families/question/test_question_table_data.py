@@ -15,7 +15,7 @@ from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.batch import TableBatch
 from saccade.families.question.table import Question, make_table
-from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.geometry import apply, touched
 
 NAN = float("nan")

@@ -11,9 +11,9 @@ from torch import nn
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
-from saccade.families.question.prior import training_prior
-from saccade.families.question.table_data import TableData, TableDataConfig
-from saccade.families.question.table_scores import score_table
+from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables.prior import training_prior
+from saccade.families.question.tables.scores import score_table
 from saccade.models.base import QueryModel
 from saccade.show.score_tables import flat
 from saccade.trace import Look
@@ -314,7 +314,7 @@ def test_few_questions_about_one_picture_have_no_one_to_exchange_maps_with(boxes
 
 def test_batches_change_nothing_but_the_exchange_of_maps(boxes, seen, monkeypatch):
     told = []
-    monkeypatch.setattr("saccade.families.question.table_scores.SWEPT_AT_ONCE", 2)
+    monkeypatch.setattr("saccade.families.question.tables.scores.SWEPT_AT_ONCE", 2)
     parts = scored(Seer(), boxes, batch_size=8, sweeps=3, progress=lambda done, total: told.append((done, total)))
     *swept, last = told
     assert last == (N, N)

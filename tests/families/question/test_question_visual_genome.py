@@ -10,9 +10,9 @@ import torch
 from PIL import Image
 
 from saccade.errors import ConfigError, DataError
-from saccade.families.question import visual_genome
-from saccade.families.question.table_data import TableData, TableDataConfig
-from saccade.families.question.visual_genome import VisualGenomeOptions, read_visual_genome
+from saccade.families.question.tables import visual_genome
+from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables.visual_genome import VisualGenomeOptions, read_visual_genome
 from visual_genome_miniature import COLOURS, SHAPES, write_miniature
 
 ALL = VisualGenomeOptions(min_count=0)

@@ -22,8 +22,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.families.question.scene_edits import pixel_answers
-from saccade.families.question.scene_twins import SceneTwins
+from saccade.families.question.scenes.edits import pixel_answers
+from saccade.families.question.scenes.twins import SceneTwins
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.crops import crop_boxes, mask_boxes
 from saccade.metrics.maps.edits import EditScores

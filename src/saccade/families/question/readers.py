@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
-from saccade.families.question.causal_table import CausalOptions, read_causal
-from saccade.families.question.cub import CubOptions, read_cub
-from saccade.families.question.rows import (
+from saccade.families.question.table import QuestionTable
+from saccade.families.question.tables.causal_table import CausalOptions, read_causal
+from saccade.families.question.tables.cub import CubOptions, read_cub
+from saccade.families.question.tables.rows import (
     TableOptions,
     read_annotations,
     read_csv,
@@ -17,8 +18,7 @@ from saccade.families.question.rows import (
     read_metadata,
     read_parquet,
 )
-from saccade.families.question.table import QuestionTable
-from saccade.families.question.visual_genome import VisualGenomeOptions, read_visual_genome
+from saccade.families.question.tables.visual_genome import VisualGenomeOptions, read_visual_genome
 
 READERS: dict[str, Reader[QuestionTable]] = {
     "csv": Reader(read_csv, TableOptions),

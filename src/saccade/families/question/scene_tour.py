@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from saccade.families.question.query_model import query_model
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import SceneScores, score_scenes
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import SceneScores, score_scenes
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.predict import Predictor, load
 from saccade.show.contact_sheet import contact_sheet

@@ -15,11 +15,11 @@ from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
-from saccade.families.question.causal_set import CausalConfig, write_causal
-from saccade.families.question.causal_table import CAUSAL
 from saccade.families.question.readers import read_questions
-from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
-from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.question.scenes.causal_set import CausalConfig, write_causal
+from saccade.families.question.scenes.data import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.tables.causal_table import CAUSAL
+from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.io.facts import ModelFacts
 

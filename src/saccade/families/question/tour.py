@@ -5,8 +5,8 @@ Photographs do not ship with the model, so their section shows the recorded scor
 
 from __future__ import annotations
 
-from saccade.families.question.scene_data import SPECS
 from saccade.families.question.scene_tour import scene_stop
+from saccade.families.question.scenes.data import SPECS
 from saccade.models.io.facts import read_facts
 from saccade.show.report import Code, Section
 from saccade.verbs.touring.page import Progress, Stop

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
+from saccade.atomic import folder_in_place, write_bytes, write_json, write_json_by_key, write_text
 from saccade.backbones import Stages
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
@@ -87,7 +87,7 @@ def save_model(
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
     with folder_in_place(folder) as place:
         write_bytes(place / WEIGHTS, data)
-        write_json(place / CONFIG, _apart(facts, place))
+        write_json_by_key(place / CONFIG, _apart(facts, place))
         write_text(place / CARD, model_card(facts))
     return facts
 
@@ -124,7 +124,7 @@ def note_inputs(
                 write_bytes(place / file.name, file.read_bytes())
         if data is not None:
             write_bytes(place / INPUTS, data)
-        write_json(place / CONFIG, _apart(facts, place))
+        write_json_by_key(place / CONFIG, _apart(facts, place))
         write_text(place / CARD, model_card(facts))
     return facts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from saccade.recorded import Difference, Measured
+from saccade.recorded import Difference, Gain, Measured
 
 NO_RUN = "no run"
 
@@ -93,6 +93,11 @@ def mean_text(measured: Measured | None) -> str:
 def seeds_text(measured: Measured) -> str:
     """Number of seeds × test examples of each."""
     return f"{len(measured.seeds)} × {measured.n:,}"
+
+
+def gain_text(found: Gain | None) -> str:
+    """What one system gains over another; without a seed that both have, there is nothing to compare."""
+    return NO_RUN if found is None else str(found)
 
 
 def difference_text(apart: Difference | None, not_comparable: str = "") -> str:

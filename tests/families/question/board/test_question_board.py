@@ -25,7 +25,7 @@ from saccade.families.question.reproduction.board.tables import (
     by_answer,
     planted_table,
 )
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.models.base import QueryModel, Raw
 from saccade.models.film import FilmModel
 from saccade.models.hattnet import HAttNetModel

@@ -25,10 +25,11 @@ def reproduce(request: Request) -> Reproduction:
     if request.folder is not None:
         drawings = likelihood_figure(shown)
         page = caption_page(shown, drawings)
-    beside = [found for name in shown.data if (found := shown.beside(name)).rows]
+    each = (make(name) for name in shown.data for make in (shown.differences, shown.beside))
+    beside = [found for found in each if found.rows]
     scenes = [found for found in (shown.scenes(),) if found.rows]
-    each = (people_table(name, source, shown.protocol, request.progress) for name, source in shown.sources.items())
-    people = [found for found in each if found is not None]
+    counted = (people_table(name, source, shown.protocol, request.progress) for name, source in shown.sources.items())
+    people = [found for found in counted if found is not None]
     return request.result(
         [*(shown.printed(name) for name in shown.data), *people, *beside, *scenes],
         [cell.to_json() for cell in shown.cells()],

@@ -9,17 +9,14 @@ with the seeds that both sides have.
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from saccade.families.classify.published import DATA, PUBLISHED, WANG_2017
-from saccade.metrics.student import t_quantile
-from saccade.recorded import Measured, RecordedRun, difference, measure
+from saccade.recorded import Measured, RecordedRun, difference, gain, measure
 from saccade.show.report import Report, Section
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.cells import Setting, TableCell, measured_text
+from saccade.verbs.reproduction.cells import Setting, TableCell, gain_text, measured_text
 from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.training import Job
 
@@ -55,7 +52,6 @@ CLAIMS = (
 )
 """What is compared: the better one by the paper, the other, and in words."""
 METRIC = "accuracy"
-NORMAL = statistics.NormalDist().inv_cdf(0.975)
 SETTING = Setting("full", compared=True)
 SHORT = Setting("short")
 COLUMNS = {SETTING: "whole schedule", SHORT: "15 epochs"}
@@ -118,32 +114,11 @@ class ResidualTable:
         """Points by which the first of each pair errs less, with its sign as it is."""
         rows = []
         for better, other, what in CLAIMS:
-            gains = [self._gain(better, other, setting) for setting in self.settings]
+            gains = [gain_text(gain(self.of(better, each), self.of(other, each), METRIC)) for each in self.settings]
             rows.append([what, ROWS[better].label, *gains, self._published_gain(better, other)])
         measured = (f"errs less by, points, {COLUMNS[setting]}" for setting in self.settings)
         columns = ("what", "of", *measured, "published")
         return PlainTable("differences over the seeds that both have", columns, rows)
-
-    def _gain(self, better: str, other: str, setting: Setting) -> str:
-        """Mean difference of accuracies in points over shared seeds, with its 95 % interval.
-
-        Of several seeds it is that of Student's t. Of one seed it is that of the test pictures, the two networks taken
-        as independent, which is too wide rather than too narrow: both see the same pictures.
-        """
-        ours, theirs = (
-            {run.seed: (value, run.evaluation.n) for run in runs if (value := run.value(METRIC)) is not None}
-            for runs in (self.of(better, setting), self.of(other, setting))
-        )
-        pairs = [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
-        gaps = [100 * (one - two) for (one, _), (two, _) in pairs]
-        if not gaps:
-            return "no run"
-        mean = statistics.fmean(gaps)
-        if len(gaps) == 1:
-            reach = 100 * NORMAL * math.sqrt(sum(share * (1 - share) / n for share, n in pairs[0]))
-            return f"{mean:+.2f} [{mean - reach:+.2f}, {mean + reach:+.2f}] (1 seed)"
-        reach = t_quantile(0.95, len(gaps) - 1) * statistics.stdev(gaps) / math.sqrt(len(gaps))
-        return f"{mean:+.2f} [{mean - reach:+.2f}, {mean + reach:+.2f}] ({len(gaps)} seeds)"
 
     @staticmethod
     def _published_gain(better: str, other: str) -> str:

@@ -26,7 +26,7 @@ def reproduce(request: Request) -> Reproduction:
         drawings = [*training_figures(shown), *reading_figures(request.runs, shown.data, DATA, request.device)]
         page = multiset_page(shown, looking, drawings)
     return request.result(
-        [shown.answers(), shown.trained(), *looking],
+        [shown.answers(), shown.differences(), shown.trained(), *looking],
         [cell.to_json() for cell in shown.cells()],
         LEGEND,
         drawings=drawings,

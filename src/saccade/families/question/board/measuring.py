@@ -19,9 +19,9 @@ from torch import Tensor
 
 from saccade.families.question.board.methods import OWN, maker
 from saccade.families.question.board.rows import ASKED, Row, summarised
-from saccade.families.question.scene_data import SceneBatch, SceneData
-from saccade.families.question.scene_twin_scores import coarsest_cell, effects_on, twins_at_once
-from saccade.families.question.scene_twins import SceneTwins
+from saccade.families.question.scenes.data import SceneBatch, SceneData
+from saccade.families.question.scenes.twin_scores import coarsest_cell, effects_on, twins_at_once
+from saccade.families.question.scenes.twins import SceneTwins
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.grids import Grids, grids_of

@@ -9,8 +9,8 @@ from math import hypot
 from saccade.config import from_dict
 from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.table1 import DATA
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import SceneScores, score_scenes
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.scores import SceneScores, score_scenes
 from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import load
 from saccade.recorded import RecordedRun

@@ -17,7 +17,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.families.question.query_model import query_model
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.geometry import Size
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.maps.localisation import true_positive_strength

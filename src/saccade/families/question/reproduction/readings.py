@@ -29,7 +29,7 @@ from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.ablations import changed
 from saccade.families.question.reproduction.projections import Projection, zero_outside
 from saccade.families.question.reproduction.table1 import LABELS, SETTINGS, Table1
-from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.predict import Predictor

@@ -15,7 +15,7 @@ from typing import Literal
 from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families.question.published import OTHER_PHOTOGRAPHS, PUBLISHED
-from saccade.families.question.scene_task import FEW
+from saccade.families.question.scenes.task import FEW
 from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import Measured, RecordedRun, difference, measure
 from saccade.verbs.plain_table import PlainTable

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from saccade.atomic import make_folder, write_text
+from saccade.atomic import make_folder, write_json_by_key
 from saccade.config import from_dict, to_dict
 from saccade.data.tables.references import split_reference
 from saccade.engine.recipe_versions import migrate_recipe
@@ -24,7 +24,7 @@ from saccade.families.story.scoring.responding import errors_by_task
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel
-from saccade.recorded import RecordedRun, Restarts, record_text
+from saccade.recorded import RecordedRun, Restarts
 
 DIGITS = 5
 CAUSAL_OF_EACH = 100
@@ -99,7 +99,7 @@ def record_runs(
         "restarts": [to_dict(each) for each in found],
     }
     record = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody
-    write_text(make_folder(folder) / f"{name}.json", record_text(values))
+    write_json_by_key(make_folder(folder) / f"{name}.json", values)
     progress(f"wrote {name}.json", len(runs), len(runs))
     return record
 

@@ -19,7 +19,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.board.measuring import Board
 from saccade.families.question.board.methods import METHODS
 from saccade.families.question.reproduction.board.entrants import DATA, entrants, planted_entrant
-from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.recorded import results_folder
 
 FOLDER = "board"

@@ -1,7 +1,7 @@
 """Query-guided attributes: a picture and a query in, one answer out ("what colour is the 7?").
 
 The training side: batches as a function of their number alone, the loss, the quick validation, the model folder.
-The scoring side is :mod:`saccade.families.question.scene_scores`.
+The scoring side is :mod:`saccade.families.question.scenes.scores`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.losses import Loss
-from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
-from saccade.families.question.scene_scores import TWINS, accuracy_absent, score_scenes
+from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
+from saccade.families.question.scenes.scores import TWINS, accuracy_absent, score_scenes
 from saccade.families.question.task import QuestionTask
 from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.models.base import QueryModel

@@ -1,4 +1,4 @@
-"""Causal sets of questions about scenes: which scenes are drawn. As a table they are read by ``causal_table.py``.
+"""Causal sets of questions about scenes: which scenes are drawn. ``tables/causal_table.py`` reads them as a table.
 
 The folder and what is in it are those of :mod:`saccade.data.causal`.
 """
@@ -23,8 +23,8 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.twins import other_background
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, nearest
-from saccade.families.question.causal_table import CAUSAL
-from saccade.families.question.scene_data import BACKGROUNDS, SPECS, SceneDataConfig
+from saccade.families.question.scenes.data import BACKGROUNDS, SPECS, SceneDataConfig
+from saccade.families.question.tables.causal_table import CAUSAL
 
 _STREAM = 107  # of scenes, beside those of training, validation and test
 _PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"

@@ -23,7 +23,7 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.data.scenes.twins import Places, free_places
 from saccade.errors import DataError
-from saccade.families.question.scene_data import SceneBatch
+from saccade.families.question.scenes.data import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
 

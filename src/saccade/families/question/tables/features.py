@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.families.question.table_data import TableData
+from saccade.families.question.tables.data import TableData
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import CachedFeatures
 

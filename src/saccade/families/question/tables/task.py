@@ -1,7 +1,7 @@
 """Training on questions about your own pictures: a table of pictures, queries and answers in, a model out.
 
 The table says what can be asked and answered, so the sizes of the model's query and answer are filled in from it. The
-training side; the scoring side is :mod:`saccade.families.question.table_scores`.
+training side; the scoring side is :mod:`saccade.families.question.tables.scores`.
 
 A phase that leaves the backbone as it is learns from its features, which are computed once and kept on disk
 (:mod:`saccade.tasks.cached_features`). With ``features: auto`` this needs pictures that are not varied (``data.augment:
@@ -23,12 +23,12 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
 from saccade.errors import ConfigError
-from saccade.families.question.features import QuestionFeatures
-from saccade.families.question.prior import training_prior
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import QuestionTable
-from saccade.families.question.table_data import TableBatch, TableData, TableDataConfig
-from saccade.families.question.table_scores import SWEEPS, score_table
+from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
+from saccade.families.question.tables.features import QuestionFeatures
+from saccade.families.question.tables.prior import training_prior
+from saccade.families.question.tables.scores import SWEEPS, score_table
 from saccade.families.question.task import QuestionTask
 from saccade.metrics.evaluation import Evaluation, evaluation
 from saccade.models.base import QueryModel

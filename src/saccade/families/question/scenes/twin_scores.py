@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from saccade.families.question.crop_edits import can_aim, crop_edit_scores
-from saccade.families.question.scene_data import SceneBatch
-from saccade.families.question.scene_edits import can_edit, edit_scores
-from saccade.families.question.scene_twins import LEAST, SceneTwins, TwinQueries
+from saccade.families.question.scenes.data import SceneBatch
+from saccade.families.question.scenes.edits import can_edit, edit_scores
+from saccade.families.question.scenes.twins import LEAST, SceneTwins, TwinQueries
 from saccade.metrics.maps.effects import object_effects
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground

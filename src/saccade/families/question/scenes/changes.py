@@ -16,7 +16,7 @@ from torch import Tensor
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
-from saccade.families.question.scene_data import SceneBatch
+from saccade.families.question.scenes.data import SceneBatch
 from saccade.tasks.forward_passes import distinct
 
 RECOLOURED_TARGET, RECOLOURED_OTHER, REMOVED_OTHER = "recoloured_target", "recoloured_other", "removed_other"

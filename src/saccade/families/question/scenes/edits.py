@@ -31,7 +31,7 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.render import render
-from saccade.families.question.scene_twins import SceneTwins
+from saccade.families.question.scenes.twins import SceneTwins
 from saccade.looks import Look
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, permuted, uniform_like

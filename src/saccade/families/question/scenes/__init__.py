@@ -1,0 +1,1 @@
+"""Questions about generated scenes: their data, task, scores, changes and re-rendered twins."""

@@ -1,0 +1,1 @@
+"""Questions about pictures of one's own: tables, their readers, task and scores."""
