@@ -40,7 +40,7 @@ def on_stories(name: str) -> bool:
     return load_recipe(name).family == "story"
 
 
-CLASSES = {"full", "tune", "paper"}
+CLASSES = {"full", "short", "tune", "paper"}
 """Protocols of a collection that is always split in the same way: all of train, or a part held out to choose by."""
 
 

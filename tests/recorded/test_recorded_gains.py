@@ -3,6 +3,7 @@
 import pytest
 
 from fake_runs import fake_run
+from saccade.errors import DataError
 from saccade.recorded import gain
 
 
@@ -22,6 +23,11 @@ def test_one_seed_has_the_interval_of_its_pictures_in_quadrature():
     found = gain([one], [other], "accuracy")
     assert (found.value, found.low, found.high) == pytest.approx((0.10, 0.05, 0.15))
     assert str(found) == "+10.00 [+5.00, +15.00] (1 seed)"
+
+
+def test_two_runs_of_one_seed_are_refused():
+    with pytest.raises(DataError, match="both seed 0 of one cell"):
+        gain([run(0.9), run(0.8)], [run(0.7)], "accuracy")
 
 
 def test_without_intervals_or_shared_seeds_nothing_is_made_up():

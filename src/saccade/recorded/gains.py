@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import hypot
 
 from saccade.recorded.runs import RecordedRun
-from saccade.recorded.seeds import spread
+from saccade.recorded.seeds import by_seed, spread
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,18 @@ class Gain:
 
 def gain(runs: Iterable[RecordedRun], others: Iterable[RecordedRun], metric: str) -> Gain | None:
     """Mean difference of ``metric`` over the seeds that both have; None where there is no such seed."""
-    ours, theirs = ({run.seed: run for run in each if run.value(metric) is not None} for each in (runs, others))
-    gaps = {
-        seed: one - two
-        for seed in sorted(ours.keys() & theirs.keys())
-        if (one := ours[seed].value(metric)) is not None and (two := theirs[seed].value(metric)) is not None
-    }
+    ours, theirs = by_seed(runs, metric), by_seed(others, metric)
+    gaps = {seed: ours[seed][1] - theirs[seed][1] for seed in sorted(ours.keys() & theirs.keys())}
     if not gaps:
         return None
     if len(gaps) > 1:
         held = spread(gaps)
         return Gain(held.mean, held.low, held.high, held.seeds)
     ((seed, gap),) = gaps.items()
-    reach = _reach(ours[seed], theirs[seed], metric)
-    low, high = (None, None) if reach is None else (gap - reach[0], gap + reach[1])
-    return Gain(gap, low, high, (seed,))
-
-
-def _reach(one: RecordedRun, other: RecordedRun, metric: str) -> tuple[float, float] | None:
-    """How far the difference of two runs reaches down and up by their own intervals; None where one has none."""
+    (one, value), (other, beside) = ours[seed], theirs[seed]
     first, second = one.interval(metric), other.interval(metric)
-    value, beside = one.value(metric), other.value(metric)
-    if first is None or second is None or value is None or beside is None:
-        return None
-    return hypot(value - first[0], second[1] - beside), hypot(first[1] - value, beside - second[0])
+    if first is None or second is None:
+        return Gain(gap, None, None, (seed,))
+    down = hypot(value - first[0], second[1] - beside)
+    up = hypot(first[1] - value, beside - second[0])
+    return Gain(gap, gap - down, gap + up, (seed,))

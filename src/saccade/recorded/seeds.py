@@ -66,17 +66,7 @@ def measure(runs: Iterable[RecordedRun], metric: str, *, of: str | None = None) 
         metric: a name among the metrics or the attention scores.
         of: a baseline instead of the model.
     """
-    found: dict[int, tuple[RecordedRun, float]] = {}
-    for run in runs:
-        value = run.value(metric, of)
-        if value is None:
-            continue
-        if run.seed in found:
-            raise DataError(
-                f"{run.name} and {found[run.seed][0].name} are both seed {run.seed} of one cell: keep one of them "
-                "among the results and put the other with the variants"
-            )
-        found[run.seed] = run, value
+    found = by_seed(runs, metric, of)
     if not found:
         return None
     values = [value for _, value in found.values()]
@@ -89,6 +79,26 @@ def measure(runs: Iterable[RecordedRun], metric: str, *, of: str | None = None) 
         low = mean - hypot(statistics.fmean(below for below, _ in reach), between)
         high = mean + hypot(statistics.fmean(above for _, above in reach), between)
     return Measured(mean, std, low, high, tuple(sorted(found)), min(run.count(metric) for run, _ in found.values()))
+
+
+def by_seed(runs: Iterable[RecordedRun], metric: str, of: str | None = None) -> dict[int, tuple[RecordedRun, float]]:
+    """The runs of one cell that have ``metric``, or that of the baseline ``of``, with its value, by their seed.
+
+    Raises:
+        DataError: two of them have the same seed.
+    """
+    found: dict[int, tuple[RecordedRun, float]] = {}
+    for run in runs:
+        value = run.value(metric, of)
+        if value is None:
+            continue
+        if run.seed in found:
+            raise DataError(
+                f"{run.name} and {found[run.seed][0].name} are both seed {run.seed} of one cell: keep one of them "
+                "among the results and put the other with the variants"
+            )
+        found[run.seed] = run, value
+    return found
 
 
 def spread(values: Mapping[int, float]) -> Spread:
