@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -48,6 +50,17 @@ def _fixed_seed() -> None:
 def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test adds its files to the index of contents in the user's cache folder, unless it says so."""
     monkeypatch.setattr(content_digest, "_SETTLED_NS", 1 << 62)
+
+
+@pytest.fixture(scope="session")
+def one_onnx_registry() -> Iterator[None]:
+    """torch reads what it knows of ONNX anew at every export, from the source of 500 functions; here once for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        with suppress(ImportError, AttributeError):  # these names are torch's own, and may change
+            from torch.onnx._internal.exporter._registration import onnxscript_apis
+
+            patch.setattr(onnxscript_apis, "get_torchlib_ops", functools.cache(onnxscript_apis.get_torchlib_ops))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+import tables
 from typer.testing import CliRunner
 
 import saccade
@@ -19,9 +19,9 @@ from saccade.cli import app
 ROOT = Path(__file__).parent.parent
 
 
-def test_tables_are_current():
-    done = subprocess.run([sys.executable, ROOT / "tools" / "tables.py", "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_tables_are_current(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tables.py", "--check"])
+    assert tables.main() == 0, capsys.readouterr().out
 
 
 def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):

@@ -260,6 +260,7 @@ def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_onnx_registry")
 def test_exported_models_run_as_the_page_runs_them(tmp_path, monkeypatch, capsys):
     """The script of the page, word for word, says what the models themselves say."""
     pytest.importorskip("onnxruntime", reason="needs the extra 'export'")

@@ -35,26 +35,29 @@ STORIES = {"task", "joint"}
 
 
 @cache
+def whole(name: str) -> Recipe:
+    """A recipe in its own protocol; not to be changed."""
+    return load_recipe(name)
+
+
 def on_stories(name: str) -> bool:
     """Whether a recipe is trained on stories, which are generated and finite."""
-    return load_recipe(name).family == "story"
+    return whole(name).family == "story"
 
 
 CLASSES = {"full", "short", "tune", "paper"}
 """Protocols of a collection that is always split in the same way: all of train, or a part held out to choose by."""
 
 
-@cache
 def on_collection(name: str) -> bool:
     """Whether a recipe names a known collection of pictures, which must be fetched; nothing is then chosen by val."""
-    entries = data_entries().get(str(load_recipe(name).data.get("name")), ())
+    entries = data_entries().get(str(whole(name).data.get("name")), ())
     return any(entry.kind == "collection" for _, entry in entries)
 
 
-@cache
 def on_pictures(name: str) -> bool:
     """Whether a recipe is trained on given pictures instead of generated scenes: it then does not name them."""
-    return "name" not in load_recipe(name).data
+    return "name" not in whole(name).data
 
 
 def cases() -> list[tuple[str, str | None]]:

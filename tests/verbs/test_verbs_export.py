@@ -38,6 +38,7 @@ from tiny_models import OneHotModel, save_tiny, tiny_facts
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")
+pytestmark = pytest.mark.usefixtures("one_onnx_registry")
 
 SCORE = Score("mref", "test", 10_000, seed=0, protocol="unlimited", metrics={"accuracy": 0.9})
 
@@ -266,7 +267,9 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         export("soft-mref", tmp_path, to="onx")
 
 
-def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path) -> None:
+def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Greedy search in a few lines of Python over onnxruntime finds the captions of torch."""
     spec = models()["sat-soft"]
     torch.manual_seed(0)
@@ -297,7 +300,11 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path)
         weights = torch.from_numpy(found["word.weights"])
         torch.testing.assert_close(weights[going], expected.weights[going, 0, number], atol=1e-4, rtol=0)
         before = said.numpy()
-    export(tmp_path / "model", tmp_path / "out")  # an earlier export is replaced
+    graphs = iter([(tmp_path / "out" / name).read_bytes() for name in ("begin.onnx", "step.onnx")])
+    monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_: next(graphs))
+    (tmp_path / "out" / "step.onnx").write_bytes(b"old")
+    assert export(tmp_path / "model", tmp_path / "out") == sidecar  # an earlier export is replaced
+    assert (tmp_path / "out" / "step.onnx").stat().st_size > 3
 
 
 @pytest.mark.parametrize(

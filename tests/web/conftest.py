@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,24 @@ def server(tiny_folder: Path) -> Iterator[object]:
         yield running
 
 
+_STARTED: list[tuple[ExitStack, object]] = []
+"""The browser that runs, and how it is ended."""
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    """A Chromium for tests of the page."""
-    with launched() as running:
-        yield running
+def browser() -> object:
+    """A Chromium for tests of the page; every test opens pages of its own in it."""
+    if not _STARTED:
+        stack = ExitStack()
+        _STARTED.append((stack, stack.enter_context(launched())))
+    return _STARTED[0][1]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The browser ends with the last test of this folder in a row: elsewhere, its event loop would be in the way."""
+    if _STARTED and (nextitem is None or Path(__file__).parent not in nextitem.path.parents):
+        _STARTED.pop()[0].close()
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,18 @@ from chromium import ARGUMENTS, found
 from PIL import Image
 
 try:
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import TimeoutError, expect, sync_playwright
 except ImportError:  # the tests are skipped when they ask for a browser
     expect = sync_playwright = None
 
 CHROMIUM = found()
 REQUIRED = os.environ.get("SACCADE_BROWSER_TESTS") == "required"
 """Set where a missing browser must be a failure and not a skip."""
+SAYS = """([number, answer]) => {
+  const said = document.querySelectorAll(".lens .answer strong")[number];
+  return said !== undefined && said.textContent.trim().replace(/\\s+/g, " ") === answer;
+}"""
+"""Whether a lens gives an answer."""
 
 
 @contextmanager
@@ -74,7 +79,12 @@ class Opened:
         return [text.strip() for text in self.page.locator(".lens .answer strong").all_inner_texts()]
 
     def wait_for(self, answer: str, number: int = 0) -> None:
-        """Wait until a lens gives ``answer``."""
+        """Wait until a lens gives ``answer``.
+
+        The page is asked often: ``expect`` looks again after 100, 350, 850 and 1,850 ms, so a test would mostly wait.
+        """
+        with suppress(TimeoutError):
+            self.page.wait_for_function(SAYS, arg=[number, answer], timeout=5_000, polling=30)
         expect(self.page.locator(".lens .answer strong").nth(number)).to_have_text(answer)
 
     def settle(self) -> None:

@@ -15,6 +15,7 @@ from saccade.verbs.exporting.export import example_inputs
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")
+pytestmark = pytest.mark.usefixtures("one_onnx_registry")
 
 
 def exported(folder: Path, architecture: str, **config: Any) -> tuple[dict[str, Any], Any]:
