@@ -72,9 +72,9 @@ def check_range(settings: object, least: float, most: float, *names: str) -> Non
         found = getattr(settings, name)
         for value in found if isinstance(found, tuple) else (found,):
             if not value >= least:
-                raise ValueError(f"{name} must be {least:g} or more, found {_shown(found)}")
+                raise ValueError(f"{name} must be {least:g} or more, found {shown_value(found)}")
             if value > most:
-                raise ValueError(f"{name} must be {most:,} at most, found {_shown(found)}")
+                raise ValueError(f"{name} must be {most:,} at most, found {shown_value(found)}")
 
 
 def to_dict(config: object) -> dict[str, Any]:
@@ -170,13 +170,13 @@ def _hints(cls: type) -> dict[str, object]:
 
 
 def _kind(value: object) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {_shown(value)}"
+    return "nothing" if value is None else f"{type(value).__name__} {shown_value(value)}"
 
 
-def _shown(value: object) -> str:
-    """``value`` as Python writes it, no longer than a line."""
+def shown_value(value: object) -> str:
+    """``value`` as Python writes it, in one line that is not too long."""
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split())  # a matrix has several lines
     except (ValueError, RecursionError):  # a number of thousands of digits, or a list in a list in a list …
         return "too long to be shown"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
@@ -200,7 +200,7 @@ def _convert(hint: Any, value: Any, where: str) -> object:
     if origin is typing.Literal:
         if value in args:
             return value
-        shown = _shown(value)
+        shown = shown_value(value)
         raise ConfigError(f"{where}: found {shown}; {nearest(shown.strip(chr(39)), map(str, args))}")
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return value if isinstance(value, hint) else from_dict(hint, value, where=where)
