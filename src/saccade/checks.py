@@ -5,8 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Literal
 
-from saccade.config import shown_value
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, shown_value
 
 
 def check_numbers(*, least: int, most: int | None = None, **given: int | None) -> None:

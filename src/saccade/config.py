@@ -15,12 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from saccade.errors import ConfigError, nearest
+from saccade.errors import LONGEST_SHOWN, ConfigError, nearest, shown_value
 from saccade.untrusted import HIGHEST_INT, LOWEST_INT, check_text
 
 T = TypeVar("T")
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
-_LONGEST_SHOWN = 120  # characters of a value in a message
 
 
 def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
@@ -39,7 +38,7 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
     for key in values:
         if key not in fields:
             at = f"{where}.{key}" if where else str(key)
-            raise ConfigError(f"unknown setting '{at[:_LONGEST_SHOWN]}': {nearest(str(key), fields)}")
+            raise ConfigError(f"unknown setting '{at[:LONGEST_SHOWN]}': {nearest(str(key), fields)}")
     built = {key: _convert(hints[key], value, f"{where}.{key}" if where else key) for key, value in values.items()}
     missing = [
         name
@@ -171,15 +170,6 @@ def _hints(cls: type) -> dict[str, object]:
 
 def _kind(value: object) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {shown_value(value)}"
-
-
-def shown_value(value: object) -> str:
-    """``value`` as Python writes it, in one line that is not too long."""
-    try:
-        text = " ".join(repr(value).split())  # a matrix has several lines
-    except (ValueError, RecursionError):  # a number of thousands of digits, or a list in a list in a list …
-        return "too long to be shown"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _convert(hint: Any, value: Any, where: str) -> object:
