@@ -16,7 +16,7 @@ from saccade.families.classify.published import DATA, PUBLISHED, WANG_2017
 from saccade.recorded import Measured, RecordedRun, difference, gain, measure
 from saccade.show.report import Report, Section
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.cells import Setting, TableCell, gain_text, measured_text
+from saccade.verbs.reproduction.cells import GAIN_NOTE, Setting, TableCell, gain_text, measured_text
 from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.training import Job
 
@@ -118,7 +118,7 @@ class ResidualTable:
             rows.append([what, ROWS[better].label, *gains, self._published_gain(better, other)])
         measured = (f"errs less by, points, {COLUMNS[setting]}" for setting in self.settings)
         columns = ("what", "of", *measured, "published")
-        return PlainTable("differences over the seeds that both have", columns, rows)
+        return PlainTable("differences over the seeds that both have", columns, rows, GAIN_NOTE)
 
     @staticmethod
     def _published_gain(better: str, other: str) -> str:
