@@ -122,6 +122,21 @@ def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:
     assert _names(tmp_path) == {"d"}
 
 
+def test_json_by_key_has_a_line_for_each_key_and_reads_back(tmp_path: Path) -> None:
+    values = {"α": {"b": [1, 0.1, None]}, "text": 'ü "→"\n', "none": {}}
+    text = atomic.write_json_by_key(tmp_path / "j.json", values).read_text(encoding="utf-8")
+    assert text.splitlines() == ["{", ' "α": {"b":[1,0.1,null]},', ' "text": "ü \\"→\\"\\n",', ' "none": {}', "}"]
+    assert list(json.loads(text).items()) == list(values.items())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_json_by_key_names_what_it_refuses(tmp_path: Path, value: float) -> None:
+    path = tmp_path / "j.json"
+    with pytest.raises(ValueError, match=r"j\.json: 'bad' cannot be written as JSON"):
+        atomic.write_json_by_key(path, {"good": 1, "bad": {"deep": [value]}})
+    assert not path.exists()
+
+
 def test_json_refuses_nan_before_it_touches_the_disk(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         atomic.write_json(tmp_path / "j.json", {"x": float("nan")})

@@ -105,7 +105,10 @@ def test_maps_and_rows_of_cells_are_pooled_alike() -> None:
 
 
 def test_a_verdict_is_never_silent() -> None:
-    assert Fit().to_json() == {"verdict": "not known", "p": None, "level": ALPHA}
+    assert Fit().to_json() == {
+        "verdict": "not known", "p": None, "level": ALPHA,
+        "sentence": "not known whether this is like what the model learned from",
+    }  # fmt: skip
     assert Fit().sentence.startswith("not known whether")
     assert Fit(0.5, "drawn digits").to_json() == {
         "verdict": "usual", "p": 0.5, "level": ALPHA,

@@ -44,7 +44,10 @@ def main() -> int:
         print("\n".join(found) or "every number is as stored")
         return 1 if found else 0
     models = _known(parser, given.models, golden_evaluations.cases())
-    for part in _known(parser, given.parts, PARTS) or ["evaluations"]:
+    parts = _known(parser, given.parts, PARTS) or ["evaluations"]
+    if models and parts != ["evaluations"]:
+        parser.error("--models is for evaluations alone; the other parts are written whole")
+    for part in parts:
         PARTS[part](*([models] if part == "evaluations" else []))
     return 0
 

@@ -118,12 +118,16 @@ def write_json(path: Path, value: object) -> Path:
 def write_json_by_key(path: Path, values: Mapping[str, object]) -> Path:
     """Write ``values`` as JSON with one line for each key: a third shorter than indented, and a diff still tells keys.
 
-    NaN is refused, because other JSON readers reject it.
+    Raises:
+        ValueError: a value has NaN or an infinity, which other JSON readers reject; names the key and the file.
     """
-    lines = (
-        f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
-        for key, value in values.items()
-    )
+    lines = []
+    for key, value in values.items():
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except ValueError as error:
+            raise ValueError(f"{path}: '{key}' cannot be written as JSON: {error}") from error
+        lines.append(f" {json.dumps(key, ensure_ascii=False)}: {text}")
     return write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Literal
 
-from saccade.errors import ConfigError
-
-_LONGEST_SHOWN = 60
+from saccade.errors import ConfigError, shown_value
 
 
 def check_numbers(*, least: int, most: int | None = None, **given: int | None) -> None:
@@ -53,6 +51,4 @@ def _no_number(name: str, value: object, wanted: Literal["a number", "a whole nu
         except ValueError:
             cure = f"give a number, as in {name}=1"
         return ConfigError(f"{name}: expected {wanted}, found the text '{value}'; {cure}")
-    shown = " ".join(repr(value).split())  # a matrix has several lines
-    shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
-    return ConfigError(f"{name}: expected {wanted}, found {shown}; give a number, as in {name}=1")
+    return ConfigError(f"{name}: expected {wanted}, found {shown_value(value)}; give a number, as in {name}=1")

@@ -15,12 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from saccade.errors import ConfigError, nearest
+from saccade.errors import LONGEST_SHOWN, ConfigError, nearest, shown_value
 from saccade.untrusted import HIGHEST_INT, LOWEST_INT, check_text
 
 T = TypeVar("T")
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
-_LONGEST_SHOWN = 120  # characters of a value in a message
 
 
 def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
@@ -39,7 +38,7 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
     for key in values:
         if key not in fields:
             at = f"{where}.{key}" if where else str(key)
-            raise ConfigError(f"unknown setting '{at[:_LONGEST_SHOWN]}': {nearest(str(key), fields)}")
+            raise ConfigError(f"unknown setting '{at[:LONGEST_SHOWN]}': {nearest(str(key), fields)}")
     built = {key: _convert(hints[key], value, f"{where}.{key}" if where else key) for key, value in values.items()}
     missing = [
         name
@@ -72,9 +71,9 @@ def check_range(settings: object, least: float, most: float, *names: str) -> Non
         found = getattr(settings, name)
         for value in found if isinstance(found, tuple) else (found,):
             if not value >= least:
-                raise ValueError(f"{name} must be {least:g} or more, found {_shown(found)}")
+                raise ValueError(f"{name} must be {least:g} or more, found {shown_value(found)}")
             if value > most:
-                raise ValueError(f"{name} must be {most:,} at most, found {_shown(found)}")
+                raise ValueError(f"{name} must be {most:,} at most, found {shown_value(found)}")
 
 
 def to_dict(config: object) -> dict[str, Any]:
@@ -170,16 +169,7 @@ def _hints(cls: type) -> dict[str, object]:
 
 
 def _kind(value: object) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {_shown(value)}"
-
-
-def _shown(value: object) -> str:
-    """``value`` as Python writes it, no longer than a line."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or a list in a list in a list …
-        return "too long to be shown"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return "nothing" if value is None else f"{type(value).__name__} {shown_value(value)}"
 
 
 def _convert(hint: Any, value: Any, where: str) -> object:
@@ -200,7 +190,7 @@ def _convert(hint: Any, value: Any, where: str) -> object:
     if origin is typing.Literal:
         if value in args:
             return value
-        shown = _shown(value)
+        shown = shown_value(value)
         raise ConfigError(f"{where}: found {shown}; {nearest(shown.strip(chr(39)), map(str, args))}")
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return value if isinstance(value, hint) else from_dict(hint, value, where=where)

@@ -18,6 +18,9 @@ _LONGEST_WORD = 100
 _NEAREST_NAMED = 3
 """Names in a hint that does not list all choices."""
 
+LONGEST_SHOWN = 120
+"""Characters of a value in a message."""
+
 
 class SaccadeError(Exception):
     """Base of all errors that are the input's fault, not the program's."""
@@ -100,3 +103,12 @@ def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:
         return (f"did you mean {named}? " if close else "") + f"'{listed_by}' prints all names"
     listed = ", ".join(known)
     return f"did you mean {close[0]}? (choices: {listed})" if close else f"choose from {listed}"
+
+
+def shown_value(value: object) -> str:
+    """``value`` as Python writes it, in one line that is not too long."""
+    try:
+        text = " ".join(repr(value).split())  # a matrix has several lines
+    except (ValueError, RecursionError):  # a number of thousands of digits, or a list in a list in a list …
+        return "too long to be shown"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

@@ -95,8 +95,7 @@ class Fit:
     def to_json(self) -> dict[str, str | float | None]:
         """Plain values."""
         p = None if self.p is None else round(self.p, 6)
-        told = {"verdict": self.verdict, "p": p, "level": ALPHA}
-        told |= {} if self.p is None else {"sentence": self.sentence}
+        told = {"verdict": self.verdict, "p": p, "level": ALPHA, "sentence": self.sentence}
         return told | ({"warning": self.warning} if self.unlike else {})
 
 

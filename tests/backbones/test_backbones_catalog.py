@@ -197,8 +197,8 @@ def test_one_function_decides_who_has_published_weights(name: str) -> None:
             from_dict(kind, given)
             continue
         with pytest.raises(
-            ConfigError, match=f"pretrained: '{name}' has no ImageNet weights; .* mobilenetv2, .*hf:NAME"
+            ConfigError, match=f"^model.config: pretrained: '{name}' has no ImageNet weights; .* mobilenetv2, .*hf:NAME"
         ):
-            from_dict(kind, given)
+            from_dict(kind, given, where="model.config")
         with pytest.raises(ConfigError, match="no ImageNet weights"):
             imagenet_weights(name)

@@ -14,6 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from saccade.cli import app
+from saccade.cli.look import _warn_of
 from saccade.errors import DataError
 from saccade.predict import load
 from saccade.record import read_record
@@ -46,6 +47,22 @@ def error_line(result: Result) -> str:
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ")
     return last
+
+
+def test_every_table_and_remark_names_pictures_shortly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Steps on the way and remarks too; a screen of 80 columns has no room for a path."""
+    monkeypatch.setenv("COLUMNS", "80")
+    Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "red.png")
+    found = run("look", tmp_path / "red.png", "--model", "racnn-details")
+    said = found.stdout + found.stderr
+    assert "what each step says" in said
+    assert said.count("red.png") == 2, said
+    assert tmp_path.name not in said
+    _warn_of({"odd": ["/far/away/red.png"]}, 1, "picture", {"/far/away/red.png": "red.png"})
+    assert "red.png: odd" in (warned := capsys.readouterr().err)
+    assert "away" not in warned
 
 
 def test_pictures_are_named_from_the_folder_that_they_share(model: str, album: Path) -> None:

@@ -227,6 +227,11 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], told: str
         model_spec("racnn").build(settings)
 
 
+def test_settings_keep_their_places() -> None:
+    """New ones come last: they can be given by position."""
+    assert RacnnConfig(3, "compact", False, None, (31, 34), (16, 17), (15, 16), 4, 0.5).smallest == 0.5
+
+
 def test_the_shipped_size_is_small() -> None:
     """A little over two million weights: two megabytes at one byte a weight."""
     weights = sum(parameter.numel() for parameter in RacnnModel(RacnnConfig()).parameters())

@@ -324,3 +324,42 @@ def test_a_tensor_file_is_read_within_its_bounds(run: Run, data: bytes, said: st
     )
     found = run("safetensors", body, list(data))
     assert found == 0 if said is None else said in found
+
+
+OPENING = """
+    const state = {mode: "scene", picture: null, scene: "first", models: ["things"]};
+    const said = [], fitted = [];
+    const page = {
+        source: {example: async () => { Object.assign(state, given.meanwhile); throw new Error("gone"); }},
+        store: {state, set: (changed) => Object.assign(state, changed)},
+        composer: {fit: (scenes) => fitted.push(scenes)},
+        notices: {say: (error) => said.push(error.message)},
+    };
+    if (given.arrives) page.source.example = async () => { Object.assign(state, given.meanwhile); return "cat"; };
+    await m.openWith({name: "things", example: "cat", scenes: "digits"}, page);
+    return [state.mode, state.picture, fitted, said];
+"""
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_what_the_user_opened_meanwhile_stays(run: Run, arrives: bool) -> None:
+    own = {"mode": "picture", "picture": "own"}
+    assert run("opening_input", OPENING, {"arrives": arrives, "meanwhile": own}) == ["picture", "own", [], []]
+
+
+def test_an_example_that_does_not_arrive_gives_way_to_a_scene(run: Run) -> None:
+    found = run("opening_input", OPENING, {"arrives": False, "meanwhile": {}})
+    assert found == ["scene", None, ["digits"], ["gone"]]
+    assert run("opening_input", OPENING, {"arrives": True, "meanwhile": {}}) == ["picture", "cat", [], []]
+
+
+def test_a_refused_example_is_told_in_the_words_of_the_server(run: Run) -> None:
+    body = """
+        const fetched = window.fetch;
+        window.fetch = async () => new Response(given, {status: 429});
+        const said = await new m.ServerSource().example("cat").catch((error) => error.message);
+        window.fetch = fetched;
+        return said;
+    """
+    assert run("source_server", body, json.dumps({"error": {"message": "too busy"}})) == "too busy"
+    assert run("source_server", body, "") == "the server answered 429 without an explanation"

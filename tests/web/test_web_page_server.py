@@ -132,9 +132,9 @@ def test_a_model_of_photographs_starts_with_a_photograph(browser: Any, tmp_path:
 
     from saccade.web.service import Service
 
-    save_tiny(tmp_path / "birds", name="birds", queries=("back", "crown", "nape", "wing"), data={"name": "cub"})
+    save_tiny(tmp_path / "things", name="things", queries=("back", "crown", "nape", "wing"), data={"name": "vg"})
     save_tiny(tmp_path / "digits", name="digits", queries=("0", "1", "2", "3"), data={"name": "mref"})
-    service = Service([tmp_path / "birds", tmp_path / "digits"], "cpu")
+    service = Service([tmp_path / "things", tmp_path / "digits"], "cpu")
     with live_server(service) as served, opened(browser, f"http://127.0.0.1:{served.port}/") as page:
         root, model = page.page.locator("#saccade"), page.lens().locator(".lens-head select")
         page.settle()
@@ -143,7 +143,7 @@ def test_a_model_of_photographs_starts_with_a_photograph(browser: Any, tmp_path:
         assert sum(url.endswith("/api/encode") for url in page.asked) == 1  # and no scene was shown to it before
         model.select_option("digits")
         expect(root).to_have_attribute("data-mode", "scene")
-        model.select_option("birds")
+        model.select_option("things")
         expect(root).to_have_attribute("data-mode", "picture")
         path = tmp_path / "mine.png"
         Image.new("RGB", (60, 40), (10, 200, 30)).save(path)

@@ -5,10 +5,10 @@ Paper: Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional 
 ========  =====================================================================  ==============================
 Eq. (2)   [t_x, t_y, t_l] = g(features): centre and half side of the region      :class:`AttentionProposal`
 Eq. (3)   corners t_x ± t_l, t_y ± t_l                                           :func:`corners`, :func:`box_theta`
-Eq. (4)   X_att = X ⊙ M(t_x, t_y, t_l)                                           :func:`zoom`
+Eq. (4)   X_att = X ⊙ M(t_x, t_y, t_l)                                           :func:`apn_crop`
 Eq. (5)   M = [h(x−x_0) − h(x−x_1)] · [h(y−y_0) − h(y−y_1)]                      :func:`boxcar_mask`
 Eq. (6)   h(z) = 1 / (1 + e^(−kz))                                               :func:`boxcar`
-Eq. (7)   bilinear reading of the region at a fixed size                         :func:`zoom`
+Eq. (7)   bilinear reading of the region at a fixed size                         :func:`apn_crop`
 ========  =====================================================================  ==============================
 
 Boxes (…,3) are (t_x, t_y, t_l) in **shares of the parent's sides**: 0 and 1 are the outer edges of the outer pixels. A

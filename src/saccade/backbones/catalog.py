@@ -189,13 +189,34 @@ def has_imagenet_weights(name: str) -> bool:
 
 
 def check_pretrained(name: str) -> None:
-    """A ConfigError unless ``pretrained: true`` can be used with the backbone ``name``."""
+    """Refuse ``pretrained: true`` with a backbone ``name`` that has no weights: for ``__post_init__`` of a dataclass.
+
+    Raises:
+        ValueError: names the setting and the backbones that have weights.
+        ConfigError: there is no such backbone.
+    """
     if not has_imagenet_weights(name):
-        known = ", ".join(each for each, spec in BACKBONES.items() if spec.published)
-        raise ConfigError(
-            f"pretrained: '{name}' has no ImageNet weights; set it to false, or choose a backbone that has them: "
-            f"{known}, {TIMM}NAME or {HF}NAME"
-        )
+        raise ValueError(_no_weights(name))
+
+
+def published_name(name: str) -> str:
+    """What the published file of ImageNet weights of a backbone of ours is called.
+
+    Raises:
+        ConfigError: there is no such backbone, or it has no published weights.
+    """
+    published = backbone_spec(name).published if has_imagenet_weights(name) else None
+    if published is None:
+        raise ConfigError(_no_weights(name))
+    return published
+
+
+def _no_weights(name: str) -> str:
+    known = ", ".join(each for each, spec in BACKBONES.items() if spec.published)
+    return (
+        f"pretrained: '{name}' has no ImageNet weights; set it to false, or choose a backbone that has them: "
+        f"{known}, {TIMM}NAME or {HF}NAME"
+    )
 
 
 def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: str | None = None) -> Stages:

@@ -19,7 +19,7 @@ import safetensors
 from safetensors.torch import load_file
 from torch import Tensor
 
-from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, check_pretrained
+from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, published_name
 from saccade.backbones.published_weights import (
     Tensors,
     from_normalised_vgg19,
@@ -66,12 +66,12 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
         from saccade.backbones.transformers_adapter import transformers_weights
 
         return transformers_weights(name.removeprefix(HF))
-    check_pretrained(name)
+    file = published_name(name)
     spec = backbone_spec(name)
     mine = _weights_folder() / f"{name}.safetensors"
     if mine.exists():
         return from_published_names(_read_safetensors(mine), spec, str(mine))
-    published = _weights_folder() / str(spec.published)
+    published = _weights_folder() / file
     if published.exists():
         return from_published_names(read_torch_file(published, _digits_in(published.name)), spec, str(published))
     fetched = f"{name}-imagenet"

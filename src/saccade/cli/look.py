@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -144,13 +144,15 @@ def look(
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
         columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
-        shown = [[row[place] for place in used] for row in _named_shortly(rows)]
+        short = _short_names([*(str(row[0]) for row in rows), *(seen.source.name for seen in (*ways, *tables)),
+                              *(name for names in remarks.values() for name in names[:1])])  # fmt: skip
+        shown = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in rows]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
         if ways:
-            _print_ways(predictor.reads.thing, ways)
+            _print_ways(predictor.reads.thing, ways, short)
         for seen in tables:
-            print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
-        _warn_of(remarks, answered, predictor.reads.thing)
+            print_slots(f"{short[seen.source.name]}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
+        _warn_of(remarks, answered, predictor.reads.thing, short)
         if unlike:
             warn(predictor.of_unlike(unlike, answered))
     if not quiet and not json:
@@ -214,21 +216,21 @@ def _fit(seen: Sighting) -> str:
     return seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
 
 
-def _named_shortly(rows: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Rows whose first cell is a file, named from the folder that all of them are in: a table has no room for more."""
-    files = [Path(str(name)) for name, *_ in rows]
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """Each file, named from the folder that all of them are in: a terminal has no room for more."""
+    files = {name: Path(name) for name in names}
     try:
-        shared = os.path.commonpath([file.parent for file in files])
+        shared = os.path.commonpath([file.parent for file in files.values()])
     except ValueError:  # on several drives, or some absolute and some not
-        return list(rows)
-    return [(str(file.relative_to(shared)), *rest) for file, (_, *rest) in zip(files, rows)]
+        return {name: name for name in files}
+    return {name: str(file.relative_to(shared)) for name, file in files.items()}
 
 
-def _print_ways(thing: str, ways: Sequence[Sighting]) -> None:
+def _print_ways(thing: str, ways: Sequence[Sighting], short: Mapping[str, str]) -> None:
     """What was said before all was seen, beside the answer: a row for each input."""
     names = [name for name, _, _ in ways[0].on_the_way]
     rows = [
-        [seen.source.name, *(f"{answer} {share:.0%}" for _, answer, share in seen.on_the_way), seen.answer]
+        [short[seen.source.name], *(f"{answer} {share:.0%}" for _, answer, share in seen.on_the_way), seen.answer]
         for seen in ways
     ]
     print_table("what each step says", (thing, *names, "all together"), rows)
@@ -248,10 +250,10 @@ def layers_of(text: str) -> str | list[int]:
         raise ConfigError(f"layers: expected last, all, or numbers as 1,6,12, found '{text}'") from error
 
 
-def _warn_of(remarks: dict[str, list[str]], answered: int, thing: str) -> None:
+def _warn_of(remarks: dict[str, list[str]], answered: int, thing: str, short: Mapping[str, str]) -> None:
     """What to know about some inputs: each remark once, with the name of its input or with a count."""
     for text, names in list(remarks.items())[:WARNED]:
-        who = names[0] if len(names) == 1 else f"{len(names):,} of {answered:,} {plural(thing)}"
+        who = short[names[0]] if len(names) == 1 else f"{len(names):,} of {answered:,} {plural(thing)}"
         warn(f"{who}: {text}")
     if len(remarks) > WARNED:
         warn(f"… and {len(remarks) - WARNED:,} other remarks; --json prints them all")

@@ -85,11 +85,11 @@ class DataEntry:
     """Name to pass to ``saccade data get``, where there is something to fetch."""
     shows: str = ""
     """What its pictures show, in a few words that follow "trained on"; empty: not known."""
+    research_only: bool = False
+    """Whether it may be used for research only, or states no licence; models that are trained on it say so."""
     example: str = ""
     """The shipped picture (``saccade.example``) that the live page shows first to a model trained on it; empty: none is
     of its kind, and the page starts with a scene of digits."""
-    research_only: bool = False
-    """Whether it may be used for research only, or states no licence; models that are trained on it say so."""
 
 
 LABEL_COLUMNS = frozenset({"image", "label"})

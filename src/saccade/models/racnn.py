@@ -33,12 +33,16 @@ from the middle of the picture, or from more pixels; each control keeps all but 
 
 A single network that sees all pixels is ``crops: whole`` with ``coarse: [224, 224]``: its ``scale1_accuracy``.
 
-Deviations from the paper: any backbone; proposals may read an earlier stage of it (``read``): at 112 pixels the last
-one of MobileNetV2 has 4 × 4 cells; scale 1 and the crops have the same size; ``fused`` is trained on descriptors
-that it does not change, with the scales themselves; those of :mod:`saccade.attention.zoom` and
-:mod:`saccade.losses.zoom`. ``responses`` teach proposals and are read for nothing else: the network of the next scale
-sees the whole region of this one, at ``input_size``. Before it learns classes it has ImageNet weights, and these say
-better where an object is than a network that has begun to learn classes at half the resolution.
+Deviations from the paper:
+
+- Any backbone can see the scales.
+- Proposals may read an earlier stage of it (``read``). At 112 pixels the last one of MobileNetV2 has 4 × 4 cells.
+- Scale 1 and the crops have the same size.
+- ``fused`` learns together with the scales, from descriptors that it does not change.
+- Proposals may learn from ``responses``, which are read for nothing else. The network of the next scale sees the whole
+  region of this one, at ``input_size``. Before it learns classes it has ImageNet weights. These say better where an
+  object is than a network that has begun to learn classes at half the resolution.
+- Those of :mod:`saccade.attention.zoom` and :mod:`saccade.losses.zoom` apply too.
 """
 
 from __future__ import annotations
@@ -91,9 +95,6 @@ class RacnnConfig:
     """(height, width) at which a crop is read."""
     hidden: int = 64
     """Units of the attention proposals."""
-    read: str | None = None
-    """The stage of the backbone that attention proposals read; None: the last, as in the paper. An earlier one has more
-    cells, which say better where something is."""
     smallest: float = zoom.SMALLEST
     """Side of the smallest region, as a share of its parent's; public ports have ⅔."""
     sharpness: float = zoom.SHARPNESS
@@ -102,6 +103,9 @@ class RacnnConfig:
     """Where crops come from; all but ``proposed`` are controls."""
     side: float = 0.5
     """Side of the crops of a control, as a share of their parent's."""
+    read: str | None = None
+    """The stage of the backbone that attention proposals read; None: the last, as in the paper. An earlier one has more
+    cells, which say better where something is."""
 
     def __post_init__(self) -> None:
         check_range(self, 1, MAX_WORDS, "answers")
@@ -222,8 +226,10 @@ class RacnnModel(ImageOnlyModel):
         logits, descriptors, boxes, places, regions = [], [], [], [], []
         for number, name in enumerate(seeing):
             net = self.net(name)
-            read = net.between(_laid_out(seen), to=self.config.read)  # (B,C',h',w'), for proposals
-            features = read if self.config.read is None else net.between(read, after=self.config.read)  # Eq. (1)
+            proposing = net.between(_laid_out(seen), to=self.config.read)  # (B,C',h',w'), for proposals
+            features = proposing  # Eq. (1): (B,C,h,w)
+            if self.config.read is not None:
+                features = net.between(proposing, after=self.config.read)
             pooled = features.mean((2, 3))  # (B,C)
             held = pooled.detach() if self.training else pooled  # the fused classifier teaches no network
             descriptors.append(F.normalize(held.to(exact), dim=1) * math.sqrt(pooled.shape[1]))
@@ -234,7 +240,7 @@ class RacnnModel(ImageOnlyModel):
             places.append(self._strongest(features, first=not number))
             if responses:
                 regions.append(self._responding(closer, encoding, None if name == SCALES[0] else theta))
-            box, theta = self._region(closer, encoding, read, theta, attention)
+            box, theta = self._region(closer, encoding, proposing, theta, attention)
             boxes.append(box)
             if name != last:
                 seen, crop = self._cut(encoding, theta, box)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -14,6 +15,8 @@ from typer.testing import CliRunner
 from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
 from saccade.cli import app
 from saccade.config import from_dict
+from saccade.data.tables import rows
+from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.errors import ConfigError, DataError
 from saccade.families import family_of_data
 from saccade.families.classify.data import LabelData, LabelDataConfig
@@ -116,6 +119,33 @@ def test_a_split_without_pictures_is_refused(tmp_path: Path) -> None:
     top = class_folders(tmp_path, splits=("train", "val"), each=2)
     with pytest.raises(DataError, match="test: no picture can be used"):
         LabelData(config(f"folder:{top}", size=[16, 16]), "test")
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "advice"),
+    [
+        (",split", ",train", "add rows that name it in the column 'split'"),
+        ("", "", "add some, or a column 'split' that names it"),
+    ],
+)
+def test_an_empty_split_is_answered_with_what_its_table_can_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, cell: str, advice: str
+) -> None:
+    monkeypatch.setattr(rows, "split_of", lambda _: "train")
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    (tmp_path / "t.csv").write_text(f"image,label{column}\na.png,x{cell}\n")
+    with pytest.raises(DataError, match=rf"val: no picture can be used \(.*\); {advice}$"):
+        LabelData(config(f"csv:{tmp_path / 't.csv'}", size=[8, 8]), "val")
+
+
+def test_annotations_have_no_column_to_add(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    boxes = [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 4, 4]}]
+    pictures = [{"id": 1, "file_name": "a.png", "width": 8, "height": 8}]
+    told = {"images": pictures, "annotations": boxes, "categories": [{"id": 1, "name": "x"}]}
+    (tmp_path / "train.json").write_text(json.dumps(told))
+    with pytest.raises(DataError, match=f"; {OTHER_SPLIT}$"):
+        LabelData(config(f"coco:{tmp_path / 'train.json'}", size=[8, 8]), "val")
 
 
 def test_folders_are_read_by_every_family_that_takes_labels(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,13 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
+from saccade.attention.zoom import SMALLEST
 from saccade.cli import app
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
-from saccade.engine.recipe import load_recipe
+from saccade.engine.learner import Learner
+from saccade.engine.phase_plans import phase_plans
+from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.losses import Proposals, Rank, Scales
@@ -50,10 +55,10 @@ def test_losses_by_hand() -> None:
     """Logits of nothing: each scale costs ln 3 and so do all together; equal scales cost the margin twice."""
     raw = {"scale_logits": torch.zeros(2, 3, 3), "logits": torch.zeros(2, 3)}
     label = torch.tensor([0, 2])
-    assert float(zoom_loss(raw, label, Scales())["loss"]) == pytest.approx(4 * torch.log(torch.tensor(3.0)))
-    assert float(zoom_loss(raw, label, Rank(margin=0.2))["loss"]) == pytest.approx(0.4)
+    assert float(zoom_loss(raw, label, Scales(), SMALLEST)["loss"]) == pytest.approx(4 * math.log(3))
+    assert float(zoom_loss(raw, label, Rank(margin=0.2), SMALLEST)["loss"]) == pytest.approx(0.4)
     coarse = {"scale_logits": torch.zeros(2, 1, 3)}
-    assert float(zoom_loss(coarse, label, Scales("scale1"))["loss"]) == pytest.approx(torch.log(torch.tensor(3.0)))
+    assert float(zoom_loss(coarse, label, Scales("scale1"), SMALLEST)["loss"]) == pytest.approx(math.log(3))
 
 
 def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> None:
@@ -63,10 +68,10 @@ def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> No
         "strongest": torch.tensor([[[0.0, 0.5], [0.6, 1.0]]]),
         "boxes": torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]]),
     }
-    assert wanted_regions(raw, 0.5).tolist() == [[[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]]
+    assert wanted_regions(raw, 0.5, SMALLEST).tolist() == [[[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]]
     label = torch.tensor([0])
-    assert float(zoom_loss(raw, label, Proposals("scale3"))["loss"]) == pytest.approx(0.0, abs=1e-9)
-    assert float(zoom_loss(raw, label, Proposals("scale2"))["loss"]) == pytest.approx(0.25 - 0.05)
+    assert float(zoom_loss(raw, label, Proposals("scale3"), SMALLEST)["loss"]) == pytest.approx(0.0, abs=1e-9)
+    assert float(zoom_loss(raw, label, Proposals("scale2"), SMALLEST)["loss"]) == pytest.approx(0.25 - 0.05)
 
 
 def test_proposals_may_be_taught_the_square_of_responses() -> None:
@@ -77,8 +82,9 @@ def test_proposals_may_be_taught_the_square_of_responses() -> None:
         "scale_logits": torch.zeros(1, 2, 3),
     }
     loss = Proposals(target="responses", grow=2.0)
-    torch.testing.assert_close(taught_regions(raw, loss), torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.4]]]))
-    found = float(zoom_loss(raw, torch.tensor([0]), loss)["loss"])
+    wanted = torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.4]]])
+    torch.testing.assert_close(taught_regions(raw, loss, SMALLEST), wanted)
+    found = float(zoom_loss(raw, torch.tensor([0]), loss, SMALLEST)["loss"])
     assert found == pytest.approx((0.1 - 0.05) / 2)  # the mean of two boxes
     assert zoom_options(loss) == {"last": "scale2", "responses": True}
     assert zoom_options(Proposals()) == {"last": "scale2"}
@@ -91,6 +97,15 @@ def test_no_region_is_taught_that_the_model_cannot_propose() -> None:
     for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
         assert taught_regions(raw, loss, 0.5).tolist() == [[[0.5, 0.25, 0.25]]]
         assert float(zoom_loss(raw, torch.tensor([0]), loss, 0.5)["loss"]) == 0.0
+
+
+def test_the_task_teaches_regions_that_its_own_model_can_propose() -> None:
+    """The smallest side is that of the model's settings, not the paper's third."""
+    told = task(smallest=0.5)
+    raw = {"responses": torch.tensor([[[0.5, 0.1, 0.05]]]), "boxes": torch.tensor([[[0.5, 0.25, 0.25]]])}
+    raw |= {"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)}
+    for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
+        assert float(told.loss(raw, {"label": torch.tensor([0])}, loss)["loss"]) == 0.0
 
 
 def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
@@ -108,6 +123,20 @@ def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     assert "scale3_proposal_error" not in found
     assert "scale2_proposal_error" in told.metric_names()
     assert "scale3_proposal_error" not in told.metric_names()
+
+
+def test_no_phase_chooses_by_the_error_of_proposals_that_are_taught_another_region() -> None:
+    """Whichever comes first, the phase that chooses or the one that teaches."""
+    recipe = load_recipe("racnn-details")
+    chooses = Phase("chooses", loss="scales", steps=1, select=Select("scale3_proposal_error", "min"))
+    teaches = Phase("teaches", loss={"name": "proposals", "of": "scale3", "target": "responses"}, steps=1)
+    for phases in ((chooses, teaches), (teaches, chooses)):
+        told = task()
+        with pytest.raises(ConfigError, match="'chooses' selects by 'scale3_proposal_error', which is not measured"):
+            phase_plans(told, replace(recipe, phases=phases), Learner(told.model))
+    usual = replace(teaches, loss={"name": "proposals", "of": "scale3"})
+    told = task()
+    assert phase_plans(told, replace(recipe, phases=(chooses, usual)), Learner(told.model)).phases[0] == chooses
 
 
 def test_phases_look_no_further_than_their_loss() -> None:
@@ -223,7 +252,7 @@ def test_the_control_of_boxes_needs_boxes(tmp_path: Path) -> None:
     inputs = control.inputs(batch)
     assert set(inputs["attention"]) == {"scale2", "scale3"}
     raw = control.model.forward_raw(**inputs)
-    assert torch.isfinite(zoom_loss(raw, batch["label"], Scales())["loss"])
+    assert torch.isfinite(zoom_loss(raw, batch["label"], Scales(), SMALLEST)["loss"])
     told = control.validate(control.model.eval())
     assert told["scale3_covers_evidence"] == pytest.approx(1.0)
     shifted = ClassifyTask(

@@ -23,8 +23,8 @@ from torch import Tensor
 from saccade.errors import ConfigError, nearest
 
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
-_EVERY = {"both": 2, "mostly-authors": 4}
-"""Of drawings that have both: every so many scenes, the first is ``blend``."""
+EVERY = {"both": 2, "mostly-authors": 4}
+"""Drawings that have both: the first of every N scenes is ``blend``, the others are ``authors``."""
 
 
 def check_drawing(drawing: str) -> None:
@@ -41,7 +41,7 @@ def drawn_as_authors(drawing: Drawing, index: Tensor) -> Tensor | None:
     """(B,) bool: which of the scenes ``index`` (B,) are drawn as the authors draw; None: none of them."""
     if drawing == "blend":
         return None
-    return index % _EVERY[drawing] != 0 if drawing in _EVERY else (index >= 0)
+    return index % EVERY[drawing] != 0 if drawing in EVERY else (index >= 0)
 
 
 def drawing_of(drawing: Drawing, index: int) -> str:

@@ -24,6 +24,7 @@ from saccade.atomic import write_bytes
 from saccade.cache import cache_home, file_digest
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, label_table
 from saccade.data.tables.rows import Rows
+from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.errors import DataError
 from saccade.untrusted import MAX_PIXELS
 
@@ -34,7 +35,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 def read_coco(path: Path, options: LabelTableOptions) -> LabelTable:
     """The pictures of one category in a file of COCO annotations."""
     rows, skipped = coco_rows(path)
-    return label_table("coco", path, rows, skipped, [], options, unit="picture")
+    return label_table("coco", path, rows, skipped, [], options, unit="picture", if_empty=OTHER_SPLIT)
 
 
 def coco_rows(path: Path) -> tuple[Rows, list[str]]:

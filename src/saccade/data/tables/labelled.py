@@ -38,7 +38,7 @@ from saccade.data.tables.rows import (
     jsonl_rows,
     text_in,
 )
-from saccade.data.tables.splits import split_sizes
+from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
 from saccade.data.tables.wording import check_usable, first_few, pluralise
 
 _NAMED = 5  # classes that a doubt names
@@ -81,6 +81,8 @@ class LabelTable:
     """Every row that could be read, those with labels that are never seen in train too: a model may know them."""
     doubts: tuple[str, ...] = ()
     """What its reader found doubtful, in words."""
+    if_empty: str = OTHER_SPLIT
+    """What to do about a split that has no rows, in words."""
 
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
@@ -151,6 +153,7 @@ def make_label_table(
     *,
     strict: bool = False,
     doubts: Iterable[str] = (),
+    if_empty: str = OTHER_SPLIT,
 ) -> LabelTable:
     """A table whose labels are those of its training rows; rows with other labels are left out.
 
@@ -162,6 +165,7 @@ def make_label_table(
         skipped: what was left out before.
         strict: refuse a table that has rows to leave out.
         doubts: what looks wrong although it can be used, in words.
+        if_empty: what to do about a split that has no rows, in words.
 
     Raises:
         DataError: no row can be used, or ``strict`` and some cannot be used.
@@ -171,7 +175,8 @@ def make_label_table(
     rows, unseen = with_known_label(found, classes, "never seen in train")
     left_out = (*skipped, *unseen)
     check_usable(name, rows, left_out, strict=strict, thing="picture")
-    return LabelTable(name, tuple(rows), classes, left_out, tuple(row for _, row in found), tuple(doubts))
+    as_found = tuple(row for _, row in found)
+    return LabelTable(name, tuple(rows), classes, left_out, as_found, tuple(doubts), if_empty)
 
 
 def with_known_label(
@@ -199,6 +204,7 @@ def label_table(
     *,
     unit: str = "line",
     base: Path | None = None,
+    if_empty: str | None = None,
 ) -> LabelTable:
     """The table of numbered rows.
 
@@ -211,6 +217,7 @@ def label_table(
         options: see the class.
         unit: what the numbers count, as messages call it.
         base: the folder that pictures are named from; that of ``path`` if not given.
+        if_empty: what to do about a split that has no rows, where no column can name it.
     """
     folder = path.parent if base is None else base
     has_split = any("split" in cells for _, cells in rows)
@@ -234,7 +241,8 @@ def label_table(
     name = f"{reader}:{path}"
     check_splits(name, folder, placed)
     doubts = (contradictions(said, "picture"), repeated_keys(repeated))
-    return make_label_table(name, found, skipped, strict=options.strict, doubts=doubts)
+    advice = advice_on_column(has_split) if if_empty is None else if_empty
+    return make_label_table(name, found, skipped, strict=options.strict, doubts=doubts, if_empty=advice)
 
 
 def _row(cells: Cells, files: FilesFrom, has_split: bool) -> tuple[LabelRow, str]:

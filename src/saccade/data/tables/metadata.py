@@ -10,6 +10,7 @@ from pathlib import Path
 
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, label_table
 from saccade.data.tables.rows import Rows, columns_of, csv_rows, jsonl_rows
+from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.errors import DataError
 
 _NAMES = ("metadata.csv", "metadata.jsonl")
@@ -64,4 +65,5 @@ def metadata_columns(folder: Path) -> frozenset[str]:
 
 def read_label_metadata(folder: Path, options: LabelTableOptions) -> LabelTable:
     """The labelled pictures of a folder with metadata."""
-    return label_table("metadata", folder, *metadata_rows(folder), options, base=folder)
+    advice = OTHER_SPLIT if any(split for _, split in metadata_in(folder)) else None  # folders name the splits
+    return label_table("metadata", folder, *metadata_rows(folder), options, base=folder, if_empty=advice)

@@ -65,7 +65,6 @@ DATA = {
         research_only=True,
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
         shows="photographs of birds",
-        example="cat",
     ),
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),

@@ -86,7 +86,7 @@ class LabelFiles:
         name = f"{self.table.name} {self.split}"
         left_out = summarised(self.skipped)
         if not self.rows:
-            why = f"left out {left_out}" if left_out else "add some, or score another split"
+            why = f"left out {left_out}" if left_out else self.table.if_empty
             raise DataError(f"{name}: no picture can be used (the table has {split_sizes(self.table.count)}); {why}")
         if left_out:
             warnings.warn(f"{name}: {pluralise(len(self.rows), 'picture')}, left out {left_out}", stacklevel=5)

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor
 
-from saccade.attention.zoom import SMALLEST, clamped_box
+from saccade.attention.zoom import clamped_box
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.losses import Proposals, Rank, Scales, ZoomLoss
 from saccade.losses import cross_entropy
@@ -41,9 +41,7 @@ def last_scale(loss: ZoomLoss) -> str:
     return SCALES[-1]
 
 
-def zoom_loss(
-    raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss, smallest: float = SMALLEST
-) -> dict[str, Tensor]:
+def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
     """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name.
 
     ``smallest`` is the side of the model's smallest region: none is taught that it cannot propose.
@@ -63,7 +61,7 @@ def zoom_loss(
     return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
 
 
-def taught_regions(raw: Mapping[str, Tensor], loss: Proposals, smallest: float = SMALLEST) -> Tensor:
+def taught_regions(raw: Mapping[str, Tensor], loss: Proposals, smallest: float) -> Tensor:
     """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
     if loss.target == "strongest":
         return wanted_regions(raw, loss.side, smallest)
@@ -80,7 +78,7 @@ def zoom_options(loss: ZoomLoss) -> dict[str, object]:
     return options
 
 
-def wanted_regions(raw: Mapping[str, Tensor], side: float, smallest: float = SMALLEST) -> Tensor:
+def wanted_regions(raw: Mapping[str, Tensor], side: float, smallest: float) -> Tensor:
     """Legal boxes (B,2,3) of ``side`` round the strongest responses; they teach nothing back."""
     centre = raw["strongest"].detach()  # (B,2,2)
     half = torch.full_like(centre[..., :1], side / 2)

@@ -114,7 +114,6 @@ DATA = {
         research_only=True,
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
         shows="photographs of birds",
-        example="cat",
     ),
     "vg": DataEntry(
         kind="reader",

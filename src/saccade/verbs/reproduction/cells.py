@@ -8,6 +8,11 @@ from typing import Any
 from saccade.recorded import Difference, Gain, Measured
 
 NO_RUN = "no run"
+GAIN_NOTE = (
+    "Differences are over the seeds that both have, with a 95 % interval: of one seed by the test pictures, the two "
+    "runs taken as independent; of more by Student's t over the seeds. Without a bracket no interval was recorded."
+)
+"""What the brackets of :func:`gain_text` mean."""
 
 
 @dataclass(frozen=True)

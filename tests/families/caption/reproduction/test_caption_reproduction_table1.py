@@ -10,7 +10,7 @@ import pytest
 from fake_runs import fake_run
 from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError
-from saccade.families.caption.reproduction.table1 import ABLATIONS, DEV, CaptionTable, likelihood_figure
+from saccade.families.caption.reproduction.table1 import ABLATIONS, DEV, CaptionTable, caption_page, likelihood_figure
 from saccade.recorded import RecordedRun
 from saccade.verbs.reproduce import reproduce
 
@@ -167,6 +167,13 @@ def test_reproduce_prints_writes_and_tells_json(tmp_path: Path, monkeypatch) -> 
     assert cells["sat-soft", "bleu_1_nobp"]["mean"] == 0.66
     assert cells["sat-hard", "meteor"]["published"] == 0.2030
     assert ("sat-soft", "cider") not in cells  # neither measured nor printed
+
+
+def test_the_page_shows_differences_where_both_have_runs() -> None:
+    pair = [run("sat-soft-tuned", b1=0.7), run("sat-none-tuned")]
+    titles = [section.title for section in caption_page(CaptionTable(pair), []).sections]
+    assert titles[:2] == ["Table 1", "Differences"]
+    assert "Differences" not in [section.title for section in caption_page(CaptionTable(pair[:1]), []).sections]
 
 
 def test_people_stand_beside_the_models_where_their_captions_are_at_hand(tmp_path: Path, monkeypatch) -> None:

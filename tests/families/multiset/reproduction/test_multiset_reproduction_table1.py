@@ -132,6 +132,8 @@ def test_the_verb_prints_and_writes_it(tmp_path: Path, monkeypatch: pytest.Monke
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Cross-Entropy" in page
     assert "arXiv:1711.05165" in page
+    assert "differences, points of 0-1" in page
+    assert "Without a bracket no interval was recorded." in page
     only = reproduce("hsal-table1", data=["mnist-set"])
     assert (only.report, len(only.cells)) == (None, 6 * 2 * 2)
     with pytest.raises(ConfigError, match="data 'mref'"):

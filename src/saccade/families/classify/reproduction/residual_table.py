@@ -16,7 +16,7 @@ from saccade.families.classify.published import DATA, PUBLISHED, WANG_2017
 from saccade.recorded import Measured, RecordedRun, difference, gain, measure
 from saccade.show.report import Report, Section
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.cells import Setting, TableCell, gain_text, measured_text
+from saccade.verbs.reproduction.cells import GAIN_NOTE, Setting, TableCell, gain_text, measured_text
 from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.training import Job
 
@@ -62,9 +62,8 @@ LEGEND = (
     "Ours have a weight decay of 5e-4 and a rate that falls by a cosine: Attention-56 and its control 180 epochs of "
     "batches of 256 from 0.2, Attention-92 and its control 100 epochs of batches of 512 from 0.3; in the column of 15 "
     "epochs all have batches of 512 from 0.3. Controls have the weights and multiplications of the network above them, "
-    "and its recipe. The interval of a difference: with one seed it counts the test pictures alone, the two networks "
-    "taken as independent, and not how much seeds differ; with more it is Student's t over the seeds. For context: a "
-    "small modern network reaches 5 % error in about ten seconds on one GPU (airbench, 2024)."
+    "and its recipe. For context: a small modern network reaches 5 % error in about ten seconds on one GPU (airbench, "
+    "2024)."
 )
 
 
@@ -118,7 +117,7 @@ class ResidualTable:
             rows.append([what, ROWS[better].label, *gains, self._published_gain(better, other)])
         measured = (f"errs less by, points, {COLUMNS[setting]}" for setting in self.settings)
         columns = ("what", "of", *measured, "published")
-        return PlainTable("differences over the seeds that both have", columns, rows)
+        return PlainTable("differences over the seeds that both have", columns, rows, GAIN_NOTE)
 
     @staticmethod
     def _published_gain(better: str, other: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from saccade.data.scenes.drawing import EVERY
 from saccade.families.question.reproduction.table1 import DATA, LABELS, ROWS
 from saccade.recorded import RecordedRun, measure
 from saccade.verbs.plain_table import PlainTable
@@ -11,7 +12,7 @@ from saccade.verbs.reproduction.cells import mean_text, seeds_text
 
 SCORED_ON = ("blend", "authors")
 """The drawings of :mod:`saccade.data.scenes.drawing`."""
-SHARES = {"both": "½", "mostly-authors": "¾"}
+SHARES = {drawing: {2: "½", 4: "¾"}[every] for drawing, every in EVERY.items()}
 """Drawings that have both: the share that is drawn as the authors draw."""
 CLOSE = 0.003
 """How far apart the two accuracies of a model may lie: 0.3 points."""

@@ -13,15 +13,20 @@ export function isReplaceable({ mode, isOwn, picture }) {
 export async function openWith(model, { source, store, composer, notices }) {
   const { mode, picture: before, scene } = store.state;
   if (hasExample(source, model)) {
+    let picture, problem;
     try {
-      const picture = await source.example(model.example);
-      const { state } = store;
-      const isAwaited = state.mode === mode && state.picture === before && state.scene === scene;
-      if (isAwaited && state.models[0] === model.name) store.set({ picture, mode: "picture" });
-      return;
+      picture = await source.example(model.example);
     } catch (error) {
-      notices.say(error);
+      problem = error;
     }
+    const { state } = store;
+    const isAwaited = state.mode === mode && state.picture === before && state.scene === scene;
+    if (!isAwaited || state.models[0] !== model.name) return;
+    if (picture) {
+      store.set({ picture, mode: "picture" });
+      return;
+    }
+    notices.say(problem);
   }
   if (store.state.mode === "picture") store.set({ mode: "scene" });
   composer.fit(model.scenes);

@@ -16,7 +16,7 @@ export class ServerSource {
   /** A picture that ships with saccade, such as a model is shown first. */
   async example(name) {
     const response = await fetched(`api/examples/${encodeURIComponent(name)}`);
-    if (!response.ok) throw new Error(`the server has no example picture '${name}'`);
+    if (!response.ok) throw explained(response, await replyOf(response));
     return { ...(await pictureOfFile(await response.blob())), name, isExample: true };
   }
 
@@ -51,9 +51,19 @@ async function request(path, body) {
     body: JSON.stringify(body),
   };
   const response = await fetched(path, options);
-  const reply = await response.json().catch(() => null);
+  const reply = await replyOf(response);
   if (response.ok && reply !== null) return reply;
-  throw new Error(reply?.error?.message ?? `the server answered ${response.status} without an explanation`);
+  throw explained(response, reply);
+}
+
+/** What a response says in JSON; null: nothing that can be read. */
+function replyOf(response) {
+  return response.json().catch(() => null);
+}
+
+/** The error of a response, in the words of its reply. */
+function explained(response, reply) {
+  return new Error(reply?.error?.message ?? `the server answered ${response.status} without an explanation`);
 }
 
 async function fetched(path, options) {
