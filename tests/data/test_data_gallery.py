@@ -22,7 +22,7 @@ def run(*args):
 
 
 def test_every_example_opens_by_name_and_by_file_name():
-    assert set(EXAMPLES) == {"digits", "clutter", "details", "cat", "coffee", "rocket"}
+    assert set(EXAMPLES) == {"digits", "clutter", "stripes", "cat", "coffee", "rocket"}
     for name, each in EXAMPLES.items():
         assert saccade.example(name) == example(each.path.name) == each.path
         with Image.open(each.path) as picture:

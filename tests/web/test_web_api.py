@@ -70,7 +70,7 @@ def test_pictures_that_ship_can_be_had_by_name_and_no_other_file(server: LiveSer
         reply = server.get(f"/api/examples/{name}")
         assert reply.status == 404
     assert (
-        reply.json["error"]["message"] == "no example 'dog': choose from cat, clutter, coffee, details, digits, rocket"
+        reply.json["error"]["message"] == "no example 'dog': choose from cat, clutter, coffee, digits, rocket, stripes"
     )
 
 

@@ -121,7 +121,7 @@ def test_the_api_tells_it_and_says_null_where_there_is_nothing_to_tell(tmp_path:
 def test_models_start_with_a_picture_of_their_kind_or_a_scene() -> None:
     told = {name: page_entry(read_facts(folder)) for name, folder in shipped().items()}
     with_example = {name: entry.example for name, entry in told.items() if entry.example}
-    assert with_example == {"racnn-details": "details", "ran-56-cifar10": "cat", "sat-soft-photos": "cat"}
+    assert with_example == {"racnn-details": "stripes", "ran-56-cifar10": "cat", "sat-soft-photos": "cat"}
     # no bird ships for crown-cub
     assert all(told[name].scenes is None for name in with_example)
 

@@ -206,11 +206,11 @@ def test_the_terminal_shows_answer_table_and_notes(folder: Path, tmp_path: Path)
     told = written(tmp_path, *TOLD, "A unicorn went to the garden.")
     done = verb("look", told, "--ask", ASK, "-m", folder)
     seen = saccade.load(folder, "cpu").look(told, ask=ASK)
-    assert f"{told}: {ASK} → {seen.answer}" in done.stdout
+    assert f"{told.name}: {ASK} → {seen.answer}" in done.stdout
     (row,) = [line for line in done.stdout.splitlines() if line.strip().startswith(TOLD[2])]
     assert re.findall(r"\d\.\d\d", row) == [f"{weight:.2f}" for weight in seen.slot_grid.weights[2]]
     assert "(2 empty slots, together)" in done.stdout
-    assert f"{told}: story: unknown words were left out: a, unicorn" in done.stderr
+    assert f"{told.name}: story: unknown words were left out: a, unicorn" in done.stderr
 
 
 def test_json_has_the_weight_of_each_sentence_in_each_hop(folder: Path, memn2n: Predictor, tmp_path: Path) -> None:

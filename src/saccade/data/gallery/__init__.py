@@ -1,7 +1,7 @@
 """Pictures to try things with: three generated ones and three photographs, shipped with saccade.
 
 The scenes lie here: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist (test split, shipped glyphs),
-``details`` picture 2 of details (test split). The photographs are among those that ship as backgrounds;
+``stripes`` picture 2 of details (test split). The photographs are among those that ship as backgrounds;
 ``packs/backgrounds/attribution.json`` has their sources.
 """
 
@@ -32,7 +32,7 @@ class ShippedPicture:
 EXAMPLES = {
     "digits": ShippedPicture(_HERE / "digits.png", "seven coloured digits on black", "7", _GLYPHS),
     "clutter": ShippedPicture(_HERE / "clutter.png", "seven coloured digits among bits of others", "7", _GLYPHS),
-    "details": ShippedPicture(_HERE / "details.webp", "discs, one with a mark of fine stripes", "", "generated"),
+    "stripes": ShippedPicture(_HERE / "stripes.webp", "discs, one with a mark of fine stripes", "", "generated"),
     "cat": ShippedPicture(_PHOTOGRAPHS / "test" / "cat.jpg", "a cat", "", "Stefan van der Walt, CC0 1.0"),
     "coffee": ShippedPicture(
         _PHOTOGRAPHS / "train" / "coffee.jpg",
@@ -46,7 +46,7 @@ EXAMPLES = {
 
 
 def example(name: str = "digits") -> Path:
-    """The file of a picture that ships with saccade, such as ``digits``, ``details`` or ``cat`` (:data:`EXAMPLES`).
+    """The file of a picture that ships with saccade, such as ``digits``, ``stripes`` or ``cat`` (:data:`EXAMPLES`).
 
     Args:
         name: with or without its suffix.

@@ -46,7 +46,7 @@ DATA = {
         licence="generated, no restrictions",
         get="generated on the fly",
         shows="drawn pictures of small details",
-        example="details",
+        example="stripes",
     ),
     "cifar10": DataEntry(
         kind="collection",

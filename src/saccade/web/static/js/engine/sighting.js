@@ -44,7 +44,13 @@ function said(facts, question, [best, ...others]) {
     kind: "label",
     confidence: best[1],
     calibrated: Boolean(facts.temperature),
-    fit: { verdict: "not known", p: null, level: 0.01 }, // the page computes no features to compare
+    // The page computes no features to compare.
+    fit: {
+      verdict: "not known",
+      p: null,
+      level: 0.01,
+      sentence: "not known whether this is like what the model learned from",
+    },
     alternatives: others,
     labels: null,
     words: null,
