@@ -19,7 +19,7 @@ def command(words: list[str]) -> Any:
     """The click command of a verb."""
     import typer
 
-    from saccade.cli import app
+    from saccade.commands.door import app
 
     found = typer.main.get_command(app)
     for word in words:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from saccade import attention, data, families, metrics, models, scale
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.commands.look import look
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -40,11 +41,9 @@ if TYPE_CHECKING:
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
     from saccade.verbs.average import average
-    from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
     from saccade.verbs.export import export
     from saccade.verbs.list_models import list_models
-    from saccade.verbs.look import look
     from saccade.verbs.probe import probe
     from saccade.verbs.report import report
     from saccade.verbs.reproduce import reproduce
@@ -78,7 +77,6 @@ __all__ = [
     "SoftAttention",
     "attention",
     "average",
-    "compare",
     "contact_sheet",
     "data",
     "evaluate",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.families import tables
 from saccade.verbs import reproduce as verb
 from saccade.verbs.plain_table import PlainTable
@@ -91,7 +91,7 @@ def test_without_a_folder_it_says_how_to_get_the_figures(seen):
 @pytest.mark.parametrize("words", [["--help"], []])
 def test_help_and_the_list_do_not_import_torch(words):
     code = (
-        f"import sys; sys.argv = ['saccade', 'reproduce', *{words}]; from saccade.cli import main\n"
+        f"import sys; sys.argv = ['saccade', 'reproduce', *{words}]; from saccade.commands import main\n"
         "try: main()\nexcept SystemExit: pass\nprint('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

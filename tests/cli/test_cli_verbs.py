@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade import zoo
-from saccade.cli import app
 from saccade.cli.terminal import print_json
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.folder import load_model, save_model
 from tiny_models import save_tiny
@@ -52,7 +52,7 @@ def test_help_says_the_default_of_every_option(verb: str) -> None:
 def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
     heavy = ["torch", "numpy", "PIL", "matplotlib", "lightning_fabric", "safetensors", "fastapi", "timm", "http"]
     code = (
-        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.cli import main\n"
+        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.commands import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
         f"heavy = {heavy} + ['pydantic'] * ('typer._adapters' not in sys.modules)\n"  # newer ones need it
@@ -64,7 +64,7 @@ def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
 
 def test_look_starts_the_decoder_before_it_imports_torch(tmp_path: Path) -> None:
     code = (
-        "import gc, sys; from saccade.cli import main; from saccade.data.pictures import decoder_pool\n"
+        "import gc, sys; from saccade.commands import main; from saccade.data.pictures import decoder_pool\n"
         f"sys.argv = ['saccade', 'look', {str(tmp_path / 'missing.png')!r}]\n"
         "decoder_pool.prestart_decoder = lambda: print('torch' in sys.modules, gc.isenabled())\n"
         "try: main()\n"

@@ -9,7 +9,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.data.gallery import EXAMPLES, example
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError

@@ -34,7 +34,7 @@ HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript",
 DRIVER = """
 import json, sys
 from typer.testing import CliRunner
-from saccade.cli import app
+from saccade.commands.door import app
 found = []
 for words in json.load(sys.stdin):
     result = CliRunner().invoke(app, words)

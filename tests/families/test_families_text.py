@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade import families
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import CheckpointError, DataError, ShapeError
 from saccade.record import read_record
 from saccade.verbs.export import export

@@ -15,7 +15,7 @@ from scale_pictures import folder_of, shard_of
 from typer.testing import CliRunner
 
 from saccade import scale
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.precision_recall import no_counts, pr_counts
 from saccade.predict import load

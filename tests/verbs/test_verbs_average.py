@@ -16,7 +16,7 @@ from tiny_runs import train_tiny
 from typer.testing import CliRunner, Result
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.io.facts import CARD, Score, read_facts

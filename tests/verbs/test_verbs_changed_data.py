@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import saccade
 from caption_stubs import captioned_files
 from question_tables import write_table
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.data.scenes import glyphs
 from saccade.errors import DataError
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.families import family_of_model, models

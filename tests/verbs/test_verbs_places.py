@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from ordinary_user import Said, drop_privileges, limit_files, may_run_python, run_as, tiny_disk
 from saccade.atomic import is_draft
-from saccade.cli import app
+from saccade.commands.door import app
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forked processes and their users")
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.probing.trials import Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples

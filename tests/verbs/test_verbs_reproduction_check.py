@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.recorded import RecordedRun, read_run, recorded_runs, results_folder

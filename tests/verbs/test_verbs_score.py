@@ -13,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.models.vit import VitConfig, VitModel
 from saccade.predict import Predictor

@@ -15,7 +15,7 @@ from tiny_runs import FRESH, TINY
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.show.report_sources import report_from_run
 

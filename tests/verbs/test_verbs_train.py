@@ -15,7 +15,7 @@ from tiny_runs import FRESH, STEPS, TINY, train_tiny
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.families.question.scenes.task import SceneTask

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import fake_children
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.multi_run_progress import MultiRunProgress
 from saccade.engine.parallel_runs import ParallelRuns
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.web import serve as serving
 

@@ -18,13 +18,11 @@ from typer.core import TyperGroup
 
 from saccade.cli import (
     average,
-    compare,
     data,
     doctor,
     evaluate,
     export,
     listing,
-    look,
     probe,
     report,
     reproduce,
@@ -89,8 +87,6 @@ def _everywhere(
 
 
 for verb in (
-    look.look,
-    compare.compare,
     tour.tour,
     train.train,
     average.average,

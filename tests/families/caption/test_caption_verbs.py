@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import saccade
 from caption_stubs import captioned_files, save_tiny_captioner, short_splits
 from saccade import zoo
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError

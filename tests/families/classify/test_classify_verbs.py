@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import saccade
 from labelled_files import class_folders, picture, small_cifar, write_binary
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families.classify import tour

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import saccade
 from multiset_stubs import short_splits
 from saccade import zoo
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig

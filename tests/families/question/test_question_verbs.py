@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import saccade
 from question_tables import COLOURS, SPLITS, write_table
 from saccade import cli
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score, read_facts

@@ -13,7 +13,7 @@ from story_folders import TOLD, save_story_model
 from typer.testing import CliRunner, Result
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import DataError
 from saccade.families.story.reading import MAX_WORDS, STORIES, StoryItem
 from saccade.predict import Predictor

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from saccade.commands.look_files import stream_looks
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, load
 from saccade.record import read_record
-from saccade.verbs.looking.stream import stream_looks
 from tiny_models import save_tiny
 
 
@@ -57,9 +57,9 @@ def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_pa
 
 def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: Predictor, tmp_path: Path) -> None:
     unread = iter(["nothing reads this"])
-    with pytest.raises(DataError, match="needs a question"):
+    with pytest.raises(DataError, match="question"):
         stream_looks(predictor, unread, out=tmp_path / "out")
-    with pytest.raises(ConfigError, match="cells: it paints"):
+    with pytest.raises(ConfigError, match="cells"):
         stream_looks(predictor, unread, 1, out=tmp_path / "out", cells=True)
     assert next(unread)
     assert not (tmp_path / "out").exists()
@@ -75,8 +75,6 @@ def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> N
     assert [(row["x"], row["y"]) for row in rows] == [each.peak for each in seen]
     assert rows[0]["confidence"] == pytest.approx(seen[0].confidence, abs=1e-6)
     assert rows[0]["fit_p"] is None
-    with pytest.raises(ConfigError, match="parquet: it writes"):
-        stream_looks(predictor, paths, 1, parquet=True)
 
 
 def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``saccade look`` and ``compare``: answers, files, JSON, and every kind of bad input."""
+"""``saccade look``, of one model and of several: answers, files, JSON, and every kind of bad input."""
 
 import errno
 import json
@@ -13,10 +13,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from saccade.cli import app
-from saccade.cli.look import _warn_of
-from saccade.errors import DataError
-from saccade.predict import load
+import saccade
+from saccade.commands.door import app
 from saccade.record import read_record
 from tiny_models import ANSWERS, save_tiny
 
@@ -49,9 +47,7 @@ def error_line(result: Result) -> str:
     return last
 
 
-def test_every_table_and_remark_names_pictures_shortly(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Steps on the way and remarks too; a screen of 80 columns has no room for a path."""
     monkeypatch.setenv("COLUMNS", "80")
     Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "red.png")
@@ -60,9 +56,6 @@ def test_every_table_and_remark_names_pictures_shortly(
     assert "what each step says" in said
     assert said.count("red.png") == 2, said
     assert tmp_path.name not in said
-    _warn_of({"odd": ["/far/away/red.png"]}, 1, "picture", {"/far/away/red.png": "red.png"})
-    assert "red.png: odd" in (warned := capsys.readouterr().err)
-    assert "away" not in warned
 
 
 def test_pictures_are_named_from_the_folder_that_they_share(model: str, album: Path) -> None:
@@ -112,47 +105,33 @@ def test_filmstrips_instead_of_overlays(model: str, album: Path, tmp_path: Path)
     assert len(sizes) == 2
 
 
-def test_cells_are_painted_in_filmstrips_and_refused_elsewhere(model: str, album: Path, tmp_path: Path) -> None:
+def test_cells_are_painted_in_filmstrips(model: str, album: Path, tmp_path: Path) -> None:
     look = ("look", album / "a.png", "--model", model, "--ask", 1, "--cells")
-    for others in ([], ["--filmstrip"], ["--out", tmp_path / "x"], ["--out", tmp_path / "x", "--overlay"]):
-        assert "--cells: it paints the cells of filmstrips" in error_line(run(*look, *others))
+    assert "cells" in error_line(run(*look, "--out", tmp_path / "x", "--overlay"))
     assert not (tmp_path / "x").exists()
     assert run(*look, "--filmstrip", "--out", tmp_path / "strips").exit_code == 0
-    with pytest.raises(DataError, match="cells: the total of all looks has none"):
-        load(model).look(album / "a.png", 1).save(tmp_path, cells=True)
 
 
 def test_many_rows_are_cut_with_a_word_about_it(model: str, album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.cli.look.ROWS_SHOWN", 1)
+    monkeypatch.setattr("saccade.commands.look.ROWS_SHOWN", 1)
     result = run("look", album, "--model", model, "--ask", 1)
     assert "and 2 more" in result.stderr
 
 
-def test_compare_shows_models_side_by_side(model: str, album: Path, tmp_path: Path) -> None:
-    other = save_tiny(tmp_path / "other", seed=1, name="other")
-    result = run("compare", model, other, "--image", album / "a.png", "--ask", 1, "--out", tmp_path / "out", "--html")
-    assert result.exit_code == 0
-    assert "tiny" in result.stdout
-    assert "other" in result.stdout
-    assert Image.open(tmp_path / "out" / "a-ask-1-compare.png").width > 800
-    assert "<html" in (tmp_path / "out" / "a-ask-1-compare.html").read_text()
-    plain = run("compare", model, other, "--image", album / "a.png", "--ask", 1, "--json")
-    assert [each["model"] for each in json.loads(plain.stdout)] == ["tiny", "other"]
-
-
-def test_the_sheet_of_a_comparison_says_what_was_asked(
-    model: str, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = []
-
-    def remember(pictures: object, captions: list[str], **options: object) -> Image.Image:
-        written.extend(captions)
-        return Image.new("RGB", (4, 4))
-
-    monkeypatch.setattr("saccade.show.contact_sheet.contact_sheet", remember)
-    run("compare", model, model, "--image", album / "a.png", "--ask", "north", "--out", tmp_path)
-    assert len(written) == 2
-    assert all(re.fullmatch(r"tiny, asked north: \w+ \d+%", caption) for caption in written)
+def test_several_models_stand_side_by_side(model: str, album: Path, tmp_path: Path) -> None:
+    other = str(save_tiny(tmp_path / "other", seed=1, name="other"))
+    asked = ("look", album / "a.png", "--model", model, "--model", other, "--ask", "north")
+    result = run(*asked, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert {"tiny", "other"} <= set(result.stdout.split())
+    assert Image.open(tmp_path / "out" / "a-ask-north-compare.png").width > 800
+    assert "<html" in (tmp_path / "out" / "a-ask-north-compare.html").read_text()
+    seen = saccade.look(album / "a.png", "north", model=[model, other])
+    lines = [json.loads(line) for line in run(*asked, "--json").stdout.splitlines()]
+    assert lines == json.loads(json.dumps([each.to_json() for each in seen]))
+    assert [[each.model for each in of_one] for of_one in saccade.look([album], "north", model=[model, other])] == [
+        ["tiny", "other"]
+    ] * 3
 
 
 def test_bad_pictures_are_reported_counted_and_skipped(model: str, album: Path, tmp_path: Path) -> None:
@@ -176,15 +155,27 @@ def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "word"),
+    ("args", "named"),
     [
-        (["--ask", "7"], "choose from 0, 1, 2, north"),
-        ([], "needs a question; ask one of: 0, 1, 2, north"),
-        (["--ask", "1", "--device", "gpu"], "no device 'gpu'"),
+        (["--ask", "7"], "north"),
+        ([], "north"),
+        (["--ask", "1", "--device", "gpu"], "gpu"),
+        (["--ask", "1", "--batch", "0"], "batch_size"),
+        (["--ask", "1", "--maps", "some"], "total"),
+        (["--ask", "1", "--beam", "2"], "beam"),
+        (["--ask", "1", "--layers", "x"], "layers"),
+        (["--ask", "1", "--cells"], "cells"),
+        (["--ask", "1", "--parquet"], "parquet"),
+        (["--ask", "1", "--actors", "2"], "engine"),
+        (["--ask", "1", "--engine", "local"], "out"),
+        (["--ask", "1", "--engine", "local", "--out", "x", "--cells"], "cells"),
+        (["--ask", "1", "--model", "soft-mref", "--cells"], "cells"),
+        (["--ask", "1", "--out", "x" * 300], "xxx"),
+        (["--example", "dgits"], "digits"),
     ],
 )
-def test_wrong_questions_and_devices(model: str, album: Path, args: list[str], word: str) -> None:
-    assert word in error_line(run("look", album, "--model", model, *args))
+def test_wrong_options_are_one_line(model: str, album: Path, args: list[str], named: str) -> None:
+    assert named in error_line(run("look", album, "--model", model, *args))
 
 
 def test_missing_paths_and_models(model: str, album: Path, tmp_path: Path) -> None:
@@ -202,22 +193,11 @@ def test_damaged_and_foreign_models(model: str, album: Path, tmp_path: Path) -> 
     assert "run code" in error_line(run("look", album, "--model", tmp_path / "foreign", "--ask", 1))
 
 
-@pytest.mark.parametrize(
-    "args",
-    [["look"], ["look", "x", "--batch", "0"], ["look", "x", "--frob"], ["frob"], ["compare", "m"], ["list", "frobs"]],
-)
-def test_wrong_options_exit_with_2(args: list[str]) -> None:
+@pytest.mark.parametrize("args", [["look"], ["look", "x", "--frob"], ["frob"], ["list", "frobs"]])
+def test_wrong_words_exit_with_2(args: list[str]) -> None:
     result = run(*args)
     assert result.exit_code == 2
     assert "Traceback" not in result.output
-
-
-def test_html_without_a_folder_gets_one(
-    model: str, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run("compare", model, "--image", album / "a.png", "--ask", 1, "--html").exit_code == 0
-    assert list((tmp_path / "compare").glob("*.html"))
 
 
 def test_a_file_in_the_way_of_the_folder(model: str, album: Path, tmp_path: Path) -> None:
@@ -279,13 +259,11 @@ def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path
     for words in ([], ["--ask", "Where is Mary?"], ["--model", "hard-mref", "--ask", 7]):
         line = error_line(run("look", story, *words))
         assert re.search(r"story.txt: a story, but the model '(soft|hard)-mref' reads pictures; stories are for ", line)
-        assert "--model memn2n-babi" in line
+        assert "memn2n-babi" in line
         assert "memn2n-stories" in line
     picture = next(album.rglob("*.png"))
     line = error_line(run("look", picture, "--model", "memn2n-stories"))
-    assert re.search(
-        r"\.png: a picture, but the model 'memn2n-stories' reads stories; .* --model \S+ or soft-mref", line
-    )
+    assert re.search(r"\.png: a picture, but the model 'memn2n-stories' reads stories; .*soft-mref", line)
 
 
 def test_a_misspelt_model_names_the_nearest_three_and_where_all_are(album: Path) -> None:
