@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NotRequired, TypeAlias, TypedDict, Unpack
+from typing import Any, NotRequired, TypeAlias, TypedDict, Unpack
 
 ScoreValue: TypeAlias = "float | Mapping[str, ScoreValue] | None"
 """A score, None where it is undefined; or several by the name of a query, a look, a scale or a kind of word."""
@@ -17,117 +17,24 @@ Ends: TypeAlias = "list[float | None]"
 """[low, high] of an interval, None where there is none."""
 
 
-class Edits(TypedDict):
-    """What became of the answers when attention was edited: looks → edit → share."""
-
-    n: int
-    changed: dict[str, dict[str, float]]
-    right: NotRequired[dict[str, dict[str, float]]]
-
-
-class ScoreGroup(TypedDict):
-    """Scores about one thing, beside those of the baselines."""
-
-    scores: dict[str, float]
-    baselines: dict[str, dict[str, float]]
-    intervals: dict[str, list[float]]
-    counts: dict[str, int]
-    edits: NotRequired[Edits]
-
-
-class Interventions(TypedDict):
-    """Scores of maps of scenes that were rendered again, and of answers whose attention was edited."""
-
-    n: int
-    scene: NotRequired[ScoreGroup]
-    model: NotRequired[ScoreGroup]
-
-
-class Against(TypedDict, total=False):
-    """A model beside the best of those who do not look, and the difference with its interval."""
-
-    says: str
-    accuracy: float
-    guess: str
-    guess_accuracy: float
-    score: str
-    value: float
-    chance: str
-    chance_value: float
-    difference: float
-    interval: list[float]
-    blind_maps: dict[str, Against]
-    """Of a probe: every blind map, and how much more the maps of the model have."""
-    n: int
-    """How many examples were compared, where that is not said elsewhere."""
-    by_query: dict[str, Against]
-    """Of maps: the same comparison for each query, with the best blind map of that query."""
-
-
-class RestsOn(TypedDict, total=False):
-    """Answers with the evidence, without it, and without the rest of the picture; empty where none is known."""
-
-    n: int
-    pictures: int
-    accuracy: dict[str, float]
-    intervals: dict[str, list[float]]
-    says: str
-
-
-class DetailEntries(TypedDict):
-    """Labels one by one: what was taken for what, each class, and the surest wrong answers."""
-
-    confusion: Confusions
-    per_class: dict[str, ClassEntry]
-    mistakes: list[MistakeEntry]
+Part: TypeAlias = dict[str, Any]
+"""Plain values under the keys that the function which makes them names."""
 
 
 class Verdict(TypedDict, total=False):
     """One line on what the model is worth, and the comparisons behind it."""
 
     verdict: str
-    against: dict[str, Against]
-    rests_on: RestsOn
+    against: dict[str, Part]
+    rests_on: Part
 
 
-class Confusion(TypedDict):
-    """One pair of classes, and how often one was taken for the other."""
+class DetailEntries(TypedDict):
+    """Labels one by one: what was taken for what, each class, and the surest wrong answers."""
 
-    true: str
-    said: str
-    n: int
-
-
-class Confusions(TypedDict, total=False):
-    """What was taken for what; the whole matrix where the classes are few."""
-
-    classes: list[str]
-    matrix: list[list[int]]
-    mistakes: list[Confusion]
-
-
-class ClassEntry(TypedDict):
-    """One class: how many pictures have it, and how well it was found."""
-
-    pictures: int
-    recall: float | None
-    precision: float | None
-
-
-class ExamplePlace(TypedDict, total=False):
-    """What tells an example: the file of its picture, and what was asked."""
-
-    picture: str
-    asked: str
-
-
-class MistakeEntry(ExamplePlace):
-    """A sure wrong answer."""
-
-    true: str
-    said: str
-    confidence: float
-    of_true: float
+    confusion: Part
+    per_class: dict[str, Part]
+    mistakes: list[Part]
 
 
 class Summary(TypedDict):
@@ -148,13 +55,13 @@ class Summary(TypedDict):
     units: NotRequired[dict[str, str]]
     """Of scores that are no fractions: what they count."""
     note: NotRequired[str]
-    interventions: NotRequired[Interventions]
+    interventions: NotRequired[Part]
     verdict: NotRequired[str]
-    against: NotRequired[dict[str, Against]]
-    rests_on: NotRequired[RestsOn]
-    confusion: NotRequired[Confusions]
-    per_class: NotRequired[dict[str, ClassEntry]]
-    mistakes: NotRequired[list[MistakeEntry]]
+    against: NotRequired[dict[str, Part]]
+    rests_on: NotRequired[Part]
+    confusion: NotRequired[Part]
+    per_class: NotRequired[dict[str, Part]]
+    mistakes: NotRequired[list[Part]]
 
 
 class Described(TypedDict, total=False):

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from saccade.errors import ShapeError
 from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import RestsOn
+from saccade.metrics.evaluation import Part
 from saccade.metrics.intervals import mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.values import check_mask
@@ -167,7 +167,7 @@ class EvidenceReliance:
             f"{100 * own:.0f} % with it): it reads the background"
         )
 
-    def summary(self) -> RestsOn:
+    def summary(self) -> Part:
         """Plain values; nothing where no example counted."""
         if not len(self):
             return {}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor
 
-from saccade.metrics.evaluation import Against, RestsOn, Verdict
+from saccade.metrics.evaluation import Part, Verdict
 from saccade.metrics.evidence_swap import EvidenceReliance
 from saccade.metrics.intervals import Interval, mean_defined, paired_difference
 from saccade.metrics.maps.scorer import MapScorer
@@ -40,7 +40,7 @@ POINTING = ("pointing_at", "pointing")
 """What a map is judged by: whether its peak lies near the click, else whether it lies on the evidence."""
 
 
-def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Against:
+def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Part:
     """A model beside the best of its guesses; nothing without any.
 
     Args:
@@ -78,7 +78,7 @@ def _told(found: Interval) -> str:
     return f"no difference from guessing detected ({ends} points)"
 
 
-def against_chance(maps: MapScorer, among: Tensor | None = None) -> Against:
+def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
     """Maps beside the best of the blind ones; nothing where no map could be scored.
 
     Args:
@@ -127,10 +127,10 @@ def _only(values: Mapping[str, Tensor], among: Tensor) -> dict[str, Tensor]:
     return {name: each[among] for name, each in values.items()}
 
 
-def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Against]:
+def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:
     """Every blind map: its ``value`` by ``score``, and how much more the model's maps have, with its interval."""
     own = maps.total.values()[score]
-    found: dict[str, Against] = {}
+    found: dict[str, Part] = {}
     for name in BLIND:
         blind = maps.baselines[name].values().get(score) if name in maps.baselines else None
         if blind is not None and not bool(blind.isnan().all()):
@@ -140,7 +140,7 @@ def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Against]:
     return found
 
 
-def joined(parts: Iterable[Against | RestsOn]) -> str:
+def joined(parts: Iterable[Part | Part]) -> str:
     """What all parts say, in one line."""
     return "; ".join(each["says"] for each in parts if each.get("says"))
 
@@ -155,7 +155,7 @@ def verdict(
 ) -> Verdict:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
     parts = {"answers": against_guessing(right, guesses, pictures)}
-    rests: RestsOn = {} if rests_on is None else rests_on.summary()
+    rests: Part = {} if rests_on is None else rests_on.summary()
     if maps is not None:
         parts["maps"] = against_chance(maps)
     said = joined([parts["answers"], rests, *([parts["maps"]] if "maps" in parts else [])])

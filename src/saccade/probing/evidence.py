@@ -20,7 +20,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.geometry import Size
-from saccade.metrics.evaluation import Against
+from saccade.metrics.evaluation import Part
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.points import Clicks
@@ -77,7 +77,7 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     if probed.pictures.evidence is None:
         return probed
     rests = _rests_on(probed, model_of, on_progress).summary()
-    maps: Against = {}
+    maps: Part = {}
     if probed.kept.name != LINEAR:
         scores = _map_scores(probed, features, model_of)
         maps = against_chance(scores)

@@ -27,7 +27,7 @@ from saccade.geometry import Size
 from saccade.metrics.answers.calibration import calibration_error, top_k_correct
 from saccade.metrics.answers.details import Details, details_of
 from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import ExamplePlace, Summary
+from saccade.metrics.evaluation import Part, Summary
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
@@ -110,7 +110,7 @@ class LabelScores:
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.classes)
 
-    def _place(self, number: int) -> ExamplePlace:
+    def _place(self, number: int) -> Part:
         """The picture of answer ``number``."""
         return {} if self.name_of is None else {"picture": self.name_of(int(self.columns["picture"][number]))}
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.metrics.answers.calibration import calibration_error, confusion_matrix
-from saccade.metrics.evaluation import Confusion, Confusions, DetailEntries, ExamplePlace
+from saccade.metrics.evaluation import DetailEntries, Part
 
 WORST = 20
 """Mistakes that are shown."""
@@ -72,16 +72,16 @@ class Details:
     """Expected calibration error."""
     bins: tuple[Bin, ...]
 
-    def to_json(self, place: Callable[[int], ExamplePlace] | None = None) -> DetailEntries:
+    def to_json(self, place: Callable[[int], Part] | None = None) -> DetailEntries:
         """``confusion``, ``per_class`` and ``mistakes`` as plain values.
 
         Args:
             place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
         """
         few = len(self.names) <= MATRIX
-        shown: Confusions = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
+        shown: Part = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
         found = confusions(self.matrix, self.names)
-        pairs: list[Confusion] = [{"true": true, "said": said, "n": times} for true, said, times in found]
+        pairs: list[Part] = [{"true": true, "said": said, "n": times} for true, said, times in found]
         return {
             "confusion": {**shown, "mistakes": pairs},
             "per_class": {

@@ -31,7 +31,7 @@ from torch import Tensor
 from saccade.errors import ShapeError
 from saccade.geometry import Size
 from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Edits, Interventions, ScoreGroup
+from saccade.metrics.evaluation import Part
 from saccade.metrics.intervals import Interval, jackknife_interval
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.student import t_quantile
@@ -198,7 +198,7 @@ class EditScores:
                 found["edit_sufficiency"][who] = ratio_of_means(1 - values[edit], 1 - values[ALONE], groups)
         return {score: by for score, by in found.items() if "model" in by}
 
-    def add_to(self, group: ScoreGroup) -> None:
+    def add_to(self, group: Part) -> None:
         """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and all edits one by one."""
         for score, by in self.scores().items():
             own = by["model"]
@@ -212,15 +212,15 @@ class EditScores:
             group["intervals"][score], group["counts"][score] = [each.low, each.high], each.n
         group["edits"] = self.summary()
 
-    def interventions(self) -> Interventions:
+    def interventions(self) -> Part:
         """The same as the one group of a result, for a family whose maps are not scored on re-rendered pictures."""
-        group: ScoreGroup = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
+        group: Part = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
         self.add_to(group)
         return {"n": len(self), "model": group}
 
-    def summary(self) -> Edits:
+    def summary(self) -> Part:
         """``n``, and by looks and edit the share of answers that ``changed`` and that were ``right``."""
-        found: Edits = {
+        found: Part = {
             "n": len(self),
             "changed": {looks: held.means() for looks, held in self._changed.items()},
         }

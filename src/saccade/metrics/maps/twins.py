@@ -42,7 +42,7 @@ import torch
 from torch import Tensor
 
 from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Interventions, ScoreGroup
+from saccade.metrics.evaluation import Part
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.effects import cause_pairs, cause_top, misplaced, off_objects
@@ -212,14 +212,14 @@ class TwinScores:
             for name, held in later.rivals[group].items():
                 self.rivals[group].setdefault(name, Values()).join(held)
 
-    def summary(self) -> Interventions:
+    def summary(self) -> Part:
         """Plain numbers: ``n``; of each group its scores, ``baselines``, ``intervals`` and ``counts``."""
-        found: Interventions = {"n": len(self), "scene": self._group("scene"), "model": self._group("model")}
+        found: Part = {"n": len(self), "scene": self._group("scene"), "model": self._group("model")}
         if len(self.edits):
             self.edits.add_to(found["model"])
         return found
 
-    def _group(self, group: str) -> ScoreGroup:
+    def _group(self, group: str) -> Part:
         own, intervals = self.own[group], self.own[group].intervals(self.groups)
         return {
             "scores": own.means(),

@@ -35,7 +35,7 @@ from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
 from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import CountValue, DetailEntries, ExamplePlace, Scores, Summary
+from saccade.metrics.evaluation import CountValue, DetailEntries, Part, Scores, Summary
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
@@ -67,7 +67,7 @@ class TableScores:
     ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
-    name_of: Callable[[int], ExamplePlace] | None = None
+    name_of: Callable[[int], Part] | None = None
     """Number of a question → its picture and what is asked."""
 
     def summary(self) -> Summary:
@@ -123,7 +123,7 @@ class TableScores:
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.words).to_json(self._place)
 
-    def _place(self, number: int) -> ExamplePlace:
+    def _place(self, number: int) -> Part:
         """The picture and the words of question ``number``."""
         return {} if self.name_of is None else self.name_of(int(self.columns["question"][number]))
 
@@ -239,7 +239,7 @@ def score_table(
     return scores
 
 
-def _named(data: TableData, number: int) -> ExamplePlace:
+def _named(data: TableData, number: int) -> Part:
     """The picture of question ``number``, and what is asked."""
     row = data.rows[number]
     return {"picture": str(row.image), "asked": row.query}
