@@ -1,13 +1,13 @@
 """Packages whose names are imported on first use, so that ``import saccade`` brings neither torch nor numpy.
 
-The names are written once, as imports that type checkers and editors see, and in ``__all__``::
+The names are written once, as imports that type checkers and editors see::
 
     if TYPE_CHECKING:
-        from saccade.attention.soft import SoftAttention
+        from saccade.attention.soft import SoftAttention as SoftAttention
     else:
         __getattr__, __dir__ = lazy_names(__name__)
 
-    __all__ = ["SoftAttention"]
+A package that gives no ``__all__`` has all of them in it.
 
 At run time the block is read, not executed: ``saccade.attention.SoftAttention`` imports ``saccade.attention.soft``.
 Type checkers do not see ``__getattr__``, so a misspelt name is an error for them.
@@ -42,6 +42,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
     def get(name: str) -> Any:
         namespace = vars(sys.modules[package])
+        if name == "__all__":
+            return sorted(read_homes())
         if name in old:
             return renamed_attribute(package, name, stacklevel=4)
         if name.startswith("_") or name not in read_homes():  # the import system asks for dunders and submodules
@@ -55,7 +57,9 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
     def names() -> list[str]:
         namespace = vars(sys.modules[package])
-        return sorted({*namespace["__all__"], *(name for name in namespace if name.startswith("__"))})
+        return sorted(
+            {*(namespace.get("__all__") or read_homes()), *(name for name in namespace if name.startswith("__"))}
+        )
 
     return get, names
 

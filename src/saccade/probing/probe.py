@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
-from saccade.metrics.answers.details import Details, details_of
-from saccade.metrics.evaluation import Part
+from saccade.metrics.labels import Details, details_of
+from saccade.metrics.result import Part
 from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.features import Features
 from saccade.probing.folds import Split, deal, splits_of

@@ -14,7 +14,7 @@ beside those of ``part_prior`` and ``part_prior_exact``; ``against.maps.by_query
 the best blind map of that query.
 
 Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
-(:mod:`saccade.metrics.evidence_swap`); a point alone marks no object.
+(:mod:`saccade.metrics.verdict`); a point alone marks no object.
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ from saccade.families.question.tables.prior import TrainingPrior
 from saccade.families.question.task import right_answers
 from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
-from saccade.metrics.answers.details import details_of
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import CountValue, DetailEntries, Part, Scores, Summary
-from saccade.metrics.evidence_swap import EvidenceReliance, sampled
-from saccade.metrics.maps.grids import Grids, grids_of
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.labels import details_of
+from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.summary import only_defined, summarise
-from saccade.metrics.verdict import against_chance, verdict
+from saccade.metrics.result import CountValue, DetailEntries, Part, Scores, Summary, only_defined, summarise
+from saccade.metrics.verdict import EvidenceReliance, against_chance, sampled, verdict
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
@@ -71,7 +69,7 @@ class TableScores:
     """Number of a question → its picture and what is asked."""
 
     def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.summary`."""
+        """Plain numbers, see :mod:`saccade.metrics.result`."""
         metrics: Scores = {**only_defined(self.answers.means())}
         counts: dict[str, CountValue] = {}
         if self.multi_label:
