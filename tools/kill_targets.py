@@ -73,11 +73,11 @@ def _warm_training() -> None:
     import lightning_fabric  # noqa: F401
     import torch
 
+    import saccade.commands.evaluate
+    import saccade.commands.look_files
     import saccade.engine.loop
     import saccade.families.question.tables.task
     import saccade.predict
-    import saccade.verbs.evaluate
-    import saccade.verbs.looking.stream
     import saccade.verbs.mean_run
     import saccade.verbs.reproduce
     import saccade.verbs.training.run  # noqa: F401
@@ -149,8 +149,8 @@ def _two_runs(shared: Path) -> None:
 
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
+    from saccade.commands.look_files import stream_looks
     from saccade.predict import load
-    from saccade.verbs.looking.stream import stream_looks
 
     predictor = load(shared / "tuned1", "cpu")
     pictures = sorted((shared / "pictures").glob("*.png"))[:6]

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from saccade import attention, data, families, metrics, models, scale
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.commands.evaluate import evaluate
     from saccade.commands.look import look
+    from saccade.commands.report import report
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -41,11 +43,9 @@ if TYPE_CHECKING:
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
     from saccade.verbs.average import average
-    from saccade.verbs.evaluate import evaluate
     from saccade.verbs.export import export
     from saccade.verbs.list_models import list_models
     from saccade.verbs.probe import probe
-    from saccade.verbs.report import report
     from saccade.verbs.reproduce import reproduce
     from saccade.verbs.score import score
     from saccade.verbs.tour import tour

@@ -14,7 +14,6 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade import zoo
-from saccade.cli.terminal import print_json
 from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.folder import load_model, save_model
@@ -23,43 +22,6 @@ from tiny_models import save_tiny
 
 def run(*args: object) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-def test_help_version_and_no_arguments() -> None:
-    assert run("--version").stdout.strip() == f"saccade {saccade.__version__}"
-    for args in (["--help"], ["-h"], []):
-        listed = run(*args).output
-        assert all(
-            verb in listed
-            for verb in ("look", "compare", "train", "average", "evaluate", "report", "data", "list", "doctor", "tour")
-        )
-
-
-@pytest.mark.parametrize("verb", ["train", "look", "evaluate", "score"])
-def test_help_says_the_default_of_every_option(verb: str) -> None:
-    """A line for each option, on a terminal that is wide enough; a few of none, which may be given again and again."""
-    shown = CliRunner().invoke(app, [verb, "--help-all"], terminal_width=400).output
-    options = [line for line in re.sub(r"\n {9,}", " ", shown).splitlines() if re.match(r"\s+-", line)]
-    assert len(options) > 10
-    without = [line for line in options if not re.search(r"\[default: .+\]|\[required\]|--help", line)]
-    assert [line.split()[0] for line in without] == (["--set"] if verb == "train" else [])
-
-
-@pytest.mark.parametrize(
-    "args",
-    [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["average", "--help"], ["data", "make", "--help"]],
-)
-def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
-    heavy = ["torch", "numpy", "PIL", "matplotlib", "lightning_fabric", "safetensors", "fastapi", "timm", "http"]
-    code = (
-        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.commands import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert not end.code\n"
-        f"heavy = {heavy} + ['pydantic'] * ('typer._adapters' not in sys.modules)\n"  # newer ones need it
-        "print('HEAVY', *(name for name in heavy if name in sys.modules))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-1].strip() == "HEAVY"
 
 
 def test_look_starts_the_decoder_before_it_imports_torch(tmp_path: Path) -> None:
@@ -369,36 +331,6 @@ def test_train_prints_its_result_as_json(monkeypatch: pytest.MonkeyPatch, tmp_pa
     }  # fmt: skip
 
 
-RESULT = {
-    "model": "m", "data": "mref", "split": "test", "protocol": "authors", "n": 1000, "seed": 0, "seconds": 1.0,
-    "metrics": {"accuracy": 0.8125, "accuracy_by_scale": {"(0.5,1]": None}},
-    "attention": {"pointing": 0.5}, "baselines": {"uniform": {"pointing": 0.023}},
-    "intervals": {"accuracy": [0.80, 0.82]}, "counts": {"pointing": 987}, "note": "of shipped digits",
-}  # fmt: skip
-
-
-def test_evaluate_prints_the_contract_or_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[str, object] = {}
-
-    def fake(model: str, **options: object) -> dict:
-        asked.update(options)
-        options["on_progress"](5, 10)  # type: ignore[operator]
-        return RESULT
-
-    monkeypatch.setitem(saccade.__dict__, "evaluate", fake)
-    assert json.loads(run("evaluate", "m", "--json", "--limit", 10, "--seed", 3).stdout) == RESULT
-    assert asked["limit"] == 10
-    assert asked["seed"] == 3
-    shown = run("evaluate", "m")
-    assert shown.stderr.splitlines()[0] == "scoring …"
-    assert run("evaluate", "m", "--quiet").stderr == ""
-    table = shown.stdout
-    for text in ("81.2%", "80.0–82.0", "accuracy_by_scale.(0.5,1]", "50.0%", "2.3%", "uniform", "n 1,000, seed 0"):
-        assert text in table
-    assert "987" in table
-    assert "of shipped digits" in table
-
-
 def test_tour_shows_its_tables_and_where_the_page_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fake(out: Path, quick: bool, device: str, on_progress) -> SimpleNamespace:
         on_progress("soft-mref", 1, 2)
@@ -463,32 +395,3 @@ def test_data_get_reports_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert str(tmp_path) in run("data", "get", "mref").stderr.replace("\n", "")
     assert asked == ["mnist"]  # the data set names its own download
     assert "mref" in run("data", "list").stdout
-
-
-def test_report_of_records(tmp_path: Path) -> None:
-    import numpy as np
-
-    seen = saccade.load(save_tiny(tmp_path / "tiny"), "cpu").look(np.zeros((9, 9, 3), np.uint8), ask=1)
-    seen.save(tmp_path / "records")
-    result = run("report", tmp_path / "records", "--out", tmp_path / "r.html")
-    assert result.exit_code == 0, result.stderr
-    assert "data:image/" in (tmp_path / "r.html").read_text()
-    for source, word in ((tmp_path / "gone.json", "no such record"), (tmp_path, "nor a folder of records")):
-        result = run("report", source, "--out", tmp_path / "x.html")
-        assert result.exit_code == 2
-        assert word in result.stderr.replace("\n", " ")
-    assert not (tmp_path / "x.html").exists()
-
-
-@pytest.mark.parametrize("more", [(), ("--scores", "scores.json")])
-def test_report_of_a_shipped_model_says_what_a_page_is_made_of(tmp_path: Path, more: tuple[str, ...]) -> None:
-    result = run("report", "soft-mref", *more, "--out", tmp_path / "x.html")
-    assert result.exit_code == 2
-    told = " ".join(result.stderr.split())
-    assert told.startswith("error: soft-mref: no such record or run folder; 'saccade look --out DIR' writes records")
-    assert not (tmp_path / "x.html").exists()
-
-
-def test_json_never_holds_nan(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": SimpleNamespace(x=1).x})
-    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": 1}

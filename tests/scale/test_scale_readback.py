@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 from saccade import scale
 from saccade.commands.door import app
+from saccade.commands.report import report
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.localisation import no_counts, pr_counts
 from saccade.predict import load
 from saccade.scale.job import Job, Part
 from saccade.scale.local_engine import run_here
 from saccade.scale.output import Receipt
-from saccade.verbs.report import report
 from saccade.verbs.score import score
 from tiny_models import save_tiny
 

@@ -12,18 +12,17 @@ import pytest
 import torch
 import yaml
 from PIL import Image
-from tiny_runs import train_tiny
 from typer.testing import CliRunner, Result
 
 import saccade
 from saccade.commands.door import app
+from saccade.commands.report import TITLE, report
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.io.facts import CARD, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
 from saccade.recorded import save_run_record
-from saccade.verbs.looking.run import TITLE
-from saccade.verbs.report import report
+from tiny_runs import train_tiny
 
 SCORE = Score("mref", "test", 10, metrics={"accuracy": 0.5})
 

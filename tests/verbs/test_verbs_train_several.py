@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 import fake_children
 import saccade
 from saccade.commands.door import app
+from saccade.commands.report import report
 from saccade.engine.multi_run_progress import MultiRunProgress
 from saccade.engine.parallel_runs import ParallelRuns
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.io.facts import read_facts
-from saccade.verbs.report import report
 from saccade.verbs.training import several
 from saccade.verbs.training.plan import make_plan
 from saccade.verbs.training.run import Settings

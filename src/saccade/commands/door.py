@@ -28,7 +28,6 @@ from typer.core import TyperGroup
 from saccade.commands.signature import Argument, arguments_of
 from saccade.commands.terminal import fail, print_json, progress, say, warn
 from saccade.errors import ConfigError, SaccadeError
-from saccade.quick_imports import process_is_a_command
 
 VERBS = (
     *("look", "tour", "train", "average", "evaluate", "score", "probe", "reproduce", "report", "export", "serve"),
@@ -180,6 +179,7 @@ def as_command(name: str, command: Command) -> Any:
 
     parameters = sorted([*options, *own], key=lambda each: each.default is not inspect.Parameter.empty)
     verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions take attributes
+    verb.command = command  # type: ignore[attr-defined]  # as above; the reference pages read it
     verb.__annotations__ = {each.name: each.annotation for each in parameters}
     made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     lines = "\n".join(f"  {line}" for line in inspect.cleandoc(command.example).splitlines())
@@ -269,7 +269,7 @@ def main() -> None:
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warning
-    process_is_a_command()
+    gc.set_threshold(100_000, 50, 100)  # importing torch makes half a million objects that stay: 0.1 s
     try:
         app(prog_name="saccade")
     finally:

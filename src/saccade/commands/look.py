@@ -17,6 +17,8 @@ from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from saccade.predict import Predictor
     from saccade.scale.output import LookJobResult
     from saccade.sighting import Sighting
@@ -152,8 +154,8 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
     return answers if is_list else answers[0]
 
 
-def _begin(given: Mapping[str, Any]) -> tuple[Predictor, list[Any], Iterator[Sighting]]:
-    """The model, what it looks at, and its answers as they come."""
+def _begin(given: Mapping[str, Any], *, are_paths: bool = False) -> tuple[Predictor, Sequence[Any], Iterator[Sighting]]:
+    """The model, what it looks at, and its answers as they come; of paths all must be there."""
     from saccade.commands.look_files import expanded, stream_looks
 
     _check_unasked(given, _OF_ROWS, "goes with engine")
@@ -161,7 +163,8 @@ def _begin(given: Mapping[str, Any]) -> tuple[Predictor, list[Any], Iterator[Sig
         raise ConfigError("parquet: it writes a table beside the pictures that are kept; give out too")
     options = _options(given)
     predictor = _opened(given["model"], given)
-    files = expanded(predictor, given["sources"])
+    sources = given["sources"]
+    files = predictor.reads.find(sources) if are_paths else expanded(predictor, sources)
     kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
     out = None if given["out"] is None else Path(given["out"])
     return predictor, files, stream_looks(predictor, files, given["ask"], out=out, **kept, **options)
@@ -222,23 +225,28 @@ def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
             predictor.look(predictor.reads.item(source), given["ask"], **_options(given)) for predictor in predictors
         ]
         if given["out"] is not None:
-            write_comparison(each, Path(given["out"]))
+            _write_comparison(each, Path(given["out"]))
         yield each
 
 
-def write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
-    """Write ``STEM-compare.png``, the models side by side, and a page of every look of theirs."""
-    from saccade.atomic import write_bytes
+def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
+    """One row: each model's overlay, its name, what it was asked and its answer."""
     from saccade.show.contact_sheet import contact_sheet
-    from saccade.show.png import png_bytes
-    from saccade.show.report_sources import report_from_records
 
     asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
     captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]
     drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
+    return contact_sheet(drawn, captions, columns=len(sightings), panel=400)
+
+
+def _write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
+    """Write ``STEM-compare.png``, the models side by side, and a page of every look of theirs."""
+    from saccade.atomic import write_bytes
+    from saccade.show.png import png_bytes
+    from saccade.show.report_sources import report_from_records
+
     name = folder / f"{sightings[0].stem}-compare"
-    sheet = contact_sheet(drawn, captions, columns=len(sightings), panel=400)
-    write_bytes(name.with_suffix(".png"), png_bytes(sheet, "small"))
+    write_bytes(name.with_suffix(".png"), png_bytes(side_by_side(sightings), "small"))
     report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))
 
 
@@ -303,7 +311,7 @@ class Looks(Stream):
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._bad: list[Skipped] = []
         self._on_progress = given["on_progress"]
-        self.predictor, self.files, self._sightings = _begin({**given, "on_bad": self._skip})
+        self.predictor, self.files, self._sightings = _begin({**given, "on_bad": self._skip}, are_paths=True)
         self.is_picture = self.predictor.facts.preprocessing is not None
         self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
         self.rows: list[tuple[object, ...]] = []
@@ -359,9 +367,9 @@ class Compared(Stream):
     def __iter__(self) -> Iterator[Sighting]:
         for each in self._several:
             for seen in each:
-                self.rows += (
-                    [(seen.source.name, seen.model, *_cells(seen)[0][1:])] if len(self.rows) < ROWS_SHOWN else []
-                )
+                if len(self.rows) < ROWS_SHOWN:
+                    first = _cells(seen)[0]
+                    self.rows.append((first[0], seen.model, *first[1:4], first[5]))
                 yield seen
 
 
@@ -382,7 +390,7 @@ def show(result: Looks | Compared | LookJobResult, given: Mapping[str, Any], qui
     if isinstance(result, Looks):
         _show_looks(result, given["out"], quiet)
     elif isinstance(result, Compared):
-        columns = ("input", "model", "asked", "answer", "confidence", "next best", "looked at x, y", "fit (p)")
+        columns = ("input", "model", "asked", "answer", "confidence", "looked at x, y")
         _table("side by side", columns, result.rows, _short_names([str(row[0]) for row in result.rows]))
         if not quiet and given["out"] is not None:
             remark(f"wrote one picture and one page for each input to {given['out']}")

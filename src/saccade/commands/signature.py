@@ -56,7 +56,10 @@ class Argument:
     bounds: Number | None = None
     is_open: bool = False
     """Python may give it what the annotation does not name."""
+    text: str = ""
+    """What the docstring says."""
     help: str = ""
+    """The first sentence of it."""
     without: str = ""
     """What happens where it is not given."""
 

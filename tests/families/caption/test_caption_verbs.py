@@ -16,6 +16,7 @@ import saccade
 from caption_stubs import captioned_files, save_tiny_captioner, short_splits
 from saccade import zoo
 from saccade.commands.door import app
+from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
@@ -23,7 +24,6 @@ from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.models.io.facts import Score, read_facts
 from saccade.models.io.folder import load_model, save_model
 from saccade.sighting import Sighting
-from saccade.verbs.looking.run import run_looks
 from tiny_models import save_tiny
 
 SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"

@@ -18,10 +18,10 @@ import saccade
 from question_tables import COLOURS, SPLITS, write_table
 from saccade import cli
 from saccade.commands.door import app
+from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score, read_facts
-from saccade.verbs.looking.run import run_looks
 from saccade.verbs.training.run import _anywhere, data_of
 from visual_genome_miniature import write_miniature
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import record_stories
 
+from saccade.commands.evaluate import evaluate
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.story.data import StoryDataConfig, generated
 from saccade.families.story.readers.babi import read_babi
 from saccade.families.story.reproduction.record import record_runs, run_folders
 from saccade.families.story.reproduction.training import official_tasks
 from saccade.recorded import errors_by_restart, read_run, recorded_runs
-from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduce import reproduce
 
 SHORT = ["batch_size=10", "graph=false"] + [

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.checks import check_numbers, check_reals
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import print_table, remark, say
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
     from saccade.metrics.result import Evaluation
     from saccade.models.io.facts import ModelFacts
+
+COLUMNS = 5
+"""Scores side by side in one table: more do not fit a terminal of 80 characters."""
 
 
 def evaluate(
@@ -23,13 +28,13 @@ def evaluate(
     protocol: str | None = None,
     glyphs: Literal["disjoint", "merged", "pack"] | None = None,
     drawing: Literal["blend", "authors", "both", "mostly-authors"] | None = None,
-    limit: int | None = None,
-    sweeps: int | None = None,
-    twins: int | None = None,
-    beam: int | None = None,
+    limit: Annotated[int | None, Number(1)] = None,
+    sweeps: Annotated[int | None, Number(0)] = None,
+    twins: Annotated[int | None, Number(0)] = None,
+    beam: Annotated[int | None, Number(1)] = None,
     length_penalty: float | None = None,
     device: str = "auto",
-    seed: int = 0,
+    seed: Annotated[int, Number(0)] = 0,
     allow_pack: bool = True,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:
@@ -76,16 +81,16 @@ def evaluate(
         >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
+    check_call(evaluate, locals())
     from saccade.data.tables.reader_for_path import with_reader
+    from saccade.devices import wake_cuda
     from saccade.families import data_entries, family
     from saccade.families.contract import load_target
     from saccade.models.io.folder import load_model
     from saccade.tasks.eval_request import EvalRequest
     from saccade.zoo import resolve
 
-    check_numbers(least=1, limit=limit, beam=beam)
-    check_numbers(least=0, seed=seed, twins=twins, sweeps=sweeps)
-    check_reals(length_penalty=length_penalty)
+    wake_cuda(device)  # before torch is imported, which takes a second
     data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)
@@ -124,5 +129,32 @@ def _check_glyphs(facts: ModelFacts, glyphs: str | None, split: str) -> None:
     if glyphs is not None and trained is not None and meets_training_glyphs(str(trained), glyphs, split):
         raise ConfigError(
             f"glyphs: this model was trained with '{trained}' glyphs, and the {split} glyphs of '{glyphs}' hold some "
-            f"of those; score it with `glyphs={trained}`, or train it with data.glyphs={glyphs}"
+            f"of those; score it with glyphs={trained}, or train it with data.glyphs={glyphs}"
         )
+
+
+def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print the tables: answers, attention, and both beside their baselines."""
+    from saccade.show.score_tables import score_tables
+
+    for table in score_tables(result, columns=COLUMNS):
+        rows = [[_in_a_terminal(cell) for cell in row] for row in table.rows]
+        print_table(table.caption, table.columns, rows, note=table.note)
+    if result.get("verdict"):
+        say(f"{result['verdict']}.")
+    if result.get("caution"):
+        remark(str(result["caution"]))
+
+
+def _in_a_terminal(cell: Any) -> str:
+    """What a cell shows, without the narrow space of pages, which many a terminal has no sign for."""
+    return str(getattr(cell, "shown", cell)).replace("\u202f", "")
+
+
+COMMAND = Command(
+    evaluate,
+    show,
+    place={"model": "MODEL"},
+    leave_out=frozenset({"allow_pack"}),
+    example="saccade evaluate soft-mref --limit 500\nsaccade evaluate runs/mine --data csv:my.csv --json > scores.json",
+)

