@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,18 +20,6 @@ from tiny_models import save_tiny
 
 def run(*args: object) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-def test_look_starts_the_decoder_before_it_imports_torch(tmp_path: Path) -> None:
-    code = (
-        "import gc, sys; from saccade.commands import main; from saccade.data.pictures import decoder_pool\n"
-        f"sys.argv = ['saccade', 'look', {str(tmp_path / 'missing.png')!r}]\n"
-        "decoder_pool.prestart_decoder = lambda: print('torch' in sys.modules, gc.isenabled())\n"
-        "try: main()\n"
-        "except SystemExit as end: print(end.code, 'torch' in sys.modules, gc.isenabled())"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["False", "True", "2", "True", "True"]
 
 
 def test_list_reads_no_settings_of_recipes(monkeypatch: pytest.MonkeyPatch) -> None:

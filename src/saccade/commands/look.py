@@ -283,12 +283,9 @@ def seen(
         if rows.errors == rows.rows:
             raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
         return rows
-    from saccade.data.pictures.decoder_pool import prestart_decoder
     from saccade.devices import wake_cuda
 
-    wake_cuda(given["device"])  # both before torch is imported, which takes a second
-    if not all(path.endswith(".txt") for path in paths):
-        prestart_decoder()
+    wake_cuda(given["device"])  # before torch is imported, which takes a second
     return Compared(_side_by_side(given)) if len(model) > 1 else Looks(given)
 
 
