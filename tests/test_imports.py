@@ -17,13 +17,12 @@ LAYERS = (
     {"families"},  # what a family declares; a family's own folder stands lower down
     {"attention", "backbones", "losses", "metrics", "data", "show"},
     {"models"},
-    {"tasks", "probing", "scoring", "tracing"},
+    {"tasks", "probing", "tracing"},
     {"families/*"},
     {"engine", "zoo", "recorded", "papers"},
     {"sighting", "predict"},
-    {"scale", "adapters", "web"},
-    {"verbs"},
-    {"cli", "commands", "__main__"},
+    {"scoring", "scale", "adapters", "web"},
+    {"commands", "verbs", "cli", "__main__"},
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 SHARED = {"reading", "responder", "pictures", "labels", "splits"}

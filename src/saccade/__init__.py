@@ -30,8 +30,13 @@ if TYPE_CHECKING:
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
     from saccade.commands.evaluate import evaluate
+    from saccade.commands.export import export
+    from saccade.commands.list import list_models
     from saccade.commands.look import look
+    from saccade.commands.probe import probe
     from saccade.commands.report import report
+    from saccade.commands.score import score
+    from saccade.commands.serve import serve
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -43,14 +48,9 @@ if TYPE_CHECKING:
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
     from saccade.verbs.average import average
-    from saccade.verbs.export import export
-    from saccade.verbs.list_models import list_models
-    from saccade.verbs.probe import probe
     from saccade.verbs.reproduce import reproduce
-    from saccade.verbs.score import score
     from saccade.verbs.tour import tour
     from saccade.verbs.train import train
-    from saccade.web.serve import serve
 else:
     from saccade.lazy_names import lazy_names
 

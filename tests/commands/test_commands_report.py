@@ -117,7 +117,6 @@ GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accurac
         {"baselines": {"uniform": 0.5}},
         {"intervals": {"accuracy": "ab"}},
         {"interventions": {"scene": []}},
-        {"counts": []},
         {"n": "5"},
         {"rests_on": {"accuracy": {"guess": "x"}}},
         {"confusion": {"classes": ["a"], "matrix": [["x"]]}},

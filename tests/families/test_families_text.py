@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade import families
 from saccade.commands.door import app
+from saccade.commands.export import export
 from saccade.errors import CheckpointError, DataError, ShapeError
 from saccade.record import read_record
-from saccade.verbs.export import export
 
 RECIPE = """
 schema_version: 2

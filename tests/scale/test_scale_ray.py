@@ -14,8 +14,8 @@ import pytest
 from scale_pictures import assert_same_rows, folder_of, shard_of
 
 from saccade import scale
+from saccade.commands.score import score
 from saccade.errors import ConfigError
-from saccade.verbs.score import score
 from tiny_models import save_tiny
 
 pytestmark = pytest.mark.extras

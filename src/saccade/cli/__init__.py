@@ -18,14 +18,7 @@ from typer.core import TyperGroup
 
 from saccade.cli import (
     average,
-    data,
-    doctor,
-    export,
-    listing,
-    probe,
     reproduce,
-    score,
-    serve,
     tour,
     train,
 )
@@ -87,16 +80,9 @@ for verb in (
     tour.tour,
     train.train,
     average.average,
-    score.score,
-    probe.probe,
     reproduce.reproduce,
-    export.export,
-    serve.serve,
 ):
     app.command(cls=VerbCommand)(verb)
-app.add_typer(data.app, name="data")
-app.command("list", cls=VerbCommand)(listing.list_)
-app.command(cls=VerbCommand)(doctor.doctor)
 
 
 def _warn(message: Warning | str, *where: object, **more: object) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from saccade.cli.from_function import RARE, Given, Typed, command_of
-from saccade.cli.named_data import named_data
 from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table, remark
 
@@ -51,8 +50,6 @@ def train(given: Given, json: Json = False) -> None:
     import saccade
 
     out, quiet, recipes = given["out"], given["quiet"], given.pop("recipe") or []
-    if given["data"] is not None:
-        given["data"] = named_data(given["data"], quiet=quiet)
     if len(recipes) > 1 or given["seeds"] is not None or _holds_several(out, given["resume"]):
         from saccade.verbs.training.run import train_any
 

@@ -41,7 +41,7 @@ def score_rows(
 
     Args:
         out: the folder of the job.
-        truth: see :func:`saccade.verbs.score.score`; with Ray a path that all machines see.
+        truth: see :func:`saccade.score`; with Ray a path that all machines see.
         policies: what to do with maps and truths that are not as they should be.
         objects: masks of all objects, for ``selectivity``.
         key: of the array in files of masks that hold several.

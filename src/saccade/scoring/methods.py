@@ -130,7 +130,7 @@ def method_maps(
     if method not in METHODS:
         raise ConfigError(f"no method '{method}': {nearest(method, METHODS)}")
     if model is None:
-        raise ConfigError(f"`method={method}` needs a `model`: a zoo name, a model folder or a run folder")
+        raise ConfigError(f"method={method} needs a model: a zoo name, a model folder or a run folder")
     queries = {query.casefold() for query in model.facts.queries}
     return MethodMaps(
         folder,
@@ -151,16 +151,16 @@ class _Method:
         if method == "own":
             return
         if predictor.facts.preprocessing is None:
-            raise ConfigError(f"`method={method}`: '{predictor.name}' reads no picture")
+            raise ConfigError(f"method={method}: '{predictor.name}' reads no picture")
         if method == "rollout" and not hasattr(predictor.model, "rollout"):
             raise ConfigError(
-                f"`method=rollout` multiplies the attention of self-attention layers, and '{predictor.name}' has none; "
-                "its own attention is `method=own`"
+                f"method=rollout multiplies the attention of self-attention layers, and '{predictor.name}' has none; "
+                "its own attention is method=own"
             )
         self._model = cast(ImageModel, predictor.model)
         self._stages = next((part for part in self._model.children() if isinstance(part, Stages)), None)
         if method in CAMS and self._stages is None:
-            raise ConfigError(f"`method={method}`: '{predictor.name}' has no feature map of the whole picture")
+            raise ConfigError(f"method={method}: '{predictor.name}' has no feature map of the whole picture")
         if method in ("gradcam", "ig", "occlusion"):
             _captum(method)
 
@@ -185,7 +185,7 @@ class _Method:
             output = self._raw(images, query)
             answer = int(self._model.logits_and_answer(output)[1][0])
             if self._method in CAMS and any(look.kind == "crop" for look in self._model.looks(output)):
-                raise ConfigError(f"`method={self._method}`: the features of '{self._predictor.name}' lie on a crop")
+                raise ConfigError(f"method={self._method}: the features of '{self._predictor.name}' lie on a crop")
 
         def logit(pictures: Tensor) -> Tensor:
             return self._model.logits_and_answer(self._raw(pictures, query))[0][:, answer]  # (B,)

@@ -104,7 +104,7 @@ def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) 
     """Gradient × input is captum's, and hirescam keeps what gradcam averages away: they differ."""
     from captum.attr import InputXGradient
 
-    from saccade.verbs.score_methods import _Method
+    from saccade.scoring.methods import _Method
 
     picture = scenes / "00000000.png"
     digit = json.loads((scenes / "scenes.jsonl").read_text().splitlines()[0])["objects"][0]["class"]
@@ -154,13 +154,13 @@ def test_questions_that_a_model_does_not_know_are_counted_as_missing(scenes, sof
 
 
 def test_what_cannot_be_made_is_refused_with_the_reason(scenes, soft, monkeypatch) -> None:
-    with pytest.raises(ConfigError, match="'soft-mref' has none; its own attention is `method=own`"):
+    with pytest.raises(ConfigError, match="'soft-mref' has none; its own attention is method=own"):
         saccade.score(scenes, scenes, method="rollout", model=soft)
     with pytest.raises(ConfigError, match="did you mean 'gradcam'"):
         saccade.score(scenes, scenes, method="gradcom", model=soft)
-    with pytest.raises(ConfigError, match="needs a `model`"):
+    with pytest.raises(ConfigError, match="needs a model"):
         saccade.score(scenes, scenes, method="own")
-    with pytest.raises(ConfigError, match="needs a `method`"):
+    with pytest.raises(ConfigError, match="needs a method"):
         saccade.score(scenes, scenes, model=soft)
     with pytest.raises(DataError, match="lie on a crop"):
         saccade.score(scenes, scenes, method="hirescam", model=saccade.load("stn-mref", "cpu"))

@@ -1,13 +1,13 @@
 """A trained model for other programs: one ONNX file, and a JSON sidecar that says what its numbers mean.
 
 The folder holds ``model.onnx``, whose outputs are the answer and every look, and ``model.json``. It is written whole or
-not at all, and only once onnxruntime has given torch's numbers (:mod:`saccade.verbs.exporting.check`).
+not at all, and only once onnxruntime has given torch's numbers (:func:`check`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,27 +15,41 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.adapters.onnx_graph import (
+    NOTHING,
+    AnswerAndLooks,
+    Begin,
+    FreeSizes,
+    Step,
+    check_steps,
+    look_outputs,
+    onnx_bytes,
+    require_onnx,
+    step_inputs,
+)
 from saccade.atomic import folder_in_place, write_bytes, write_json
-from saccade.errors import ConfigError, OutputError, nearest
+from saccade.errors import CheckpointError, OutputError
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
-from saccade.verbs.exporting.check import check
-from saccade.verbs.exporting.graph import AnswerAndLooks, FreeSizes, look_outputs, onnx_bytes, require_onnx
-from saccade.verbs.exporting.steps import NOTHING, Begin, Step, check_steps, step_inputs
 
-FORMATS = ("onnx",)
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"
 BEGIN, STEP = "begin.onnx", "step.onnx"
 """Files of a model that says its answer word by word."""
+TOLERANCE = 1e-4
+"""How far a number may be off: outputs up to 1 by this, larger ones by this share of their largest; ids not at all."""
+BATCHES = (1, 3, 8)
+"""How many inputs at once are tried; the graph was made with another number."""
 
 
-def export_onnx(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str, Any]:
+Examples = Callable[[int, int], Mapping[str, Tensor]]
+"""Count and seed → made-up inputs of the graph by name."""
+
+
+def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
     """Write ``model`` to the folder ``out``; see :func:`saccade.export`."""
-    if to not in FORMATS:
-        raise ConfigError(f"to: no format '{to}': {nearest(to, FORMATS)}")
     require_onnx()
     out = Path(out)
     _check_place(out)
@@ -63,7 +77,7 @@ def _check_place(out: Path) -> None:
 
 
 def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
-    """Write a captioner as two graphs (:mod:`saccade.verbs.exporting.steps`); returns the sidecar."""
+    """Write a captioner as two graphs (:mod:`saccade.adapters.onnx_graph`); returns the sidecar."""
     check_steps(predictor.model, predictor.name)
     facts, begin = predictor.facts, Begin(predictor.model)
 
@@ -197,3 +211,58 @@ def _opset(data: bytes) -> int:
     import onnx
 
     return next(int(each.version) for each in onnx.load_from_string(data).opset_import if not each.domain)
+
+
+def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
+    """Compare the ONNX file ``data`` with the ``graph`` it was made from.
+
+    Returns:
+        What was compared and how far each output was off at most.
+
+    Raises:
+        CheckpointError: onnxruntime refuses the file, or an output is off by more than :data:`TOLERANCE`.
+    """
+    import onnxruntime
+
+    try:
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no base of their own
+        reason = " ".join(str(error).split())[:300]
+        raise CheckpointError(
+            f"onnxruntime {onnxruntime.__version__} does not take the graph: {reason}; nothing was written; update it"
+        ) from error
+    names = [output.name for output in session.get_outputs()]
+    worst = dict.fromkeys(names, 0.0)
+    for seed, count in enumerate(BATCHES, start=1):
+        inputs = examples(count, seed)
+        with torch.inference_mode():
+            expected = graph(*inputs.values())
+        if names != list(expected):
+            raise CheckpointError(f"the ONNX graph has outputs {names}, expected {list(expected)}; nothing was written")
+        found = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+        for name, array in zip(names, found):
+            worst[name] = max(worst[name], _distance(name, torch.from_numpy(array), expected[name]))
+    return {
+        "runtime": f"onnxruntime {onnxruntime.__version__}",
+        "against": f"torch {torch.__version__}",
+        "batches": list(BATCHES),
+        "tolerance": TOLERANCE,
+        "largest_difference": max(worst.values()),
+        "differences": worst,
+    }
+
+
+def _distance(name: str, found: Tensor, expected: Tensor) -> float:
+    """The largest difference between two tensors, once it is known to be small enough."""
+    if found.shape != expected.shape:
+        shapes = f"{tuple(found.shape)} in onnxruntime and {tuple(expected.shape)} in torch"
+        raise CheckpointError(f"the shape of {name} is {shapes}; nothing was written")
+    off = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
+    largest = max(1.0, float(expected.double().abs().max())) if expected.numel() else 1.0
+    allowed = TOLERANCE * largest if expected.is_floating_point() else 0.0
+    if not off <= allowed:  # not a number fails too
+        raise CheckpointError(
+            f"onnxruntime and torch differ by {off:.3g} in {name}, more than {allowed:g}; nothing was written; another "
+            "version of torch or onnxruntime may do better"
+        )
+    return off

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from tiny_runs import FRESH, TINY
 from typer.testing import CliRunner
 
 import saccade
 from saccade.commands.door import app
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.show.report_sources import report_from_run
+from tiny_runs import FRESH, TINY
 
 
 @pytest.fixture(scope="module")

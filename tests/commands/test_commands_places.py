@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tiny_runs import FRESH, TINY, short_splits
 from typer.testing import CliRunner
 
 from ordinary_user import Said, drop_privileges, limit_files, may_run_python, run_as, tiny_disk
 from saccade.atomic import is_draft
 from saccade.commands.door import app
+from tiny_runs import FRESH, TINY, short_splits
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forked processes and their users")
 

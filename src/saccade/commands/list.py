@@ -5,21 +5,20 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from saccade.cli.help import with_example
-from saccade.cli.options import Json
-from saccade.cli.terminal import print_json, print_table
+from saccade.commands.door import Command
+from saccade.commands.signature import check_call
+from saccade.commands.terminal import print_table, say
 
 if TYPE_CHECKING:
     from saccade.errors import CheckpointError
     from saccade.families.contract import ModelSpec
     from saccade.models.io.facts import ModelFacts, Score
 
-_IN_JSON_ALONE = ("architecture", "parameters")  # of shipped models, whose names are long and nearly say it
+_IN_JSON_ALONE = ("architecture", "parameters", "path")  # a terminal has no room for them
 _NARROWEST, _WIDEST = 60, 100
 _OF_DATA = {
     "generator": "generated while training, by name",
@@ -28,56 +27,68 @@ _OF_DATA = {
 }
 RESEARCH = "†"
 """Stands before what is for research only."""
-Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
+Kind = Literal["models", "backbones", "recipes", "data", "examples", "zoo"]
 Entries = dict[str, dict[str, Any]]
 ShippedFacts = dict[str, "ModelFacts | CheckpointError"]
 
 
-@with_example("saccade list\nsaccade list recipes 'soft*'")
-def list_(
-    what: Annotated[
-        Kind | None, typer.Argument(help="The catalog to print.", show_default="the shipped models")
-    ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Argument(help="Print these names in full; * stands for anything.", show_default="a line each"),
-    ] = None,
-    json: Json = False,
-    everything: Annotated[bool, typer.Option("--all", help="Print every catalog in full.", show_default=False)] = False,
-) -> None:
-    """List the shipped models, or models, backbones, recipes, data."""
+def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything: bool = False) -> Catalogs:
+    """List the shipped models, or models, backbones, recipes, data, examples.
+
+    Args:
+        what: the catalog to print. None: the shipped models.
+        pattern: print these names in full; * stands for anything. None: a line each.
+        everything: print every catalog in full.
+    """
+    check_call(catalogs, locals())
     facts = _shipped_facts() if what in (None, "zoo") else {}
     makers: dict[str, Callable[[], Entries]] = {
         "models": models,
         "backbones": backbones,
         "recipes": recipes,
         "data": data,
+        "examples": examples,
         "zoo": lambda: zoo(facts),
     }
-    catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
+    held = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
     if what is not None and pattern is not None:
-        catalogs = {what: _matching(what, catalogs[what], pattern)}
-    if json:
-        print_json(catalogs)
+        held = {what: _matching(what, held[what], pattern)}
+    return Catalogs(held, facts)
+
+
+@dataclass(frozen=True)
+class Catalogs:
+    """What was asked for, by kind."""
+
+    entries: dict[str, Entries]
+    shipped: ShippedFacts
+
+    def to_json(self) -> dict[str, Entries]:
+        """By kind and name."""
+        return self.entries
+
+
+def show(found: Catalogs, given: Mapping[str, Any], quiet: bool) -> None:
+    """Print one catalog, or the shipped models and what other catalogs there are."""
+    everything = given["everything"]
+    if given["what"] is None and not everything:
+        for line in overview(found.shipped, found.entries["zoo"]):
+            say(line)
+        say("\nAsk one:   saccade look PICTURE --model NAME")
+        others = ", ".join(f"{kind} ({len(each)})" for kind, each in found.entries.items() if kind != "zoo")
+        say(f"List more: saccade list KIND\n           {others}")
         return
-    if what is None and not everything:
-        for line in overview(facts, catalogs["zoo"]):
-            typer.echo(line)
-        typer.echo("\nAsk one:   saccade look PICTURE --model NAME")
-        others = ", ".join(f"{kind} ({len(catalogs[kind])})" for kind in makers if kind != "zoo")
-        typer.echo(f"List more: saccade list KIND\n           {others}")
-        return
-    for kind, entries in catalogs.items():
+    for kind, entries in found.entries.items():
         if not entries:
-            typer.echo(f"{kind}: none yet")
-        elif kind == "zoo":
+            say(f"{kind}: none yet")
+        elif kind in ("zoo", "examples"):
             columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
             rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
             print_table(kind, ("name", *columns), rows)
         else:
-            is_full = pattern is not None or everything
+            is_full = given["pattern"] is not None or everything
             for line in [kind, *_in_full(entries)] if is_full else _in_short(kind, entries):
-                typer.echo(line)
+                say(line)
 
 
 def _matching(kind: str, entries: Entries, pattern: str) -> Entries:
@@ -118,9 +129,9 @@ def _in_short(kind: str, entries: Entries) -> list[str]:
 def _heading(entry: Mapping[str, Any]) -> str:
     from saccade.families import families
 
-    if "family" in entry:
-        return families()[entry["family"]].title
-    return _OF_DATA.get(entry.get("kind", ""), "")
+    if "kind" in entry:
+        return _OF_DATA[entry["kind"]]
+    return families()[entry["family"]].title if "family" in entry else ""
 
 
 def _folded(entries: Entries) -> list[str]:
@@ -254,11 +265,21 @@ def data() -> Entries:
     return {
         name: {
             "kind": held[0][1].kind,
+            "family": ", ".join(family.name for family, _ in held),
+            "splits": list(held[0][1].splits),
+            "licence": held[0][1].licence,
             "description": "; or ".join(dict.fromkeys(entry.description for _, entry in held)),
             "get": held[0][1].get,
         }
         for name, held in data_entries().items()
     }
+
+
+def examples() -> Entries:
+    """The pictures that ship with saccade, to try things with."""
+    from saccade.data.gallery import EXAMPLES
+
+    return {name: {**asdict(each), "path": str(each.path)} for name, each in EXAMPLES.items()}
 
 
 def _shipped_facts() -> ShippedFacts:
@@ -307,3 +328,31 @@ def _scored_on(score: Score | None) -> str:
     if score is None:
         return "not scored yet"
     return f"{score.data} {score.scored_part or score.split}, n {score.n:,}"
+
+
+def list_models(pattern: str = "*") -> list[str]:
+    """List the models that ship with saccade, for ``saccade.load``.
+
+    Args:
+        pattern: only names like this one. ``*`` stands for anything.
+
+    Returns:
+        The names, sorted. It is empty where no name fits.
+
+    Example:
+        >>> import saccade
+        >>> saccade.list_models("hattnet-ctx-m*")
+        ['hattnet-ctx-mbg', 'hattnet-ctx-mdist', 'hattnet-ctx-mref']
+    """
+    from saccade.zoo import shipped
+
+    return [name for name in sorted(shipped()) if fnmatchcase(name, pattern)]
+
+
+COMMAND = Command(
+    catalogs,
+    show,
+    place={"what": "KIND", "pattern": "PATTERN"},
+    names={"everything": "--all"},
+    example="saccade list\nsaccade list recipes 'soft*'",
+)

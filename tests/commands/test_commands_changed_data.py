@@ -14,7 +14,6 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
-from tiny_runs import train_tiny
 from typer.testing import CliRunner
 
 import saccade
@@ -23,6 +22,7 @@ from question_tables import write_table
 from saccade.commands.door import app
 from saccade.data.scenes import glyphs
 from saccade.errors import DataError
+from tiny_runs import train_tiny
 
 QUESTIONS = (
     "data.size=[48,48]", "batch_size=16", "model.config.hidden=4", "model.config.channels=4", "model.config.depth=2",

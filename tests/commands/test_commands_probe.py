@@ -19,8 +19,8 @@ from planted_shortcuts import write_squares
 from question_tables import write_table
 from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, OutputError
+from saccade.probing.run import probe_pictures
 from saccade.probing.trials import Plan
-from saccade.verbs.probe_run import probe_pictures
 from tiny_models import save_tiny
 
 QUICK = [
@@ -145,7 +145,7 @@ def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
 
 def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, monkeypatch: Any) -> None:
     photos = write_pictures(tmp_path / "photos", 9)
-    monkeypatch.setattr("saccade.verbs.probe_run.usable_pictures", lambda *_: pytest.fail("pictures were read"))
+    monkeypatch.setattr("saccade.probing.run.usable_pictures", lambda *_: pytest.fail("pictures were read"))
     done = run("--data", photos, "--out", tmp_path / "out", "--backbone", "vgg16", "--offline")
     assert done.exit_code == 2
     assert "ImageNet weights of 'vgg16' are not on this machine" in " ".join(done.output.split())
@@ -228,7 +228,7 @@ def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
         assert said in done.stderr
         assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     (out / "results.json").write_text("{")
-    with pytest.raises(OutputError, match=r"results.json: damaged; choose another `out`"):
+    with pytest.raises(OutputError, match=r"results.json: damaged"):
         probe_pictures("compact", str(photos), out)
     (out / "results.json").unlink()  # as of a probe that was killed before it wrote its results
     with pytest.raises(OutputError, match=r"whose backbone was 'compact', and now it is 'vgg16'"):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+
+from saccade.commands.door import Command
+from saccade.commands.signature import check_call
+from saccade.commands.terminal import print_table, remark
 
 
 def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") -> dict[str, Any]:
@@ -31,6 +36,27 @@ def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") 
         >>> sidecar = saccade.export("soft-mref", "exported")  # doctest: +SKIP
         >>> sidecar["outputs"]                                 # doctest: +SKIP
     """
-    from saccade.verbs.exporting.export import export_onnx
+    check_call(export, locals())
+    from saccade.adapters.onnx import export_onnx
 
-    return export_onnx(model, out, to=to)
+    return export_onnx(model, out)
+
+
+def show(sidecar: dict[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print the outputs."""
+    from saccade.adapters.onnx import GRAPH, SIDECAR
+
+    differences = sidecar["check"]["differences"]
+    rows = [
+        (name, entry["type"], ", ".join(map(str, entry["shape"])), differences[name])
+        for name, entry in sidecar["outputs"].items()
+    ]
+    print_table(f"{sidecar['model']} as ONNX", ("output", "type", "shape", "off from torch by"), rows)
+    if not quiet:
+        files = ", ".join(str(given["out"] / file) for file in sidecar.get("graphs", (GRAPH,)))
+        remark(f"wrote {files} and {given['out'] / SIDECAR}; checked with {sidecar['check']['runtime']}")
+
+
+COMMAND = Command(
+    export, show, place={"model": "MODEL"}, names={"out": "-o"}, example="saccade export soft-mref --out exported"
+)

@@ -6,16 +6,22 @@ import importlib.metadata
 import platform
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from saccade.commands.door import Command
+from saccade.commands.terminal import print_table, say, warn
 from saccade.errors import DISTRIBUTION
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
 
 
 def doctor() -> dict[str, Any]:
-    """What there is, as plain values; ``problems`` lists what keeps saccade from working."""
+    """Check the installation: packages, devices, shipped models.
+
+    ``problems`` lists what keeps saccade from working.
+    """
     from saccade import __version__
     from saccade.families import broken_families, families
 
@@ -74,7 +80,7 @@ def _foreign() -> list[str]:
         other = importlib.metadata.distribution("saccade")
     except importlib.metadata.PackageNotFoundError:
         return []
-    commands = other.entry_points.select(group="console_scripts", value="saccade.cli:main")
+    commands = other.entry_points.select(group="console_scripts", value="saccade.commands:main")
     if commands:  # this package, from the time when it was called so
         return []
     return [
@@ -167,3 +173,32 @@ def _zoo() -> dict[str, str]:
         except CheckpointError as error:
             states[name] = str(error)
     return states
+
+
+def show(found: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print what there is, and the problems."""
+    say(f"saccade {found['saccade']}, Python {found['python']}, {found['platform']}\n")
+    versions = [(name, version or "missing") for name, version in found["packages"].items()]
+    print_table("packages", ("package", "version"), versions)
+    print_table("devices", ("device",), [(device,) for device in found["devices"]])
+    print_table("generated scenes", ("device", "made by"), list(found["scene_makers"].items()))
+    extras = [(n, ", ".join(e["missing"]) or "complete", e["get"] or "") for n, e in found["extras"].items()]
+    if extras:
+        print_table("extras", ("extra", "missing", "get it with"), extras)
+    print_table("programs", ("program", "state"), list(found["programs"].items()))
+    held = found["cache"]["holds"]
+    if held:
+        print_table(f"cache {found['cache']['folder']}", ("name", "bytes"), list(held.items()))
+    else:
+        say(f"cache {found['cache']['folder']}: empty; 'saccade data get mnist' fills it for training\n")
+    if found["zoo"]:
+        print_table("shipped models", ("model", "weights"), list(found["zoo"].items()))
+    else:
+        say("shipped models: none in this copy; 'saccade train' makes one\n")
+    for problem in found["problems"]:
+        warn(f"problem: {problem}")
+    if not found["problems"]:
+        say("all is well")
+
+
+COMMAND = Command(doctor, show, code=lambda found: 2 if found["problems"] else 0, example="saccade doctor")

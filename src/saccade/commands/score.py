@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.checks import check_numbers
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import print_table, remark
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ def score(
     separator: str = "__",
     engine: Literal["local", "ray"] | None = None,
     address: str | None = None,
-    actors: int | None = None,
+    actors: Annotated[int | None, Number(1)] = None,
+    out: Path | str | None = None,
+    pictures: Path | str | None = None,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> ScoreResult:
     """Score maps from any tool, beside baselines and bounds.
@@ -67,6 +71,8 @@ def score(
         engine: of rows that ``scale.look`` wrote: local, or ray on a cluster. The scores are the same. None: local.
         address: of the Ray cluster: HOST:PORT or auto. None: this machine alone.
         actors: processes of Ray. None: one a CPU.
+        out: folder for scores.json, maps.csv and report.html. None: nothing is written.
+        pictures: the pictures, to draw maps on. None: grey, or those that ``method`` looked at.
         on_progress: called with what is going on, how far it is, and how far it goes.
 
     Returns:
@@ -83,50 +89,54 @@ def score(
         >>> saccade.score(mask.float(), mask).scores["true_positive_strength"].mean
         1.0
     """
+    given = dict(locals())
+    check_call(score, given)
+    found = _scored(given)
+    if out is not None:
+        found.save(out, pictures=maps if pictures is None and method is not None else pictures)
+    return found
+
+
+def _scored(given: Mapping[str, Any]) -> ScoreResult:
     from saccade.scoring.maps import open_maps
-    from saccade.scoring.policies import Policies
+    from saccade.scoring.policies import CHOICES, Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.truths import open_truth
 
-    check_numbers(least=1, actors=actors)
-    sign = signed or ("keep" if method is None else "abs")
-    policies = Policies(sign, resize, nan, missing, empty, broken, separator)
+    maps, truth, method = given["maps"], given["truth"], given["method"]
+    shared = {name: given[name] for name in ("objects", "key")}
+    signed = given["signed"] or ("keep" if method is None else "abs")
+    chosen = {name: given[name] for name in (*CHOICES, "separator")}
+    policies = Policies(**chosen | {"signed": signed})
+    of_rows = {name: given[name] for name in ("engine", "address", "actors")}
     if method is None and isinstance(maps, (str, os.PathLike)):
         from saccade.scale.look_folder import is_look_folder
 
         if is_look_folder(os.fspath(maps)):
             from saccade.scale.scoring import score_rows
 
-            return score_rows(
-                os.fspath(maps),
-                truth,
-                policies,
-                objects=objects,
-                key=key,
-                engine=engine or "local",
-                address=address,
-                actors=actors,
-                on_progress=on_progress,
-            )
-    if engine is not None or address is not None or actors is not None:
-        raise ConfigError("`engine`, `address` and `actors` score the rows that `scale.look` wrote; leave them out")
-    told = open_truth(truth, objects=objects, kind=kind, names=names, key=key)
+            of_rows["engine"] = of_rows["engine"] or "local"
+            of_rows["on_progress"] = given["on_progress"]
+            return score_rows(os.fspath(maps), truth, policies, **shared, **of_rows)
+    if any(value is not None for value in of_rows.values()):
+        raise ConfigError("engine, address and actors score the rows that 'look --engine' wrote; leave them out")
+    names = given["names"]
+    truths = open_truth(truth, kind=given["kind"], names=names, **shared)
     if method is None:
-        if model is not None:
-            raise ConfigError("`model` needs a `method`, such as own or gradcam; maps that are there need no model")
-        opened = open_maps(maps, key=key, names=names)
+        if given["model"] is not None:
+            raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
+        opened = open_maps(maps, key=given["key"], names=names)
         if names is None:
-            _check_as_many(opened, told)
-        return score_maps(opened, told, policies, on_progress=on_progress)
+            _check_as_many(opened, truths)
+        return score_maps(opened, truths, policies, on_progress=given["on_progress"])
     from saccade.predict import load
-    from saccade.verbs.score_methods import method_maps
+    from saccade.scoring.methods import method_maps
 
-    predictor = load(model) if isinstance(model, (str, Path)) else model
-    made = method_maps(Path(maps), method, predictor, told, policies.separator)
-    found = score_maps(made, told, policies, on_progress=on_progress)
+    predictor = load(given["model"]) if isinstance(given["model"], (str, Path)) else given["model"]
+    made = method_maps(Path(maps), method, predictor, truths, policies.separator)
+    found = score_maps(made, truths, policies, on_progress=given["on_progress"])
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
-    settings = {"method": called, "model": None if predictor is None else predictor.name}
-    return replace(found, settings=settings)
+    return replace(found, settings={"method": called, "model": None if predictor is None else predictor.name})
 
 
 def _check_as_many(maps: Maps, truth: Truths) -> None:
@@ -142,3 +152,27 @@ def _check_as_many(maps: Maps, truth: Truths) -> None:
             f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give both as "
             "mappings from names"
         )
+
+
+def show(found: ScoreResult, given: Mapping[str, Any], quiet: bool) -> None:
+    """Print the scores, what was left out and how."""
+    print_table(f"{found.maps} against {given['truth']}", *found.table(), note=found.counted())
+    if found.scene is not None:
+        facts = found.scene.facts
+        called = facts.get("version") or "causal set"
+        print_table("about the scene", *found.scene.table(), note=f"{called}, digest {facts['digest']}")
+    if not quiet:
+        remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
+        if given["out"] is not None:
+            remark(f"scores.json, maps.csv and report.html are in {given['out']}")
+
+
+COMMAND = Command(
+    score,
+    show,
+    place={"maps": "MAPS"},
+    names={"truth": "-t", "out": "-o"},
+    words={"truth": "PATH", "objects": "PATH", "method": "NAME", "model": "MODEL"},
+    leave_out=frozenset({"kind", "names"}),
+    example="saccade score maps/ --truth masks/ --out scored",
+)

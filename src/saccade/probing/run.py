@@ -64,6 +64,10 @@ class ProbeOutput:
         """Whether attention is worth it on these pictures, in a sentence or two."""
         return self.probed.verdict
 
+    def to_json(self) -> dict[str, Any]:
+        """What results.json holds."""
+        return self.results
+
     @property
     def report(self) -> Path:
         """The page."""
@@ -276,7 +280,7 @@ def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
     if fits:
         return fits[0]
     if able:
-        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave `ask` out")
+        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave it out")
     found = family_of_data(reference)
     raise DataError(
         f"'{reference}' is data of the family '{found.name}'; a probe takes pictures with one label each, or questions "
@@ -308,7 +312,7 @@ def _checked_folder(folder: Path, settings: Mapping[str, Any]) -> Path:
         if name in settings and before != settings[name]:
             raise OutputError(
                 f"{folder}: holds another probe, whose {name} was {_shown(before)}, and now it is "
-                f"{_shown(settings[name])}; choose another `out`, or delete that folder"
+                f"{_shown(settings[name])}; choose another folder, or delete that folder"
             )
     return folder
 
@@ -324,7 +328,7 @@ def _settings_in(folder: Path) -> dict[str, Any]:
             held = parse_json(read_regular(folder / RESULTS).decode("utf-8"))
             return dict(held.get("settings") or {"data": held["data"], "backbone": held["backbone"]})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise OutputError(f"{folder / RESULTS}: damaged; choose another `out`, or delete that folder") from error
+            raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
     if (folder / CONFIG).is_file():  # a probe that was killed before it wrote its results
         facts = read_facts(folder)
         if "verdict" not in facts.training:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from saccade.checks import check_numbers, check_reals
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import print_table, remark, say
 
 if TYPE_CHECKING:
-    from saccade.verbs.probe_run import ProbeOutput
+    from saccade.probing.run import ProbeOutput
 
 
 def probe(
@@ -18,15 +20,15 @@ def probe(
     out: Path | str,
     backbone: str = "mobilenetv2",
     through: str | None = None,
-    size: int = 224,
+    size: Annotated[int, Number(16, 1024)] = 224,
     heads: Sequence[str] | None = None,
     keep: str | None = None,
     ask: Sequence[str] | None = None,
-    splits: int = 5,
-    seeds: int = 3,
-    steps: int | None = None,
-    epochs: int | None = None,
-    batch_size: int = 64,
+    splits: Annotated[int, Number(3, 20)] = 5,
+    seeds: Annotated[int, Number(1, 20)] = 3,
+    steps: Annotated[int | None, Number(1)] = None,
+    epochs: Annotated[int | None, Number(1)] = None,
+    batch_size: Annotated[int, Number(1)] = 64,
     untrained: bool = False,
     evidence_weight: float = 0.0,
     offline: bool = False,
@@ -69,14 +71,10 @@ def probe(
     Example:
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
+    check_call(probe, locals())
+    from saccade.probing.run import probe_pictures
     from saccade.probing.trials import Plan
-    from saccade.verbs.probe_run import probe_pictures
 
-    check_numbers(least=16, most=1024, size=size)
-    check_numbers(least=3, most=20, splits=splits)
-    check_numbers(least=1, most=20, seeds=seeds)
-    check_numbers(least=1, steps=steps, epochs=epochs, batch_size=batch_size)
-    check_reals(evidence_weight=evidence_weight)
     plan = Plan(
         splits=splits,
         seeds=seeds,
@@ -99,3 +97,37 @@ def probe(
         offline=offline,
         on_progress=on_progress,
     )
+
+
+def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
+    """Print the rivals and the verdict."""
+    from saccade.probing.run import HEAD
+
+    rows = [
+        (
+            row.title,
+            f"{100 * row.test.mean:.1f} ± {100 * row.test.half:.1f}",
+            "" if row.difference is None else f"{100 * row.difference.mean:+.1f} ± {100 * row.difference.half:.1f}",
+        )
+        for row in written.probed.rows
+    ]
+    title = f"{given['backbone']} on {written.results['data']}, test accuracy in %"
+    print_table(title, ("rival", "accuracy", "less linear"), rows)
+    say(written.verdict)
+    if not quiet:
+        for text in written.probed.remarks:
+            remark(text)
+        head = written.folder / HEAD
+        remark(
+            f"wrote {written.report} and " + (f"the head {head}" if head.is_file() else f"the model {written.folder}")
+        )
+
+
+COMMAND = Command(
+    probe,
+    show,
+    place={"data": "DATA"},
+    names={"out": "-o"},
+    commas=frozenset({"heads", "ask"}),
+    example="saccade probe photos/ --out runs/probe",
+)

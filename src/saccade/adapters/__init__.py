@@ -1,0 +1,1 @@
+"""What other libraries need to use saccade: formats and clusters."""
