@@ -111,7 +111,7 @@ def test_progress_is_told(run: Path) -> None:
     ("options", "error", "words"),
     [
         ({"split": "tset"}, ConfigError, "test"),
-        ({"split": "train"}, ConfigError, "val"),
+        ({"split": "train"}, DataError, "no end"),
         ({"data": "mreff"}, DataError, "did you mean 'mref'"),
         ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
         ({"drawing": "author"}, ConfigError, "authors"),

@@ -351,4 +351,4 @@ def test_the_command_prints_a_table_or_json(
 def test_the_command_reports_errors_in_one_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", "soft-mref", "--out", str(tmp_path), "--to", "coreml"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: --to: no format 'coreml'")
+    assert result.stderr.startswith("error: to: no 'coreml'")

@@ -438,17 +438,14 @@ def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
     assert "holds files and no folders of classes" in done.stderr
 
 
-def test_data_may_stand_alone_and_is_needed_once(tmp_path: Path) -> None:
+def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
     photos = write_pictures(tmp_path / "photos", 18)
     quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
-    result = json.loads(run(photos, "--out", tmp_path / "out", *quick).stdout)
+    result = json.loads(run("--data", photos, "--out", tmp_path / "out", *quick).stdout)
     assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
     assert result["plan"]["batch_size"] == 5
-    for words in ((), (photos, "--data", photos)):
-        done = run(*words, "--out", tmp_path / "none")
-        assert done.exit_code == 2
-        assert "name a folder of class folders or a table" in " ".join(done.stderr.split())
-    done = run(photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
+    assert run("--out", tmp_path / "none").exit_code == 2
+    done = run("--data", photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
     assert done.exit_code == 2
     assert "give epochs or steps, not both" in " ".join(done.stderr.split())
 

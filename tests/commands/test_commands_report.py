@@ -116,7 +116,7 @@ GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accurac
         {"attention": {"by_look": 5}},
         {"baselines": {"uniform": 0.5}},
         {"intervals": {"accuracy": "ab"}},
-        {"interventions": {"scene": []}},
+        {"interventions": 5},
         {"n": "5"},
         {"rests_on": {"accuracy": {"guess": "x"}}},
         {"confusion": {"classes": ["a"], "matrix": [["x"]]}},

@@ -95,6 +95,11 @@ class Lazy(TyperGroup):
             return group(cmd_name, module.__doc__, module.COMMANDS)
         return as_command(cmd_name, module.COMMAND)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The verbs with their summaries, without making commands of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary_of(name)) for name in self.verbs])
+
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; an error of the input becomes one line and exit code 2."""
         try:
@@ -194,6 +199,14 @@ class Stream:
     def __iter__(self) -> Any:
         """What comes."""
         raise NotImplementedError
+
+
+def _summary_of(verb: str) -> str:
+    """What a verb does; of several under one name, what they do."""
+    if find_spec(f"saccade.commands.{verb}") is None:
+        return ""
+    module = import_module(f"saccade.commands.{verb}")
+    return _summary(module.__doc__ if hasattr(module, "COMMANDS") else module.COMMAND.function.__doc__)
 
 
 def _summary(doc: str | None) -> str:

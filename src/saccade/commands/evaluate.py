@@ -24,7 +24,7 @@ def evaluate(
     model: str | Path,
     *,
     data: str | None = None,
-    split: Literal["val", "test"] = "test",
+    split: Literal["train", "val", "test"] = "test",
     protocol: str | None = None,
     glyphs: Literal["disjoint", "merged", "pack"] | None = None,
     drawing: Literal["blend", "authors", "both", "mostly-authors"] | None = None,

@@ -126,8 +126,8 @@ def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
 COMMAND = Command(
     probe,
     show,
-    place={"data": "DATA"},
     names={"out": "-o"},
     commas=frozenset({"heads", "ask"}),
-    example="saccade probe photos/ --out runs/probe",
+    words={"data": "DATA"},
+    example="saccade probe --data photos/ --out runs/probe",
 )
