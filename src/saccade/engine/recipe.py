@@ -201,9 +201,9 @@ class Recipe:
     """model whose weights training begins with, where they fit: a name of the zoo, a run, or a model folder"""
     start_parts: tuple[str, ...] = ("*",)
     """patterns of the weights that are taken from it, as in ``backbone.*``; the rest begins anew"""
-    batch_size: Count = 64
+    batch_size: Annotated[int, Within(1, 10**6)] = 64
     """samples of one optimiser step, over all micro-batches and devices"""
-    accumulate: Count = 1
+    accumulate: Annotated[int, Within(1, 10**6)] = 1
     """micro-batches of one optimiser step"""
     replicas: Annotated[int, Within(1, 1000)] = 1
     """restarts trained side by side as one stacked model, with seeds ``seed``, ``seed + 1``, …"""

@@ -44,7 +44,7 @@ from saccade.trace import Look
 class VitConfig(PictureQueryConfig):
     """Sizes of the transformer."""
 
-    depth: int = 3
+    depth: Depth = 3
     """Stages of the small stack, whose last cells are the patches."""
     width: Units = 96
     """Width of a token."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from saccade.config import Portion, Share, Within
+from saccade.config import Portion, Seed, Share, Within
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.wording import summarised
 from saccade.errors import DataError
@@ -38,7 +38,7 @@ class StoryDataConfig:
     for testing, but at most 1,000."""
     words: Literal["babi", "wide"] = "babi"
     """For generated stories: the words of bAbI, or more."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of generated stories."""
     validation: Annotated[float, Within(0, 1, above=True, below=True)] = 0.1
     """Share of the training stories of files that are kept for validation."""
