@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
-    from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
     from saccade.verbs.export import export
@@ -77,7 +76,6 @@ __all__ = [
     "Sighting",
     "SoftAttention",
     "attention",
-    "average",
     "compare",
     "contact_sheet",
     "data",

@@ -23,7 +23,7 @@ from saccade.cli.help import VerbCommand
 from saccade.cli.options import Json
 
 VERBS = (
-    "average", "compare", "evaluate", "export", "look", "probe", "report", "reproduce", "score", "serve", "tour",
+    "compare", "evaluate", "export", "look", "probe", "report", "reproduce", "score", "serve", "tour",
     "train",
 )  # fmt: skip
 OTHERS = ("list", "doctor", "data list", "data make", "data show", "data get")

@@ -31,7 +31,7 @@ def test_help_version_and_no_arguments() -> None:
         listed = run(*args).output
         assert all(
             verb in listed
-            for verb in ("look", "compare", "train", "average", "evaluate", "report", "data", "list", "doctor", "tour")
+            for verb in ("look", "compare", "train", "evaluate", "report", "data", "list", "doctor", "tour")
         )
 
 
@@ -47,7 +47,7 @@ def test_help_says_the_default_of_every_option(verb: str) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["average", "--help"], ["data", "make", "--help"]],
+    [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["data", "make", "--help"]],
 )
 def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
     heavy = ["torch", "numpy", "PIL", "matplotlib", "lightning_fabric", "safetensors", "fastapi", "timm", "http"]

@@ -17,7 +17,6 @@ import typer
 from typer.core import TyperGroup
 
 from saccade.cli import (
-    average,
     compare,
     data,
     doctor,
@@ -93,7 +92,6 @@ for verb in (
     compare.compare,
     tour.tour,
     train.train,
-    average.average,
     evaluate.evaluate,
     score.score,
     probe.probe,
