@@ -72,13 +72,6 @@ def _train(shared: Path, place: Path, resume: bool, *, seed: int = 0) -> None:
 def _warm_training() -> None:
     import torch
 
-    import saccade.engine.loop
-    import saccade.families.question.tables.task
-    import saccade.predict
-    import saccade.verbs.evaluate
-    import saccade.verbs.looking.stream
-    import saccade.verbs.reproduce
-    import saccade.verbs.training.run  # noqa: F401
     from saccade.engine.run_folder import versions
 
     torch.set_num_threads(1)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from saccade import attention, data, families, metrics, models, scale
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.commands.train import train
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from saccade.verbs.reproduce import reproduce
     from saccade.verbs.score import score
     from saccade.verbs.tour import tour
-    from saccade.verbs.train import train
     from saccade.web.serve import serve
 else:
     from saccade.lazy_names import lazy_names

@@ -34,7 +34,6 @@ from saccade.cli import (
 )
 from saccade.cli.help import VerbCommand
 from saccade.cli.terminal import warn
-from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
 from saccade.quick_imports import process_is_a_command
 
@@ -119,7 +118,6 @@ def main() -> None:
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
-    command_began()
     process_is_a_command()
     try:
         app(prog_name="saccade")
