@@ -62,18 +62,6 @@ def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
     assert result.stdout.splitlines()[-1].strip() == "HEAVY"
 
 
-def test_look_starts_the_decoder_before_it_imports_torch(tmp_path: Path) -> None:
-    code = (
-        "import gc, sys; from saccade.cli import main; from saccade.data.pictures import decoder_pool\n"
-        f"sys.argv = ['saccade', 'look', {str(tmp_path / 'missing.png')!r}]\n"
-        "decoder_pool.prestart_decoder = lambda: print('torch' in sys.modules, gc.isenabled())\n"
-        "try: main()\n"
-        "except SystemExit as end: print(end.code, 'torch' in sys.modules, gc.isenabled())"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == ["False", "True", "2", "True", "True"]
-
-
 def test_list_reads_no_settings_of_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_, **__):
         raise AssertionError("a whole recipe was read")

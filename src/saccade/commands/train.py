@@ -18,7 +18,6 @@ from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
-from saccade.quick_imports import quick_imports
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -137,11 +136,9 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     else:
         resolved = _recorded(Path(out))
 
-    with quick_imports():
-        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
+    from saccade.engine.loop import fit
+    from saccade.engine.run_folder import RunFolder
 
-        from saccade.engine.loop import fit
-        from saccade.engine.run_folder import RunFolder
     runs = {Path(out): resolved}
     if seeds is not None:
         numbers = range(resolved.seed, resolved.seed + seeds * resolved.replicas, resolved.replicas)
@@ -153,8 +150,7 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     results: list[RunResult] = []
     for folder, own in runs.items():
         goes_on = resume and (seeds is None or any(folder.glob("*")))
-        with quick_imports():
-            task = build_task(own)
+        task = build_task(own)
         if own.start is not None and (not goes_on or RunFolder(folder).has_no_state):
             _start_from(task, own.start, own.start_parts)
         results.append(
