@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from saccade.commands.report import report
     from saccade.commands.score import score
     from saccade.commands.serve import serve
+    from saccade.commands.train import train
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -47,10 +48,8 @@ if TYPE_CHECKING:
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
-    from saccade.verbs.average import average
     from saccade.verbs.reproduce import reproduce
     from saccade.verbs.tour import tour
-    from saccade.verbs.train import train
 else:
     from saccade.lazy_names import lazy_names
 
@@ -76,7 +75,6 @@ __all__ = [
     "Sighting",
     "SoftAttention",
     "attention",
-    "average",
     "contact_sheet",
     "data",
     "evaluate",

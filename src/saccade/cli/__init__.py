@@ -17,14 +17,11 @@ import typer
 from typer.core import TyperGroup
 
 from saccade.cli import (
-    average,
     reproduce,
     tour,
-    train,
 )
 from saccade.cli.help import VerbCommand
 from saccade.cli.terminal import warn
-from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
 
 
@@ -78,8 +75,6 @@ def _everywhere(
 
 for verb in (
     tour.tour,
-    train.train,
-    average.average,
     reproduce.reproduce,
 ):
     app.command(cls=VerbCommand)(verb)
@@ -98,7 +93,6 @@ def main() -> None:
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
-    command_began()
     gc.set_threshold(100_000, 50, 100)  # importing torch makes half a million objects that stay: 0.1 s
     try:
         app(prog_name="saccade")

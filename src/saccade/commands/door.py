@@ -30,7 +30,7 @@ from saccade.commands.terminal import fail, print_json, progress, say, warn
 from saccade.errors import ConfigError, SaccadeError
 
 VERBS = (
-    *("look", "tour", "train", "average", "evaluate", "score", "probe", "reproduce", "report", "export", "serve"),
+    *("look", "tour", "train", "evaluate", "score", "probe", "reproduce", "report", "export", "serve"),
     *("data", "list", "doctor"),
 )
 _HELP = {"help_option_names": ["-h", "--help"]}

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from saccade.commands.evaluate import evaluate
+from saccade.commands.train import train
 from saccade.engine.health import TrainingStopped
 from saccade.metrics.result import Evaluation
 from saccade.recorded import RecordedRun, recorded_runs, save_run_record
 from saccade.verbs.reproduction.cells import Setting
-from saccade.verbs.train import train
 
 RUNS, RESULTS = "runs", "results"
 Progress = Callable[[str, int, int], None]
