@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_verbs_train import assert_same_run, stop_before
+from test_commands_train import assert_same_run, stop_before
 from typer.testing import CliRunner
 
 import saccade

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tiny_runs import FRESH, TINY
 
 import saccade.families
 import saccade.zoo
@@ -14,6 +13,7 @@ from saccade.recorded import recorded_runs
 from saccade.verbs.reproduce import reproduce
 from saccade.verbs.reproduction import training
 from saccade.verbs.reproduction.request import Request
+from tiny_runs import FRESH, TINY
 
 TABLE = "hattnet-table1"
 

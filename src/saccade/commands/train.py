@@ -338,5 +338,5 @@ COMMAND = Command(
     names={"out": "-o", "phases": "--phase", "overrides": "--set", "quiet": "-q"},
     words={"phases": "NAME", "overrides": "KEY=VALUE"},
     code=_exit_code,
-    example="saccade train soft-mref --out runs/soft\nsaccade train ran-56-photos --data photos/ --epochs 5 -o runs/photos",
+    example="saccade train soft-mref --out runs/soft\nsaccade train ran-56-photos --data pets/ --epochs 5 -o runs/pets",
 )
