@@ -37,7 +37,6 @@ from saccade.cli.help import VerbCommand
 from saccade.cli.terminal import warn
 from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
-from saccade.quick_imports import process_is_a_command
 
 
 class Verbs(TyperGroup):
@@ -122,7 +121,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
     command_began()
-    process_is_a_command()
+    gc.set_threshold(100_000, 50, 100)  # importing torch makes half a million objects that stay: 0.1 s
     try:
         app(prog_name="saccade")
     finally:

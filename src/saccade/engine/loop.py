@@ -163,8 +163,7 @@ class _Run:
                 self.folder.check_same(self.recipe)
             elif not (self.folder.path / LOCK).is_file():
                 self.folder.check_free()  # before a lock is put into somebody's folder
-        if remark := held.enter_context(self.folder.locked()):
-            self._remarks.append(remark)
+        held.enter_context(self.folder.locked())
         if self.resume and self.folder.has_no_state:
             if (self.folder.path / CONFIG).is_file():
                 self.folder.check_same(self.recipe)

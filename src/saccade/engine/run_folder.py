@@ -59,19 +59,19 @@ class RunFolder:
         return self.path / "replicas" / str(number)
 
     @contextmanager
-    def locked(self) -> Iterator[str]:
+    def locked(self) -> Iterator[None]:
         """Keep every other process from training into the folder, which is made if it is not there.
 
-        What a killed process left half-written is removed. Gives a remark if a lock was taken over, else "".
+        What a killed process left half-written is removed.
 
         Raises:
             OutputError: another process trains into the folder, or it cannot be written.
         """
         make_folder(self.path)
         try:
-            with locked(self.path / LOCK, f"trains into {self.path}") as remark:
+            with locked(self.path / LOCK, f"trains into {self.path}"):
                 sweep(self.path, own=(CONFIG, "data.json", METRICS, self.model.name))
-                yield remark
+                yield
         finally:
             if not (self.path / CONFIG).exists():
                 with suppress(OSError):

@@ -14,7 +14,6 @@ prior is either; here it is a term of the logits (:class:`QueryPrior`), so that 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +26,6 @@ from saccade.config import check_range
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
-from saccade.renamed import renamed_names
 from saccade.trace import Look
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
@@ -199,7 +197,3 @@ def look_tensors(name: str, features: Tensor, attended: AttentionOutput) -> Raw:
         f"{name}.values": features,  # (B,C,h,w)
         f"{name}.context": attended.context,  # (B,C), or (B,C,h,w) of a gate
     }
-
-
-if not TYPE_CHECKING:  # type checkers know the new names only
-    __getattr__ = renamed_names(__name__)

@@ -24,7 +24,6 @@ from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.io.start import load_matching
-from saccade.renamed import adopt_renamed_methods
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.losses import PhaseSettings, build_loss
@@ -72,10 +71,6 @@ class Task(ABC):
     data_config: Any
     """The settings of the data, a dataclass."""
     model: AttentionModel
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        adopt_renamed_methods(cls, "saccade.tasks.task:Task")
 
     @classmethod
     def for_data(cls, name: str) -> type[Task]:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.checks import check_numbers, check_reals
 from saccade.errors import ConfigError
-from saccade.renamed import renamed_arguments
 
 if TYPE_CHECKING:
     from saccade.metrics.evaluation import Evaluation
     from saccade.models.io.facts import ModelFacts
 
 
-@renamed_arguments(progress="on_progress")
 def evaluate(
     model: str | Path,
     *,

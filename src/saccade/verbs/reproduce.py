@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 from saccade.checks import check_numbers
 from saccade.errors import ConfigError, nearest
-from saccade.renamed import renamed_arguments
 
 if TYPE_CHECKING:
     from saccade.verbs.reproduction.result import Reproduction
 
 
-@renamed_arguments(progress="on_progress")
 def reproduce(
     table: str,
     *,

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from saccade.renamed import renamed_arguments
-
 if TYPE_CHECKING:
     from saccade.verbs.touring.page import TourResult
 
 
-@renamed_arguments(progress="on_progress")
 def tour(
     out: Path | str = "tour",
     quick: bool = False,

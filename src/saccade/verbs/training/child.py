@@ -19,16 +19,15 @@ from saccade.config import from_dict
 from saccade.engine.event_lines import LineReporter
 from saccade.engine.parallel_runs import REFUSED
 from saccade.errors import SaccadeError
-from saccade.quick_imports import process_is_a_command, quick_imports
 from saccade.verbs.training.run import Settings, describe, prepare
 
 
 def train_child(orders: IO[str], reporter: LineReporter) -> int:
     """Train what ``orders`` say; the exit code."""
-    with quick_imports():  # takes seconds, so before it is told to begin
-        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
+    # takes seconds, so before it is told to begin
+    import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
 
-        from saccade.engine.loop import fit
+    from saccade.engine.loop import fit
 
     job = json.loads(orders.readline())
     out, resume = Path(job["out"]), bool(job["resume"])
@@ -65,7 +64,6 @@ def train_child(orders: IO[str], reporter: LineReporter) -> int:
 
 def main() -> int:
     """Keep standard output for events: what else is printed goes to standard error."""
-    process_is_a_command()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return train_child(sys.stdin, LineReporter(events))

@@ -19,7 +19,6 @@ from saccade.engine.start_up import StartUp
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
-from saccade.quick_imports import quick_imports
 from saccade.verbs.training.length import Length
 
 if TYPE_CHECKING:
@@ -77,10 +76,9 @@ def train_any(
     start_up = StartUp()
     if devices == nodes == 1:
         wake_cuda(device)
-    with quick_imports():
-        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
+    import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
 
-        from saccade.engine.loop import fit
+    from saccade.engine.loop import fit
 
     start_up.lap("imports")
     task, resolved = prepare(recipe, settings, out=Path(out), resume=given["resume"])
@@ -175,8 +173,7 @@ def prepare(
         raise ConfigError("no recipe: name one (see 'saccade list recipes'), or continue a run with `resume=True`")
     else:
         resolved = settings.resolve(recipe)
-    with quick_imports():
-        task = build_task(resolved)
+    task = build_task(resolved)
     if resolved.start is not None and (not resume or RunFolder(out).has_no_state):
         _begin(task, resolved.start, resolved.start_parts)
     return task, resolved
