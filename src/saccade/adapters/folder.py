@@ -1,8 +1,8 @@
 """Looks at every picture of folders, here or on a Ray cluster, and writes a row for each to Parquet.
 
-The pictures are cut into parts of so many files. A part goes through the model in batches of its own and becomes Parquet
-files of its own, so that its rows are equal whoever makes them, and a part whose rows are all there need not be made
-again. ``job.json`` in the folder says what was asked, and how many rows there must be.
+The pictures are cut into parts of so many files. A part goes through the model in batches of its own and becomes
+Parquet files of its own, so that its rows are equal whoever makes them, and a part whose rows are all there need not be
+made again. ``job.json`` in the folder says what was asked, and how many rows there must be.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +22,7 @@ import torch
 from PIL import Image
 
 from saccade import geometry
-from saccade.adapters.rows import TOTAL, KeptMaps, decode_map, job_of, parquet_modules, table_of
+from saccade.adapters.rows import TOTAL, decode_map, job_of, parquet_modules, table_of
 from saccade.atomic import make_folder, write_bytes, write_json
 from saccade.checks import check_numbers
 from saccade.data.pictures.reading import find_pictures, read_picture
@@ -74,7 +73,7 @@ def look_folder(
     actors: int | None = None,
     batch_size: int = 32,
     part: int = 1024,
-    maps: KeptMaps = "total",
+    maps: Literal["total", "all", "none"] = "total",
     side: int = 64,
     resume: bool = False,
     device: str = "auto",

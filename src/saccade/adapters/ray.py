@@ -1,8 +1,7 @@
 """Ray: rows of many pictures, and scores of their maps, on the machines of a cluster.
 
 Ray Data hands parts to a pool of actors, each with a GPU or a CPU of its own. Only names of files travel to them: an
-actor reads, decodes and asks, and Ray writes the rows to Parquet. Ray starts a lost actor again and gives up after
-``TRIES``, as when a part needs more memory than there is.
+actor reads, decodes and asks, and Ray writes the rows to Parquet. Ray starts a lost actor again, with its part.
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from saccade.adapters.rows import Job, KeptMaps, digest_of, job_of, row_schema, table_of
+from saccade.adapters.rows import Job, KeptMaps, digest_of, job_of, table_of
 from saccade.data.pictures.reading import Picture, read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, SaccadeError
 from saccade.families.responder import Question
 from saccade.predict import Predictor, load
 
-TRIES = 5
-"""How often an actor that is lost is started again."""
 BYTES = ("bytes", "image", "picture", "jpg", "jpeg", "png", "webp")
 """Columns of a Dataset that hold encoded pictures, the first that is there."""
 SOURCES = ("path", "source", "file_name", "__key__", "id")
@@ -46,7 +43,6 @@ class Pool:
     def map(self, dataset: Any, actor: type, told: dict[str, object], batch_size: int) -> Any:
         """The batches of a Dataset, as actors answer them."""
         compute = _ray().data.ActorPoolStrategy(min_size=1, max_size=self.actors)
-        tries = {"max_restarts": TRIES, "max_task_retries": TRIES}
         return dataset.map_batches(
             actor,
             fn_constructor_kwargs={**told, "device": self.device},
@@ -54,7 +50,6 @@ class Pool:
             batch_format="pyarrow",
             compute=compute,
             **self.share,
-            **tries,
         )
 
 

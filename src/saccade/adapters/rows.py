@@ -67,23 +67,19 @@ def row_schema() -> pyarrow.Schema:
     """The columns of a row."""
     arrow, _ = parquet_modules()
     text, whole, number = arrow.string(), arrow.int32(), arrow.float32()
+    sizes = [(name, whole) for name in ("step", "height", "width")]
     kinds = {
         **dict.fromkeys(("part", "row", "height", "width"), whole),
         **dict.fromkeys(("confidence", "raw", "peak_x", "peak_y", "fit"), number),
         "alternatives": arrow.list_(arrow.struct([("answer", text), ("confidence", number)])),
         "labels": arrow.list_(arrow.struct([("label", text), ("confidence", number)])),
         "boxes": arrow.list_(arrow.struct([("look", text), *((side, number) for side in ("x0", "y0", "x1", "y1"))])),
-        "maps": arrow.list_(
-            arrow.struct(
-                [("look", text), ("step", whole), ("height", whole), ("width", whole), ("scale", number)]
-                + [("data", arrow.binary())]
-            )
-        ),
+        "maps": arrow.list_(arrow.struct([("look", text), *sizes, ("scale", number), ("data", arrow.binary())])),
         "notes": arrow.list_(text),
     }
     names = (
-        "part row source name model question answer confidence raw alternatives labels height width peak_x peak_y boxes "
-        "maps fit notes error"
+        "part row source name model question answer confidence raw alternatives labels height width peak_x peak_y "
+        "boxes maps fit notes error"
     )
     return arrow.schema([(name, kinds.get(name, text)) for name in names.split()])
 

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.adapters.folder import row_files, rows_in
+from saccade.adapters.folder import ENGINES, row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
 from saccade.data.maps.named import SEPARATOR, by_short_name
-from saccade.errors import ConfigError, DataError, SaccadeError
+from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.scoring.maps import Chunk
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import ScoreResult
@@ -90,6 +90,8 @@ def score_rows(
         address: of the Ray cluster.
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
+    if engine not in ENGINES:
+        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
     opened = open_truth(truth, objects=objects, key=key)
     maps = RowMaps(out)
     if opened.kind == "points" or opened.pool(policies) is not None:  # these need the maps of all files together
@@ -97,7 +99,7 @@ def score_rows(
             raise ConfigError("`engine=ray` scores against masks and boxes; leave it out for points and causal sets")
         return score_maps(maps, opened, policies, on_progress=on_progress)
     scoring = Scoring(maps, opened, policies, on_progress)
-    asked = {"out": os.path.abspath(out), "policies": policies, "key": key, "short": scoring.short}
+    asked: dict[str, Any] = {"out": os.path.abspath(out), "policies": policies, "key": key, "short": scoring.short}
     if engine == "ray":
         from saccade.adapters.ray import on_tasks
 
