@@ -15,7 +15,7 @@ from saccade import look_folder, report, score
 from saccade.adapters.folder import row_records
 from saccade.cli import app
 from saccade.errors import ConfigError, DataError
-from saccade.metrics.maps.precision_recall import no_counts, pr_counts
+from saccade.metrics.maps.localisation import no_counts, pr_counts
 from saccade.predict import load
 from tiny_models import save_tiny
 
