@@ -19,8 +19,8 @@ from saccade.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from PIL import Image
 
+    from saccade.adapters.folder import FolderLooks
     from saccade.predict import Predictor
-    from saccade.scale.output import LookJobResult
     from saccade.sighting import Sighting
 
 ROWS_SHOWN = 40
@@ -30,7 +30,7 @@ WARNED = 20
 KINDS_NAMED = 6
 PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
 """Photographs that Pillow does not read, or not everywhere."""
-_OF_ROWS = ("address", "actors", "part", "column", "maps", "side", "resume")
+_OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
 
 
 @overload
@@ -70,7 +70,6 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
     address: str | None = None,
     actors: Annotated[int | None, Number(1)] = None,
     part: Annotated[int, Number(1)] = 1024,
-    column: str | None = None,
     maps: Literal["total", "all", "none"] = "total",
     side: Annotated[int, Number(1, 1024)] = 64,
     resume: bool = False,
@@ -109,7 +108,6 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
         address: of the Ray cluster: HOST:PORT or auto. None: the connected one, else this machine.
         actors: processes of Ray. None: one a GPU, or else a CPU.
         part: with ``engine``, picture files in an output file. A part is what is done again when a machine is lost.
-        column: of Parquet files: the pictures. None: image and the like.
         maps: with ``engine``, keep the total map, all maps or none. All are those of every look and step too.
         side: with ``engine``, longer side of a kept map, in cells.
         resume: with ``engine``, go on with what is in ``out``.
@@ -200,16 +198,16 @@ def _check_unasked(given: Mapping[str, Any], names: Sequence[str], why: str) -> 
             raise ConfigError(f"{name}: it {why}")
 
 
-def _rows(given: Mapping[str, Any]) -> LookJobResult:
+def _rows(given: Mapping[str, Any]) -> FolderLooks:
     """Write rows in place of pictures and records."""
-    from saccade.scale.looking import look as write_rows
+    from saccade.adapters.folder import look_folder
 
     of_pictures = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
     _check_unasked(given, of_pictures, "is not for engine, which writes rows; leave it out")
     if given["out"] is None:
         raise ConfigError("out: engine writes rows; say where")
     left = {*of_pictures, "sources"}
-    return write_rows(given["sources"], **{name: value for name, value in given.items() if name not in left})
+    return look_folder(given["sources"], **{name: value for name, value in given.items() if name not in left})
 
 
 def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
@@ -258,7 +256,7 @@ def seen(
     model: Sequence[str] = ("soft-mref",),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
-) -> Looks | Compared | LookJobResult:
+) -> Looks | Compared | FolderLooks:
     """:func:`look` of the command line: answers as they come, so that a folder of any size goes through.
 
     Args:
@@ -382,7 +380,7 @@ def _cells(seen: Sighting) -> list[tuple[object, ...]]:
     return [(seen.source.name, seen.question, *said, second, looked_at, fit)]
 
 
-def show(result: Looks | Compared | LookJobResult, given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: Looks | Compared | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
     """Print what was seen."""
     if isinstance(result, Looks):
         _show_looks(result, given["out"], quiet)
@@ -459,7 +457,7 @@ def _of_left_out(kinds: Counter[str], thing: str) -> str:
     return told + (f"; save {' and '.join(cure)} as JPEG or PNG to look at them" if cure else "")
 
 
-def _show_rows(looked: LookJobResult, quiet: bool) -> None:
+def _show_rows(looked: FolderLooks, quiet: bool) -> None:
     for text in looked.first_errors:
         warn(text)
     rate = looked.rows / looked.seconds if looked.seconds and not looked.resumed else None

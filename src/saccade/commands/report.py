@@ -37,7 +37,7 @@ def report(
     """Make a page that opens offline, of one run or of records.
 
     Args:
-        sources: one run folder, or records and folders of records. Folders of rows that ``scale.look`` wrote count as
+        sources: one run folder, or records and folders of records. Folders of rows that ``look_folder`` wrote count as
             records.
         looks: validation pictures of a run to show, with where its model looks. Of rows, how many are drawn.
         scores: of a run, the file that 'saccade evaluate --json' wrote. None: no scores.
@@ -95,11 +95,10 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
     left_out: list[str] = []
     for source in sources:
         if (source / "job.json").is_file():  # of look --engine
-            from saccade.scale.look_folder import count_look_rows, read_look_records
+            from saccade.adapters.folder import row_records
 
-            drawn = read_look_records(source, looks)
+            drawn, total, errors = row_records(source, looks)
             rows += drawn
-            total, errors = count_look_rows(source)
             if total > len(drawn):
                 failed = f", {errors:,} of them without an answer" if errors else ""
                 left_out.append(

@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.commands.door import Command
-from saccade.commands.signature import Number, check_call
+from saccade.commands.signature import check_call
 from saccade.commands.terminal import print_table, remark
 from saccade.errors import ConfigError, DataError
 
@@ -38,7 +38,6 @@ def score(
     separator: str = "__",
     engine: Literal["local", "ray"] | None = None,
     address: str | None = None,
-    actors: Annotated[int | None, Number(1)] = None,
     out: Path | str | None = None,
     pictures: Path | str | None = None,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
@@ -68,9 +67,8 @@ def score(
         empty: what to do with empty truths.
         broken: what to do with unreadable files.
         separator: what stands between picture and question in the name of a map.
-        engine: of rows that ``scale.look`` wrote: local, or ray on a cluster. The scores are the same. None: local.
+        engine: of rows that ``look_folder`` wrote: local, or ray on a cluster. The scores are the same. None: local.
         address: of the Ray cluster: HOST:PORT or auto. None: this machine alone.
-        actors: processes of Ray. None: one a CPU.
         out: folder for scores.json, maps.csv and report.html. None: nothing is written.
         pictures: the pictures, to draw maps on. None: grey, or those that ``method`` looked at.
         on_progress: called with what is going on, how far it is, and how far it goes.
@@ -108,18 +106,18 @@ def _scored(given: Mapping[str, Any]) -> ScoreResult:
     signed = given["signed"] or ("keep" if method is None else "abs")
     chosen = {name: given[name] for name in (*CHOICES, "separator")}
     policies = Policies(**chosen | {"signed": signed})
-    of_rows = {name: given[name] for name in ("engine", "address", "actors")}
+    of_rows = {name: given[name] for name in ("engine", "address")}
     if method is None and isinstance(maps, (str, os.PathLike)):
-        from saccade.scale.look_folder import is_look_folder
+        from saccade.adapters.folder import is_look_folder
 
         if is_look_folder(os.fspath(maps)):
-            from saccade.scale.scoring import score_rows
+            from saccade.adapters.scoring import score_rows
 
             of_rows["engine"] = of_rows["engine"] or "local"
             of_rows["on_progress"] = given["on_progress"]
             return score_rows(os.fspath(maps), truth, policies, **shared, **of_rows)
     if any(value is not None for value in of_rows.values()):
-        raise ConfigError("engine, address and actors score the rows that 'look --engine' wrote; leave them out")
+        raise ConfigError("engine and address score the rows that 'look --engine' wrote; leave them out")
     names = given["names"]
     truths = open_truth(truth, kind=given["kind"], names=names, **shared)
     if method is None:
