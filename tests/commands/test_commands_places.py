@@ -60,7 +60,6 @@ def _commands(folder: Path, out: Path) -> dict[str, list[str]]:
     return {
         "train": [*TRAIN, "--out", str(out / "run")],
         "look": ["look", str(folder / "a.png"), "--model", run, "--ask", "1", "--device", "cpu", "--out", str(out)],
-        "average": ["average", run, str(folder / "again"), "--out", str(out / "mean")],
         "export": ["data", "make", "mref", "--glyphs", "pack", "-n", "2", "--out", str(out / "scenes"), "--quiet"],
     }
 
@@ -89,7 +88,7 @@ def _open_again(folder: Path) -> None:
             _open_again(entry)
 
 
-@pytest.mark.parametrize("verb", ["train", "look", "average", "export"])
+@pytest.mark.parametrize("verb", ["train", "look", "export"])
 def test_a_folder_that_is_not_ones_own(public: Path, closed: Path, verb: str) -> None:
     closed.chmod(0o555)
     words = _commands(public, closed)[verb]
@@ -103,7 +102,7 @@ def test_a_folder_that_is_not_ones_own(public: Path, closed: Path, verb: str) ->
 
 def test_a_folder_that_may_not_even_be_read(public: Path, closed: Path) -> None:
     (closed / "inside").mkdir(mode=0)
-    for verb in ("train", "average"):
+    for verb in ("train",):
         words = _commands(public, closed / "inside")[verb]
         line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / verb))
         assert f"cannot write {closed / 'inside'}" in line
@@ -114,9 +113,8 @@ def test_a_model_and_a_run_that_may_not_be_read(public: Path, closed: Path) -> N
     shutil.copytree(public / "run", closed / "run")
     (closed / "run").chmod(0o444)  # it may be listed, not opened
     look = ["look", public / "a.png", "--model", closed / "run", "--ask", "1"]
-    average = ["average", public / "run", closed / "run", "--out", public / "mean"]
     resume = ["train", "--resume", "--out", closed / "run"]
-    for words in (look, average, resume):
+    for words in (look, resume):
         line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / words[0]))
         assert str(closed / "run") in line
         assert "cannot be read (" in line
@@ -152,7 +150,7 @@ def test_downloads_into_a_cache_of_somebody_else(public: Path, closed: Path, mon
 
 
 @pytest.mark.parametrize("kind", ["limit", "disk"])
-@pytest.mark.parametrize("verb", ["train", "look", "average", "export"])
+@pytest.mark.parametrize("verb", ["train", "look", "export"])
 def test_a_disk_without_room(public: Path, verb: str, kind: str) -> None:
     out = public / "full"
     out.mkdir()

@@ -221,7 +221,7 @@ def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
     for asked, said in (
         (("--data", other, *words), f"holds another probe, whose data was 'folder:{photos}', and now it is"),
         (("--data", photos, *words, "--keep", "linear"), "whose keep was not given, and now it is 'linear'; choose"),
-        (("--data", photos, *again), "whose splits was '3', and now it is '4'; choose another --out, or delete"),
+        (("--data", photos, *again), "whose splits was '3', and now it is '4'"),
     ):
         done = run(*asked)
         assert done.exit_code == 2
@@ -388,7 +388,7 @@ def test_questions_that_are_not_there_are_named(tmp_path: Path) -> None:
     photos = write_pictures(tmp_path / "photos", 12)
     done = run("--data", photos, "--out", tmp_path / "out", "--ask", "upper", *QUICK)
     assert done.exit_code == 2
-    assert "has labels and no questions; leave --ask out" in " ".join(done.stderr.split())
+    assert "has labels and no questions; leave it out" in " ".join(done.stderr.split())
     assert not (tmp_path / "out").exists()
 
 

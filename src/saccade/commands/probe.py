@@ -115,6 +115,8 @@ def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
     print_table(title, ("rival", "accuracy", "less linear"), rows)
     say(written.verdict)
     if not quiet:
+        if written.results["data"] != given["data"]:
+            remark(f"{given['data']} is read as {written.results['data']}")
         for text in written.probed.remarks:
             remark(text)
         head = written.folder / HEAD
