@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -79,7 +78,6 @@ def _warm_training() -> None:
     import saccade.verbs.evaluate
     import saccade.verbs.looking.stream
     import saccade.verbs.mean_run
-    import saccade.verbs.reproduce
     import saccade.verbs.training.run  # noqa: F401
     from saccade.engine.run_folder import versions
 
@@ -164,43 +162,6 @@ def _average(shared: Path, place: Path, resume: bool) -> None:
     average([shared / "tuned1", shared / "tuned2"], out=place / "mean")
 
 
-class _Cells:
-    """A table with one cell, for which runs of two seeds can be trained."""
-
-    def __init__(self, data: str, runs: tuple[Any, ...] = ()) -> None:
-        self.data, self.runs = data, runs
-
-    def with_runs(self, more: Any) -> _Cells:
-        return _Cells(self.data, (*self.runs, *more))
-
-    def missing(self, seeds: int) -> list[Any]:
-        from saccade.verbs.reproduction.cells import Setting
-        from saccade.verbs.reproduction.training import Job
-
-        jobs = [Job("attributes", "soft", "csv", Setting(""), seed, self.data) for seed in range(seeds)]
-        return [job for job in jobs if job.name not in {run.name for run in self.runs}]
-
-
-def one_cell(request: Any) -> Any:
-    """The function behind the table that is reproduced."""
-    table = request.completed(_Cells(request.data[0]))
-    names = sorted({run.name for run in table.runs})
-    (request.folder / "cells.json").write_text(json.dumps(names), encoding="utf-8")
-    return request.result([], [], "")
-
-
-def _reproduce(shared: Path, place: Path, resume: bool) -> None:
-    from saccade.families.contract import PaperTable
-    from saccade.verbs import reproduce as verb
-
-    declared = {"one-cell": PaperTable("one cell", "kill_targets:one_cell")}
-    setattr(verb, "tables", lambda: declared)  # noqa: B010 - it is of a family that does not exist
-    data = f"csv:{shared / 'pictures' / 'table.csv'}"
-    verb.reproduce(
-        "one-cell", data=[data], seeds=2, train=True, out=place / "table", device="cpu", overrides=TINY, limit=2
-    )
-
-
 TARGETS = {
     target.name: target
     for target in (
@@ -208,6 +169,5 @@ TARGETS = {
         Target("get", _get, warm=_warm_get),
         Target("look", _look, _two_runs, warm=_warm_training),
         Target("average", _average, _two_runs, warm=_warm_training),
-        Target("reproduce", _reproduce, _write_table, warm=_warm_training),
     )
 }

@@ -17,11 +17,9 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade.cli import app
-from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.io.facts import CARD, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
-from saccade.recorded import save_run_record
 from saccade.verbs.looking.run import TITLE
 from saccade.verbs.report import report
 
@@ -137,11 +135,6 @@ def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     assert next(section for section in page.sections if section.title == TITLE).blocks
     assert "run.mean_of.1.sha256" in page.html()
     assert [section.title for section in page.sections][:2] == ["The averaged runs", TITLE], "nothing was measured"
-    kept = save_run_record(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
-    assert (kept.training["steps"], kept.course) == (4, ())
-    facts = read_facts(mean / "model")
-    assert kept.training["sha256"] == facts.sha256
-    assert kept.training["mean_of"] == [to_dict(part) for part in facts.mean_of]
 
 
 def test_training_begins_with_it_but_does_not_go_on_with_it(mean: Path, tmp_path: Path) -> None:

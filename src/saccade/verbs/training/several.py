@@ -53,7 +53,7 @@ from saccade.verbs.training.run import RUNS, Settings, build_task, prepare
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
-    from saccade.recorded.seeds import Spread
+    from saccade.metrics.seeds import Spread
 
 COMMAND = (sys.executable, "-m", "saccade.verbs.training.child")
 LOCK = "saccade.lock"
@@ -297,7 +297,7 @@ class _Several:
         return TrainedRun(run.name, run.recipe, seed, run.folder, *told)
 
     def _over_seeds(self, runs: Sequence[TrainedRun]) -> dict[str, tuple[str, Spread]]:
-        from saccade.recorded.seeds import spread
+        from saccade.metrics.seeds import spread
 
         found: dict[str, tuple[str, dict[int, float]]] = {}
         for run in runs:
