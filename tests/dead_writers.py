@@ -44,6 +44,6 @@ def killed_while_writing(path: Path, *, call: str, number: int, kind: str) -> No
 
 
 def dead_tag() -> str:
-    """The tag of a process that has ended."""
-    done = run("from saccade.owner import own_tag; print(own_tag())")
+    """What a process that has ended put into the names of its drafts."""
+    done = run("from saccade import atomic; print(atomic._prefix('').removeprefix('..').rstrip('-'))")
     return done.stdout.strip()

@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 
 from saccade.backbones import build_backbone
+from saccade.commands.train import build_task, resolve
 from saccade.config import from_dict
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe, recipe_titles
-from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family, model_spec, models
 from saccade.families.question.scenes.data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
-from saccade.verbs.training.run import Settings, build_task
 from saccade.zoo import shipped
 
 PROTOCOLS = {"authors", "unlimited"}
@@ -341,13 +340,13 @@ def last_training(command: str) -> Recipe:
         name = {"--set": "overrides", "--phase": "phases"}.get(option, option.removeprefix("--"))
         given[name] = (*given.get(name, ()), value) if name in ("overrides", "phases") else value
     given.pop("out", None)
-    return Settings(**{**given, "seed": int(given["seed"])} if "seed" in given else given).resolve(recipe)
+    return resolve(recipe, **{**given, "seed": int(given["seed"])} if "seed" in given else given)
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) -> None:
     facts = read_facts(shipped()[name])
-    recorded = from_dict(Recipe, migrate_recipe(facts.recipe, what=name))
+    recorded = from_dict(Recipe, facts.recipe)
     now = load_recipe(recorded.name, protocol=facts.protocol)
     if "--set" in facts.training["command"] and recorded.start:  # it went on learning, with settings of its own
         now = replace(last_training(facts.training["command"]), start=recorded.start)

@@ -1,12 +1,11 @@
-"""Files that are either whole or not there: written beside their place, flushed, then moved into it.
+"""Files and folders that are either whole or not there: written beside their place, flushed, then moved into it.
 
 Every failure to write (full disk, read-only folder, a file where a folder should be) becomes an OutputError that
 names the place and what to do.
 
-What is being written is called ``.NAME.TAG-RANDOM.part``, where TAG says which process writes it
-(:mod:`saccade.owner`). A killed process leaves its ``.part`` behind; the first write of a later process into the same
-folder removes it, once its writer is known to be dead. A folder that is replaced is called ``.NAME.TAG-RANDOM.old`` for
-a moment. If its writer was killed in that moment, :func:`recover` puts a whole folder in place again.
+What is being written is called ``.NAME.HOST-PID-RANDOM.part``. A killed process leaves its ``.part`` behind; the first
+write of a later process into the same folder removes it. A folder that is replaced is called ``….old`` for a moment. If
+its writer was killed in that moment, :func:`recover` puts a whole folder in place again.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ import json
 import os
 import re
 import shutil
+import socket
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from saccade import owner
 from saccade.errors import OutputError
 
 _REMEDY = {
@@ -36,7 +35,8 @@ _REMEDY = {
     errno.EEXIST: "a file of that name is in the way of the folder",
     errno.ENAMETOOLONG: "the name is too long",
 }
-_DRAFT = re.compile(rf"\.(?P<name>.+)\.(?P<tag>{owner.TAG})-(?P<random>\w+)\.(?P<kind>part|old)", re.DOTALL)
+_HOST = re.sub(r"\W", "_", socket.gethostname())[:40]
+_DRAFT = re.compile(r"\.(?P<name>.+)\.\w+-\d+-\w+\.(part|old)", re.DOTALL)  # .NAME.HOST-PID-RANDOM.part
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}  # a file system without it; a folder that may not be read
 _NAME_SHOWN = 40  # characters of a name in that of its draft: both must fit into 255 bytes
 _swept: set[str] = set()
@@ -60,49 +60,42 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def write_bytes(path: Path, data: bytes) -> Path:
-    """Write ``data`` to ``path`` whole or not at all."""
-    make_folder(path.parent)
-    _sweep_once(path.parent)
-    with writing(path):
-        prefix = f".{path.name[:_NAME_SHOWN]}.{owner.own_tag()}-"
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_UMASK)  # mkstemp makes private files; these are ordinary ones
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
-    return path
-
-
 @contextmanager
-def growing(path: Path) -> Iterator[Path]:
-    """A file that is written bit by bit beside ``path``, and takes its place in the end, whether that is good or bad.
+def growing(path: Path, *, keep_partial: bool = True) -> Iterator[Path]:
+    """A file that is written bit by bit beside ``path``, and takes its place in the end.
 
     Readers of ``path`` see the old file or the new one. Who deletes the file that is handed out keeps the old one.
+    ``keep_partial``: after an error inside, what was written so far takes its place too.
     """
     make_folder(path.parent)
     _sweep_once(path.parent)
     with writing(path):
-        prefix = f".{path.name[:_NAME_SHOWN]}.{owner.own_tag()}-"
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path.name[:_NAME_SHOWN]), suffix=".part")
         os.close(descriptor)
-        temporary = Path(name)
+        draft = Path(name)
         try:
-            yield temporary
-        finally:
-            if temporary.exists():
-                with temporary.open("rb+") as file:
-                    os.fsync(file.fileno())
-                os.chmod(temporary, 0o666 & ~_UMASK)
-                os.replace(temporary, path)
-                sync_folder(path.parent)
+            try:
+                yield draft
+            except BaseException:
+                if not keep_partial:
+                    draft.unlink()
+                raise
+            finally:
+                if draft.exists():
+                    _sync_file(draft)
+                    os.chmod(draft, 0o666 & ~_UMASK)  # mkstemp makes private files; these are ordinary ones
+                    os.replace(draft, path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def write_bytes(path: Path, data: bytes) -> Path:
+    """Write ``data`` to ``path`` whole or not at all."""
+    with growing(path, keep_partial=False) as draft:
+        draft.write_bytes(data)
+    return path
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -116,17 +109,10 @@ def write_json(path: Path, value: object) -> Path:
 
 
 def write_json_by_key(path: Path, values: Mapping[str, object]) -> Path:
-    """Write ``values`` as JSON with one line for each key: a third shorter than indented, and a diff still tells keys.
-
-    Raises:
-        ValueError: a value has NaN or an infinity, which other JSON readers reject; names the key and the file.
-    """
+    """Write ``values`` as JSON with one line for each key: a third shorter than indented, and diffs tell keys."""
     lines = []
     for key, value in values.items():
-        try:
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        except ValueError as error:
-            raise ValueError(f"{path}: '{key}' cannot be written as JSON: {error}") from error
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         lines.append(f" {json.dumps(key, ensure_ascii=False)}: {text}")
     return write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
@@ -141,47 +127,41 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
     recover(path)
     _sweep_once(path.parent)
     with writing(path):
-        prefix = f".{path.name}.{owner.own_tag()}-"
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=prefix, suffix=".part"))
+        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=_prefix(path.name), suffix=".part"))
+        old = draft.with_suffix(".old")
         try:
-            with _named_as(temporary, path):
-                yield temporary
-            for file in temporary.rglob("*"):
+            with _named_as(draft, path):
+                yield draft
+            for file in draft.rglob("*"):
                 if durable and file.is_file():
-                    with file.open("rb+") as handle:
-                        os.fsync(handle.fileno())
-            os.chmod(temporary, 0o777 & ~_UMASK)
+                    _sync_file(file)
+            os.chmod(draft, 0o777 & ~_UMASK)
             if path.exists() and not path.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
             if path.exists():
-                old = temporary.with_suffix(".old")
                 os.replace(path, old)  # from here to the next rename there is nothing at path: see recover
-                try:
-                    os.replace(temporary, path)
-                except OSError:
-                    os.replace(old, path)  # the old folder is better than none
-                    raise
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                os.replace(temporary, path)
+            if draft.exists() or not path.exists():  # else a reader has recovered it
+                os.replace(draft, path)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            if old.exists() and not path.exists():
+                os.replace(old, path)  # the old folder is better than none
+            shutil.rmtree(draft, ignore_errors=True)
             raise
+        shutil.rmtree(old, ignore_errors=True)
         sync_folder(path.parent)
 
 
-def recover(path: Path, *, alone: bool = False) -> None:
+def recover(path: Path) -> None:
     """Put a whole folder at ``path`` if its writer was killed between moving the old one away and the new one in.
 
     The new folder was whole by then, so it is taken; if it is gone, the old one is put back. Call it before ``path`` is
-    read. It does nothing if ``path`` is there, if its writer may still be at work, or if the place cannot be written.
-    ``alone``: the caller holds a lock, so nobody else is at work there.
+    read. It does nothing if ``path`` is there or if the place cannot be written. A writer that is at work in that very
+    moment finds its work done.
     """
     if os.path.lexists(path):
         return
-    for old in _drafts(path.parent, "old"):
-        draft = _DRAFT.fullmatch(old.name)
-        if draft is not None and draft["name"] == path.name and (alone or owner.is_gone(draft["tag"])):
+    for old in _drafts(path.parent, ".old"):
+        if _name_of(old) == path.name:
             new = old.with_suffix(".part")
             with suppress(OSError):
                 os.replace(new if new.is_dir() else old, path)
@@ -197,19 +177,13 @@ def sweep(folder: Path, own: Collection[str] = ()) -> None:
         own: names that nobody else can be writing now, because the caller holds a lock: their drafts go whoever began
             them, also on another host.
     """
-    for old in _drafts(folder, "old"):
-        draft = _DRAFT.fullmatch(old.name)
-        alone = _first_name(old.name) in own
-        if draft is not None and (alone or owner.is_gone(draft["tag"])):
-            path = old.with_name(draft["name"])
-            recover(path, alone=alone)
-            if os.path.lexists(path):  # else it could not be put in place, and this may be the only copy
-                shutil.rmtree(old, ignore_errors=True)
-    for part in _drafts(folder, "part"):
-        draft = _DRAFT.fullmatch(part.name)
-        if os.path.lexists(part.with_suffix(".old")):
-            continue  # it is whole and waits to be put in place
-        if draft is not None and (owner.is_gone(draft["tag"]) or _first_name(part.name) in own):
+    for old in _drafts(folder, ".old"):
+        path = old.with_name(_name_of(old))
+        recover(path)
+        if os.path.lexists(path) and _is_left(old, own):  # else it may be the only copy
+            shutil.rmtree(old, ignore_errors=True)
+    for part in _drafts(folder, ".part"):
+        if _is_left(part, own) and not os.path.lexists(part.with_suffix(".old")):  # else it waits to be put in place
             if part.is_dir() and not part.is_symlink():
                 shutil.rmtree(part, ignore_errors=True)
             else:
@@ -222,6 +196,34 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
+def _prefix(name: str) -> str:
+    return f".{name}.{_HOST}-{os.getpid()}-"
+
+
+def _name_of(draft: Path) -> str:
+    """What a draft is to be called in the end."""
+    return _DRAFT.sub(r"\g<name>", draft.name)
+
+
+def _is_left(draft: Path, own: Collection[str]) -> bool:
+    """Whether nobody writes the draft any more; a process on another host cannot be seen, so its drafts stay."""
+    final = draft
+    while is_draft(final.name):  # drafts may be of drafts
+        final = final.with_name(_name_of(final))
+    if final.name in own:
+        return True
+    host, pid, _ = draft.suffixes[-2].removeprefix(".").rsplit("-", 2)
+    if host != _HOST or os.name == "nt":  # on Windows signal 0 would end the process
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _sweep_once(folder: Path) -> None:
     """Sweep ``folder`` at the first write of this process into it."""
     place = os.path.abspath(folder)
@@ -232,17 +234,9 @@ def _sweep_once(folder: Path) -> None:
 
 def _drafts(folder: Path, kind: str) -> list[Path]:
     try:
-        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(f".{kind}")]
+        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(kind) and is_draft(name)]
     except OSError:
         return []
-    return [folder / name for name in sorted(names) if is_draft(name)]
-
-
-def _first_name(name: str) -> str:
-    """What a draft is to be called in the end; drafts may be of drafts."""
-    while draft := _DRAFT.fullmatch(name):
-        name = draft["name"]
-    return name
 
 
 @contextmanager
@@ -252,6 +246,11 @@ def _named_as(temporary: Path, path: Path) -> Iterator[None]:
         yield
     except OutputError as error:
         raise OutputError(str(error).replace(str(temporary), str(path))) from error
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,6 @@ def test_a_second_training_into_the_folder_is_refused(tmp_path, resume):
     task = Meets(second)
     assert fit(task, recipe, out, **QUIET).stopped == "finished"
     assert len(said) == 1
-    assert f"process {os.getpid()} on " in said[0]
     assert f"trains into {out}" in said[0]
     alone = TinyTask()
     fit(alone, recipe, tmp_path / "alone", **QUIET)
@@ -59,21 +57,18 @@ def test_a_second_training_into_the_folder_is_refused(tmp_path, resume):
     assert _names(out) == _names(tmp_path / "alone")  # the lock is gone
 
 
-def test_the_lock_of_a_killed_run_is_taken_over_and_said(tmp_path, capsys):
-    out, kept = tmp_path / "run", tmp_path / "lock"
+def test_the_lock_of_a_killed_run_is_taken_over(tmp_path):
+    out = tmp_path / "run"
     recipe = tiny_recipe(checkpoint_every=2)
-    task = Meets(lambda: shutil.copy(out / LOCK, kept))
+    task = TinyTask()
     task.crash_at = 8
     with pytest.raises(Crash):
         fit(task, recipe, out, **QUIET)
-    values = json.loads(kept.read_text())
-    (out / LOCK).write_text(json.dumps(values | {"pid": 4_000_000}))  # as SIGKILL leaves it
-    with pytest.raises(OutputError, match="continue it with `resume=True`"):
+    (out / LOCK).touch()  # as SIGKILL leaves it
+    with pytest.raises(OutputError, match="resume"):
         fit(TinyTask(), recipe, out, **QUIET)
-    (out / LOCK).write_text(json.dumps(values | {"pid": 4_000_000}))
-    assert fit(TinyTask(), recipe, out, resume=True, device="cpu", progress="plain").stopped == "finished"
-    assert "process 4000000 on " in (out / "log.txt").read_text()
-    assert "is gone; its lock saccade.lock was taken over" in capsys.readouterr().err
+    (out / LOCK).touch()
+    assert fit(TinyTask(), recipe, out, resume=True, **QUIET).stopped == "finished"
     assert not (out / LOCK).exists()
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.metrics.seeds import spread
 from saccade.papers.results import Run, Score, measure, recorded_runs, results_folder, rows
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Run) if field.name != "scores")
@@ -60,7 +59,6 @@ def test_the_interval_holds_the_mean(values: list[float], half: float) -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low - 1e-9 <= found.mean <= found.high + 1e-9
-    assert spread(dict(enumerate(values))).mean == pytest.approx(found.mean)
 
 
 def test_every_recorded_score_is_of_a_run_and_within_its_interval() -> None:

@@ -12,7 +12,7 @@ from saccade.predict import load
 
 
 def test_beyond_the_outermost_cell_a_map_falls_to_zero() -> None:
-    """Cells of 4 pixels, centred at 4 and 8: what is extended stays 1; else half a pixel from 0 it is an eighth a side."""
+    """Cells of 4 pixels, centred at 4 and 8: what is extended stays 1; else pixel 0 has an eighth a side."""
     frame = geometry.scale_shift((4.0, 4.0), (2.0, 2.0))
     even = torch.ones(1, 2, 2)
     extended, ending = geometry.project(even, frame, (12, 12)), zero_border(even, frame, (12, 12))

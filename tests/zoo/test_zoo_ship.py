@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from saccade import zoo
-from saccade.models.io.facts import CARD, Beside, Part, read_facts
+from saccade.models.io.facts import Beside, read_facts
 from saccade.models.io.folder import load_model, save_model, store_as
 from saccade.papers.results import Run
 from tiny_models import save_tiny
@@ -139,13 +139,3 @@ def test_runs_are_rounded_before_they_are_scored(
     monkeypatch.setattr(sys, "argv", ["store_as.py", "int4", str(run)])
     with pytest.raises(SystemExit):
         rounding.main()
-
-
-def test_a_mean_of_runs_says_so_in_the_zoo(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    parts = (Part("a", 0.25, "0a"), Part("b", 0.75, "0b", {"seed": 1}))
-    save_tiny(tmp_path / "mean" / "model", data={"name": "mref"}, mean_of=parts)
-    ship(tool, monkeypatch, tmp_path / "mean", "--name", "mean")
-    assert read_facts(tmp_path / "zoo" / "mean").mean_of == parts
-    assert "  - 0.75 of `b`, SHA-256 `0b`, with seed `1`\n" in (tmp_path / "zoo" / "mean" / CARD).read_text()

@@ -14,7 +14,7 @@ Axes: B examples, N tokens (the class token first), D width, H heads, d = D / H,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from saccade.attention.given import given_or_own
 from saccade.geometry import Size
-from saccade.renamed import renamed_names
 
 
 class HeadsOutput(NamedTuple):
@@ -108,7 +107,3 @@ def attention_rollout(layers: Sequence[Tensor]) -> Tensor:
     for layer in layers:
         product = 0.5 * (layer @ product + product)  # (B,N,N)
     return product
-
-
-if not TYPE_CHECKING:  # type checkers know the new names only
-    __getattr__ = renamed_names(__name__)

@@ -14,14 +14,13 @@ Deviations from the paper: none.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attention.given import given_or_own
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
-from saccade.renamed import renamed_names
 from saccade.trace import Look
 
 
@@ -107,7 +106,3 @@ def soft_look(name: str, weights: Tensor, scores: Tensor | None, frame: Tensor |
     ``more`` are further fields of the look, such as the gain, active and emits of an act that repeats.
     """
     return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame, **more)
-
-
-if not TYPE_CHECKING:  # type checkers know the new names only
-    __getattr__ = renamed_names(__name__)

@@ -191,9 +191,7 @@ def fetch(
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error}); set SACCADE_HOME to a folder you can write") from error
     if _missing(download, folder):
-        with locked(folder / _LOCK, f"fetches into {folder}", wait=_say_that_it_waits) as remark:
-            if remark:
-                warnings.warn(remark, stacklevel=2)
+        with locked(folder / _LOCK, f"fetches into {folder}", wait=_say_that_it_waits):
             _fetch_missing(name, download, folder, progress or _silent)
             _tidy(download, folder)
     elif any(path.exists() for path in (folder / _LOCK, *_drafts(download, folder))):  # of a process that was killed

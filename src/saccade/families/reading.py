@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from PIL import Image
 from torch import Tensor
@@ -15,7 +15,6 @@ from torch import Tensor
 from saccade.data.files import find_files
 from saccade.errors import CheckpointError, DataError, SaccadeError
 from saccade.models.io.facts import ModelFacts
-from saccade.renamed import adopt_renamed_methods, renamed_names
 
 
 class Item(Protocol):
@@ -65,10 +64,6 @@ class InputReader(ABC):
     """Suffixes of the files that are searched in folders, as in ".txt"."""
     takes_json: ClassVar[bool] = False
     """Whether an item can be sent to the server as JSON, which :meth:`from_json` then reads."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        adopt_renamed_methods(cls, "saccade.families.reading:InputReader")
 
     @abstractmethod
     def read(self, source: Any) -> Item:
@@ -136,7 +131,3 @@ class InputReader(ABC):
                 gathered = []
         if gathered:
             yield gathered
-
-
-if not TYPE_CHECKING:  # type checkers know the new names only
-    __getattr__ = renamed_names(__name__)

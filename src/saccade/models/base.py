@@ -28,7 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,6 @@ from saccade.attention.given import check_given, check_not_negative
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, ShapeError, nearest
 from saccade.geometry import Size
-from saccade.renamed import adopt_renamed_methods, renamed_names
 from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
@@ -63,10 +62,6 @@ class AttentionModel(nn.Module, ABC):
     extra_slots: ClassVar[tuple[str, ...]] = ()
     """Slots that it adds to a memory, in words: they come right after the last filled one."""
     config: Any
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        adopt_renamed_methods(cls, "saccade.models.base:AttentionModel")
 
     @abstractmethod
     def encode(self, *inputs: Any, **named: Any) -> Encoding:
@@ -287,7 +282,3 @@ def attention_kwargs(attention: Given | None) -> dict[str, Any]:
 
 def _channels_last(encoding: Tensor) -> bool:
     return encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)
-
-
-if not TYPE_CHECKING:  # type checkers know the new names only
-    __getattr__ = renamed_names(__name__)

@@ -30,7 +30,7 @@ V words of the vocabulary.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -41,7 +41,6 @@ from saccade.attention.sampling import gumbel_max
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import attend_with_scores
 from saccade.geometry import Size
-from saccade.renamed import renamed_names
 
 BLOCK = 2**20
 """Numbers that are bent in one go where no gradient is needed: 4 MiB, which stay in a cache between one operation and
@@ -347,7 +346,3 @@ def _first(channels: int, hidden: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(channels, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, hidden), nn.Tanh()
     )
-
-
-if not TYPE_CHECKING:  # type checkers know the new names only
-    __getattr__ = renamed_names(__name__)

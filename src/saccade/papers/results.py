@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import hypot
+from math import hypot, sqrt
 from pathlib import Path
 
-from saccade.metrics.seeds import between_seeds
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""97.5 % points of Student's t by degrees of freedom from 1; beyond, the last stands (a little too wide)."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def measure(runs: Iterable[Run], metric: str) -> Measured | None:
         return None
     scores = list(found.values())
     mean = statistics.fmean(score.value for score in scores)
-    std, between = between_seeds([score.value for score in scores])
+    std, between = _between([score.value for score in scores])
     reach = [
         (score.value - score.low, score.high - score.value)
         for score in scores
@@ -133,3 +134,11 @@ def measure(runs: Iterable[Run], metric: str) -> Measured | None:
         low = mean - hypot(statistics.fmean(below for below, _ in reach), between)
         high = mean + hypot(statistics.fmean(above for _, above in reach), between)
     return Measured(mean, std, low, high, tuple(sorted(found)), min(score.n for score in scores))
+
+
+def _between(values: Sequence[float]) -> tuple[float | None, float]:
+    """Standard deviation over seeds and the half-width of the mean's interval by it; None and 0 with one seed."""
+    if len(values) < 2:
+        return None, 0.0
+    std = statistics.stdev(values)
+    return std, _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1] * std / sqrt(len(values))

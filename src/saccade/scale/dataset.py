@@ -8,7 +8,6 @@ from typing import Any
 from saccade.errors import DataError
 from saccade.families.responder import Question
 from saccade.predict import load
-from saccade.renamed import renamed_arguments
 from saccade.scale.entries import Entry
 from saccade.scale.job import Job, KeptMaps
 from saccade.scale.looking import job_of
@@ -23,7 +22,6 @@ SOURCES = ("path", "source", "file_name", "__key__", "id")
 """Columns that say where a picture is from, the first that is there."""
 
 
-@renamed_arguments(batch="batch_size")
 def look_dataset(
     dataset: Any,
     *,

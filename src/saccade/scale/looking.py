@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.checks import check_numbers
 from saccade.errors import ConfigError, SaccadeError, nearest
-from saccade.renamed import renamed_arguments
 
 if TYPE_CHECKING:
     from saccade.families.responder import Question
@@ -25,7 +24,6 @@ PART = 1024
 """Picture files in a part."""
 
 
-@renamed_arguments(batch="batch_size", progress="on_progress")
 def look(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,

@@ -19,12 +19,11 @@ from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import family, model_spec
 from saccade.families.splits import OpenedSplit
-from saccade.metrics.evaluation import Evaluation
+from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
+from saccade.models.io.folder import load_model, save_model
 from saccade.models.io.start import load_matching
-from saccade.renamed import adopt_renamed_methods
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.losses import PhaseSettings, build_loss
@@ -72,10 +71,6 @@ class Task(ABC):
     data_config: Any
     """The settings of the data, a dataclass."""
     model: AttentionModel
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        adopt_renamed_methods(cls, "saccade.tasks.task:Task")
 
     @classmethod
     def for_data(cls, name: str) -> type[Task]:
@@ -299,6 +294,10 @@ class Task(ABC):
     def open_split(cls, *arguments: Any, **options: Any) -> OpenedSplit:
         """A split for a person to look at, where the family declares no ``splits`` of its own; see ``OpenSplit``."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
+
+    def check_model(self, folder: Path) -> None:
+        """Load the model in ``folder``; a CheckpointError says what is wrong with it."""
+        load_model(folder)
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.checks import check_numbers
 from saccade.errors import ConfigError, DataError
-from saccade.renamed import renamed_arguments
 
 if TYPE_CHECKING:
     from saccade.scoring.maps import Maps
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from saccade.scoring.truths import Truths
 
 
-@renamed_arguments(tell="on_progress")
 def score(
     maps: str | Path | Any,
     truth: str | Path | Any,

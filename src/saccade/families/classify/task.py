@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
@@ -30,9 +29,9 @@ from saccade.families.classify.zooming import (
     zoom_options,
 )
 from saccade.losses import cross_entropy
-from saccade.metrics.answers.calibration import top_k_correct
-from saccade.metrics.columns import Values
-from saccade.metrics.evaluation import Evaluation, evaluation
+from saccade.metrics.intervals import Values
+from saccade.metrics.labels import top_k_correct
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS
@@ -110,7 +109,7 @@ class ClassifyTask(PictureTask):
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
         if self.table is None:
             return self.data_config.remark
-        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
+        return self.table.summary()
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""

@@ -174,7 +174,7 @@ class Score:
     split: str
     n: int
     definition: int = 1
-    """Version of the rules for baselines and intervals, see ``saccade.metrics.summary``; 1 where none was written."""
+    """Version of the rules for baselines and intervals, see ``saccade.metrics.result``; 1 where none was written."""
     seed: int | None = None
     protocol: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Score:
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
     interventions: dict[str, Any] = field(default_factory=dict)
-    """Scores of the maps of re-rendered scenes, see ``saccade.metrics.maps.twins``; empty where there were none."""
+    """Scores of maps of re-rendered scenes, see ``saccade.metrics.maps.interventions``; empty where there were none."""
     confusion: dict[str, Any] = field(default_factory=dict)
     """For one label per example: the confusion matrix."""
     per_class: dict[str, Any] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class Score:
     against: dict[str, Any] = field(default_factory=dict)
     """The comparisons behind the verdict."""
     rests_on: dict[str, Any] = field(default_factory=dict)
-    """Answers without the evidence and without the rest; see ``saccade.metrics.evidence_swap``."""
+    """Answers without the evidence and without the rest; see ``saccade.metrics.verdict``."""
     maps_supervised: str = ""
     """How the maps were taught where to look; empty if they were not."""
     units: dict[str, str] = field(default_factory=dict)
@@ -242,20 +242,6 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the runs whose weights a model is the mean of."""
-
-    name: str
-    """Name of its folder."""
-    share: float
-    """How much it counts; 1 in all."""
-    sha256: str
-    """Digest of its weights file."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """Where its recipe differs from the first run's, by dotted key."""
-
-
-@dataclass(frozen=True)
 class ModelFacts:
     """Everything about a model that its weights do not say."""
 
@@ -286,8 +272,6 @@ class ModelFacts:
     scores: tuple[Score, ...] = ()
     deviations: tuple[str, ...] = ()
     """Where it differs from the paper."""
-    mean_of: tuple[Part, ...] = ()
-    """The runs whose weights it is the mean of, the first of them the one whose recipe it has; () where it is one's."""
     calibration: Calibration | None = None
     """How confidences are put right; None: they are as the network gives them."""
     inputs: InputsNote | None = None
