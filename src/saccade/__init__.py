@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from saccade.commands.look import look
     from saccade.commands.probe import probe
     from saccade.commands.report import report
+    from saccade.commands.reproduce import reproduce
     from saccade.commands.score import score
     from saccade.commands.serve import serve
+    from saccade.commands.tour import tour
     from saccade.commands.train import train
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
@@ -49,8 +51,6 @@ if TYPE_CHECKING:
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
-    from saccade.verbs.reproduce import reproduce
-    from saccade.verbs.tour import tour
 else:
     from saccade.lazy_names import lazy_names
 

@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -86,10 +85,6 @@ class Lazy(TyperGroup):
         """The verb, or None where there is none."""
         if cmd_name not in self.verbs:
             return None
-        if find_spec(f"saccade.commands.{cmd_name}") is None:
-            from saccade.cli import app as old
-
-            return typer.main.get_group(old).commands[cmd_name]
         module = import_module(f"saccade.commands.{cmd_name}")
         if hasattr(module, "COMMANDS"):
             return group(cmd_name, module.__doc__, module.COMMANDS)
@@ -203,8 +198,6 @@ class Stream:
 
 def _summary_of(verb: str) -> str:
     """What a verb does; of several under one name, what they do."""
-    if find_spec(f"saccade.commands.{verb}") is None:
-        return ""
     module = import_module(f"saccade.commands.{verb}")
     return _summary(module.__doc__ if hasattr(module, "COMMANDS") else module.COMMAND.function.__doc__)
 
