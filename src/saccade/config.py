@@ -95,27 +95,21 @@ def to_dict(config: object) -> dict[str, Any]:
 
 
 def check_schema(found: object, current: int, *, what: str) -> None:
-    """Refuse a file of a later version, and one that has no version.
-
-    Raises:
-        ConfigError: says which version was found, which ones are read, and what to do.
-    """
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise ConfigError(f"{what}: no schema_version; this is not a file that saccade wrote")
-    if found > current:
-        raise ConfigError(f"{what}: schema_version {found} is newer than this saccade reads ({current}); upgrade it")
+    """Refuse a file of another version, and one that has no version."""
+    if found != current:
+        raise ConfigError(f"{what}: schema_version {shown_value(found)}, but this saccade reads {current} only")
 
 
 def migrate(values: dict[str, object], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, object]:
     """Lift ``values`` from its ``schema_version`` to ``current`` by the migrations in ``table`` (from → step)."""
     version: Any = values.get("schema_version")
-    check_schema(version, current, what=what)
-    while version < current:
+    while isinstance(version, int) and version < current:
         if version not in table:
             raise ConfigError(f"{what}: schema_version {version} is too old to be read")
         values = dict(table[version](values))
         version += 1
         values["schema_version"] = version
+    check_schema(version, current, what=what)
     return values
 
 
