@@ -17,8 +17,8 @@ import torch
 
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.zoom_scores import crops_of, scale_values
-from saccade.metrics.columns import Values
-from saccade.metrics.maps.crops import covers_evidence
+from saccade.metrics.intervals import Values
+from saccade.metrics.maps.edits import covers_evidence
 from saccade.models.racnn import CROPS, RacnnModel
 from saccade.predict import load
 

@@ -1,13 +1,13 @@
 """Packages whose names are imported on first use, so that ``import saccade`` brings neither torch nor numpy.
 
-The names are written once, as imports that type checkers and editors see, and in ``__all__``::
+The names are written once, as imports that type checkers and editors see::
 
     if TYPE_CHECKING:
-        from saccade.attention.soft import SoftAttention
+        from saccade.attention.soft import SoftAttention as SoftAttention
     else:
         __getattr__, __dir__ = lazy_names(__name__)
 
-    __all__ = ["SoftAttention"]
+A package that gives no ``__all__`` has all of them in it.
 
 At run time the block is read, not executed: ``saccade.attention.SoftAttention`` imports ``saccade.attention.soft``.
 """
@@ -33,17 +33,21 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         return _imports_of(package)
 
     def get(name: str) -> Any:
+        if name == "__all__":
+            return sorted(homes())
         if name.startswith("_") or name not in homes():  # the import system asks for dunders and submodules
             hint = "" if name.startswith("_") else f"; {nearest(name, homes(), listed_by=f'dir({package})')}"
             raise AttributeError(f"module '{package}' has no attribute '{name}'{hint}")
         home, its_name = homes()[name]
-        value = import_module(f"{home}.{name}") if home == package else getattr(import_module(home), its_name)
+        is_module = home == package or not hasattr(import_module(home), its_name)
+        value = import_module(f"{home}.{its_name}") if is_module else getattr(import_module(home), its_name)
         setattr(sys.modules[package], name, value)  # the next use does not come here
         return value
 
     def names() -> list[str]:
         namespace = vars(sys.modules[package])
-        return sorted({*namespace["__all__"], *(name for name in namespace if name.startswith("__"))})
+        public = namespace.get("__all__") or homes()
+        return sorted({*public, *(name for name in namespace if name.startswith("__"))})
 
     return get, names
 

@@ -25,8 +25,8 @@ from saccade.families.contract import DataEntry, Family, ModelSpec
 from saccade.families.reading import InputReader, Prepared
 from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
-from saccade.metrics.columns import Values
-from saccade.metrics.summary import summarise
+from saccade.metrics.intervals import Values
+from saccade.metrics.result import summarise
 from saccade.models.base import AttentionModel, Given, Raw
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.losses import PhaseSettings

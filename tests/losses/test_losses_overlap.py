@@ -9,7 +9,7 @@ from saccade.errors import ConfigError, ShapeError
 from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.scenes.task import SceneTask
 from saccade.losses.overlap import overlap_loss
-from saccade.metrics.maps.mass import total_variation
+from saccade.metrics.maps.localisation import total_variation
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.tasks.evidence_term import OverlapTerm

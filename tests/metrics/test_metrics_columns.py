@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.metrics import mean_interval
-from saccade.metrics.columns import ColumnBuffer, Values
+from saccade.metrics.intervals import ColumnBuffer, Values
 
 
 def test_batches_become_one_column_in_order_without_gradients():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.metrics.maps.crops import anywhere_scores, centred, crop_boxes, crop_scores, mask_boxes, overlap
+from saccade.metrics.maps.edits import anywhere_scores, centred, crop_boxes, crop_scores, mask_boxes, overlap
 
 
 def _mask(box: tuple[int, int, int, int], size: tuple[int, int] = (8, 10)) -> torch.Tensor:

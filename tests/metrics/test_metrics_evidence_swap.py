@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.metrics.evidence_swap import EvidenceReliance, changed, donors, sampled
+from saccade.metrics.verdict import EvidenceReliance, changed, donors, sampled
 
 N, SIDE = 60, 8
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.metrics import jackknife_interval, mean_defined, mean_interval, paired_difference
-from saccade.metrics.answers.multisets import _f1_of
-from saccade.metrics.student import t_quantile
-from saccade.metrics.text.bleu import _scores as bleu_of
+from saccade.metrics.intervals import t_quantile
+from saccade.metrics.sets import _f1_of
+from saccade.metrics.text.ngrams import _scores as bleu_of
 
 NAN = float("nan")
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from saccade.errors import ShapeError
-from saccade.metrics.ranks import holm, kendall_tau, paired
-from saccade.metrics.student import t_quantile, t_tails
+from saccade.metrics.intervals import holm, kendall_tau, paired, t_quantile, t_tails
 
 
 def test_tau_by_hand() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.resplits import Resplit, resplit_interval
+from saccade.metrics.intervals import Resplit, resplit_interval
 
 
 def test_the_interval_by_hand() -> None:

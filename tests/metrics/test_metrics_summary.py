@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from saccade.metrics import Interval, MapScorer, summarise
-from saccade.metrics.columns import Values
-from saccade.metrics.summary import DEFINITION, only_defined, without_nan
+from saccade.metrics.intervals import Values
+from saccade.metrics.result import DEFINITION, only_defined, without_nan
 
 KEYS = ["n", "definition", "metrics", "attention", "baselines", "intervals", "counts"]
 

@@ -13,7 +13,7 @@ from saccade import geometry
 from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop, responding_region
 from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec
-from saccade.metrics.maps.crops import crop_boxes
+from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import CROPS, RacnnConfig, RacnnModel, region_round
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from saccade import scale
 from saccade.cli import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
-from saccade.metrics.maps.precision_recall import no_counts, pr_counts
+from saccade.metrics.maps.localisation import no_counts, pr_counts
 from saccade.predict import load
 from saccade.scale.job import Job, Part
 from saccade.scale.local_engine import run_here

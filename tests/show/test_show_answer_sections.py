@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saccade.metrics.answers.details import details_of
+from saccade.metrics.labels import details_of
 from saccade.show.answer_sections import (
     caption,
     classes_section,

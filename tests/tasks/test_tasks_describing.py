@@ -18,7 +18,7 @@ from saccade.config import to_dict
 from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError
 from saccade.families.question.scenes.task import SceneTask
-from saccade.metrics.answers.temperature import error_of, fitted_temperature, helpful_temperature
+from saccade.metrics.labels import error_of, fitted_temperature, helpful_temperature
 from saccade.models.io.facts import INPUTS, Preprocessing, read_facts
 from saccade.models.io.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel

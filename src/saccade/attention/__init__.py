@@ -20,109 +20,68 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.attention.class_token import HeadsOutput, SelfAttention, attention_rollout
-    from saccade.attention.cross import CrossAttention
-    from saccade.attention.episodes import AttentionGRU, EpisodeGate, PreparedFacts, WeightedSum, episode_look
-    from saccade.attention.frames import frame_like, frame_of
-    from saccade.attention.gaussian import GaussianMixtureAttention, GaussianParameters, covert_look
-    from saccade.attention.given import check_given, given_or_own, grid_of
-    from saccade.attention.hard import (
-        CellPrior,
-        HardAttention,
-        best_cell,
-        hard_look,
-        log_marginal,
-        posterior,
-        sample_cells,
-    )
-    from saccade.attention.memory import Hop, SentenceCode, memory_hop, memory_look
-    from saccade.attention.pointing import PointingOutput, PointingTransformer
-    from saccade.attention.progressive import LocalContextScorer, ProgressiveAttention, gate_look
-    from saccade.attention.residual import (
-        MaskBranch,
-        MaskOutput,
-        ResidualAttention,
-        channel_mask,
-        mixed_mask,
-        spatial_mask,
-    )
-    from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, priority_map, register_saliency
-    from saccade.attention.scores import AdditiveScorer, spatial_softmax
-    from saccade.attention.soft import (
-        AttentionOutput,
-        CellAttention,
-        SoftAttention,
-        attend_uniformly,
-        attend_with_scores,
-        soft_look,
-    )
-    from saccade.attention.spatial_transformer import CropOutput, SpatialTransformer, crop_look
-    from saccade.attention.zoom import AttentionProposal, Downsample, apn_crop, box_theta, boxcar_mask, theta_box
+    from saccade.attention.class_token import HeadsOutput as HeadsOutput
+    from saccade.attention.class_token import SelfAttention as SelfAttention
+    from saccade.attention.class_token import attention_rollout as attention_rollout
+    from saccade.attention.cross import CrossAttention as CrossAttention
+    from saccade.attention.episodes import AttentionGRU as AttentionGRU
+    from saccade.attention.episodes import EpisodeGate as EpisodeGate
+    from saccade.attention.episodes import PreparedFacts as PreparedFacts
+    from saccade.attention.episodes import WeightedSum as WeightedSum
+    from saccade.attention.episodes import episode_look as episode_look
+    from saccade.attention.frames import frame_like as frame_like
+    from saccade.attention.frames import frame_of as frame_of
+    from saccade.attention.gaussian import GaussianMixtureAttention as GaussianMixtureAttention
+    from saccade.attention.gaussian import GaussianParameters as GaussianParameters
+    from saccade.attention.gaussian import covert_look as covert_look
+    from saccade.attention.given import check_given as check_given
+    from saccade.attention.given import given_or_own as given_or_own
+    from saccade.attention.given import grid_of as grid_of
+    from saccade.attention.hard import CellPrior as CellPrior
+    from saccade.attention.hard import HardAttention as HardAttention
+    from saccade.attention.hard import best_cell as best_cell
+    from saccade.attention.hard import hard_look as hard_look
+    from saccade.attention.hard import log_marginal as log_marginal
+    from saccade.attention.hard import posterior as posterior
+    from saccade.attention.hard import sample_cells as sample_cells
+    from saccade.attention.memory import Hop as Hop
+    from saccade.attention.memory import SentenceCode as SentenceCode
+    from saccade.attention.memory import memory_hop as memory_hop
+    from saccade.attention.memory import memory_look as memory_look
+    from saccade.attention.pointing import PointingOutput as PointingOutput
+    from saccade.attention.pointing import PointingTransformer as PointingTransformer
+    from saccade.attention.progressive import LocalContextScorer as LocalContextScorer
+    from saccade.attention.progressive import ProgressiveAttention as ProgressiveAttention
+    from saccade.attention.progressive import gate_look as gate_look
+    from saccade.attention.residual import MaskBranch as MaskBranch
+    from saccade.attention.residual import MaskOutput as MaskOutput
+    from saccade.attention.residual import ResidualAttention as ResidualAttention
+    from saccade.attention.residual import channel_mask as channel_mask
+    from saccade.attention.residual import mixed_mask as mixed_mask
+    from saccade.attention.residual import spatial_mask as spatial_mask
+    from saccade.attention.saliency import InhibitionOfReturn as InhibitionOfReturn
+    from saccade.attention.saliency import SaliencyMap as SaliencyMap
+    from saccade.attention.saliency import priority_map as priority_map
+    from saccade.attention.saliency import register_saliency as register_saliency
+    from saccade.attention.scores import AdditiveScorer as AdditiveScorer
+    from saccade.attention.scores import spatial_softmax as spatial_softmax
+    from saccade.attention.soft import AttentionOutput as AttentionOutput
+    from saccade.attention.soft import CellAttention as CellAttention
+    from saccade.attention.soft import SoftAttention as SoftAttention
+    from saccade.attention.soft import attend_uniformly as attend_uniformly
+    from saccade.attention.soft import attend_with_scores as attend_with_scores
+    from saccade.attention.soft import soft_look as soft_look
+    from saccade.attention.spatial_transformer import CropOutput as CropOutput
+    from saccade.attention.spatial_transformer import SpatialTransformer as SpatialTransformer
+    from saccade.attention.spatial_transformer import crop_look as crop_look
+    from saccade.attention.zoom import AttentionProposal as AttentionProposal
+    from saccade.attention.zoom import Downsample as Downsample
+    from saccade.attention.zoom import apn_crop as apn_crop
+    from saccade.attention.zoom import box_theta as box_theta
+    from saccade.attention.zoom import boxcar_mask as boxcar_mask
+    from saccade.attention.zoom import theta_box as theta_box
 else:
     from saccade.lazy_names import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names
-
-__all__ = [
-    "AdditiveScorer",
-    "AttentionGRU",
-    "AttentionOutput",
-    "AttentionProposal",
-    "CellAttention",
-    "CellPrior",
-    "CropOutput",
-    "CrossAttention",
-    "Downsample",
-    "EpisodeGate",
-    "GaussianMixtureAttention",
-    "GaussianParameters",
-    "HardAttention",
-    "HeadsOutput",
-    "Hop",
-    "InhibitionOfReturn",
-    "LocalContextScorer",
-    "MaskBranch",
-    "MaskOutput",
-    "PointingOutput",
-    "PointingTransformer",
-    "PreparedFacts",
-    "ProgressiveAttention",
-    "ResidualAttention",
-    "SaliencyMap",
-    "SelfAttention",
-    "SentenceCode",
-    "SoftAttention",
-    "SpatialTransformer",
-    "WeightedSum",
-    "apn_crop",
-    "attend_uniformly",
-    "attend_with_scores",
-    "attention_rollout",
-    "best_cell",
-    "box_theta",
-    "boxcar_mask",
-    "channel_mask",
-    "check_given",
-    "covert_look",
-    "crop_look",
-    "episode_look",
-    "frame_like",
-    "frame_of",
-    "gate_look",
-    "given_or_own",
-    "grid_of",
-    "hard_look",
-    "log_marginal",
-    "memory_hop",
-    "memory_look",
-    "mixed_mask",
-    "posterior",
-    "priority_map",
-    "register_saliency",
-    "sample_cells",
-    "soft_look",
-    "spatial_mask",
-    "spatial_softmax",
-    "theta_box",
-]

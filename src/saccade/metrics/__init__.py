@@ -13,180 +13,107 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.metrics.answers.accuracy import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
-    from saccade.metrics.answers.average_precision import (
-        Interpolation,
-        average_precision,
-        average_precisions,
-        weighted_map,
-    )
-    from saccade.metrics.answers.multisets import (
-        exact_match,
-        macro_f1,
-        macro_f1_by_presence,
-        macro_f1_interval,
-        multiset_counts,
-    )
-    from saccade.metrics.evaluation import Evaluation
-    from saccade.metrics.intervals import (
-        Interval,
-        Mean,
-        jackknife_interval,
-        mean_defined,
-        mean_interval,
-        paired_difference,
-    )
-    from saccade.metrics.maps import baselines
-    from saccade.metrics.maps.causal import (
-        CausalAnswers,
-        Interventions,
-        causal_follow,
-        causal_hold,
-        causal_scores,
-        scores_of_answers,
-        swapped_query,
-    )
-    from saccade.metrics.maps.effects import (
-        answer_shift,
-        cause_pairs,
-        cause_top,
-        misplaced,
-        object_effects,
-        off_objects,
-    )
-    from saccade.metrics.maps.faithfulness import (
-        Probability,
-        SweepCurve,
-        blurred,
-        deletion,
-        deletion_and_insertion,
-        insertion,
-        random_order,
-    )
-    from saccade.metrics.maps.fixations import PointScorer, auc_judd, auc_shuffled, nss
-    from saccade.metrics.maps.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
-    from saccade.metrics.maps.grids import Grid, Grids, grids_of
-    from saccade.metrics.maps.intervention import Moved, map_follow, map_hold, map_specific, map_turn
-    from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
-    from saccade.metrics.maps.mass import mass_on, total_variation
-    from saccade.metrics.maps.points import attention_near, distance, pointing_at
-    from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
-    from saccade.metrics.maps.scorer import Baseline, MapScorer, MapScores, Truth
-    from saccade.metrics.maps.word_maps import WordScores, uniform_word_strength, word_strength, words_among
-    from saccade.metrics.summary import summarise
-    from saccade.metrics.text.bleu import bleu, bleu_intervals
-    from saccade.metrics.text.bleu_ids import bleu_of_words
-    from saccade.metrics.text.cider import cider, cider_each
-    from saccade.metrics.text.cider_ids import NGramRarity, cider_of_words
-    from saccade.metrics.text.meteor import meteor_lite
-    from saccade.metrics.text.meteor_ids import MeteorWords, meteor_of_words
-    from saccade.metrics.text.meteor_jar import meteor_jar, meteor_missing
-    from saccade.metrics.text.rouge import rouge_l, rouge_l_each
-    from saccade.metrics.text.word_causal import WordFollow, same_caption, word_follow
+    from saccade.metrics.intervals import Interval as Interval
+    from saccade.metrics.intervals import Mean as Mean
+    from saccade.metrics.intervals import jackknife_interval as jackknife_interval
+    from saccade.metrics.intervals import mean_defined as mean_defined
+    from saccade.metrics.intervals import mean_interval as mean_interval
+    from saccade.metrics.intervals import paired_difference as paired_difference
+    from saccade.metrics.labels import SCALE_EDGES as SCALE_EDGES
+    from saccade.metrics.labels import ScaleBin as ScaleBin
+    from saccade.metrics.labels import accuracy as accuracy
+    from saccade.metrics.labels import accuracy_by_scale as accuracy_by_scale
+    from saccade.metrics.labels import correct as correct
+    from saccade.metrics.maps import baselines as baselines
+    from saccade.metrics.maps.baselines import Grid as Grid
+    from saccade.metrics.maps.baselines import Grids as Grids
+    from saccade.metrics.maps.baselines import grids_of as grids_of
+    from saccade.metrics.maps.faithfulness import Probability as Probability
+    from saccade.metrics.maps.faithfulness import SweepCurve as SweepCurve
+    from saccade.metrics.maps.faithfulness import blurred as blurred
+    from saccade.metrics.maps.faithfulness import deletion as deletion
+    from saccade.metrics.maps.faithfulness import deletion_and_insertion as deletion_and_insertion
+    from saccade.metrics.maps.faithfulness import insertion as insertion
+    from saccade.metrics.maps.faithfulness import random_order as random_order
+    from saccade.metrics.maps.interventions import CausalAnswers as CausalAnswers
+    from saccade.metrics.maps.interventions import Interventions as Interventions
+    from saccade.metrics.maps.interventions import Moved as Moved
+    from saccade.metrics.maps.interventions import answer_shift as answer_shift
+    from saccade.metrics.maps.interventions import causal_follow as causal_follow
+    from saccade.metrics.maps.interventions import causal_hold as causal_hold
+    from saccade.metrics.maps.interventions import causal_scores as causal_scores
+    from saccade.metrics.maps.interventions import cause_pairs as cause_pairs
+    from saccade.metrics.maps.interventions import cause_top as cause_top
+    from saccade.metrics.maps.interventions import map_follow as map_follow
+    from saccade.metrics.maps.interventions import map_hold as map_hold
+    from saccade.metrics.maps.interventions import map_specific as map_specific
+    from saccade.metrics.maps.interventions import map_turn as map_turn
+    from saccade.metrics.maps.interventions import misplaced as misplaced
+    from saccade.metrics.maps.interventions import object_effects as object_effects
+    from saccade.metrics.maps.interventions import off_objects as off_objects
+    from saccade.metrics.maps.interventions import scores_of_answers as scores_of_answers
+    from saccade.metrics.maps.interventions import swapped_query as swapped_query
+    from saccade.metrics.maps.localisation import PrCounts as PrCounts
+    from saccade.metrics.maps.localisation import PrCurve as PrCurve
+    from saccade.metrics.maps.localisation import iou as iou
+    from saccade.metrics.maps.localisation import mass_on as mass_on
+    from saccade.metrics.maps.localisation import no_counts as no_counts
+    from saccade.metrics.maps.localisation import pointing as pointing
+    from saccade.metrics.maps.localisation import pr_auc as pr_auc
+    from saccade.metrics.maps.localisation import pr_counts as pr_counts
+    from saccade.metrics.maps.localisation import pr_curve as pr_curve
+    from saccade.metrics.maps.localisation import selectivity as selectivity
+    from saccade.metrics.maps.localisation import total_variation as total_variation
+    from saccade.metrics.maps.localisation import true_positive_strength as true_positive_strength
+    from saccade.metrics.maps.points import PointScorer as PointScorer
+    from saccade.metrics.maps.points import at_glimpses as at_glimpses
+    from saccade.metrics.maps.points import at_random as at_random
+    from saccade.metrics.maps.points import attention_near as attention_near
+    from saccade.metrics.maps.points import auc_judd as auc_judd
+    from saccade.metrics.maps.points import auc_shuffled as auc_shuffled
+    from saccade.metrics.maps.points import cells_in_boxes as cells_in_boxes
+    from saccade.metrics.maps.points import distance as distance
+    from saccade.metrics.maps.points import most_salient as most_salient
+    from saccade.metrics.maps.points import nss as nss
+    from saccade.metrics.maps.points import pointing_at as pointing_at
+    from saccade.metrics.maps.scorer import Baseline as Baseline
+    from saccade.metrics.maps.scorer import MapScorer as MapScorer
+    from saccade.metrics.maps.scorer import MapScores as MapScores
+    from saccade.metrics.maps.scorer import Truth as Truth
+    from saccade.metrics.maps.words import WordFollow as WordFollow
+    from saccade.metrics.maps.words import WordScores as WordScores
+    from saccade.metrics.maps.words import same_caption as same_caption
+    from saccade.metrics.maps.words import uniform_word_strength as uniform_word_strength
+    from saccade.metrics.maps.words import word_follow as word_follow
+    from saccade.metrics.maps.words import word_strength as word_strength
+    from saccade.metrics.maps.words import words_among as words_among
+    from saccade.metrics.result import Evaluation as Evaluation
+    from saccade.metrics.result import summarise as summarise
+    from saccade.metrics.sets import Interpolation as Interpolation
+    from saccade.metrics.sets import average_precision as average_precision
+    from saccade.metrics.sets import average_precisions as average_precisions
+    from saccade.metrics.sets import exact_match as exact_match
+    from saccade.metrics.sets import macro_f1 as macro_f1
+    from saccade.metrics.sets import macro_f1_by_presence as macro_f1_by_presence
+    from saccade.metrics.sets import macro_f1_interval as macro_f1_interval
+    from saccade.metrics.sets import multiset_counts as multiset_counts
+    from saccade.metrics.sets import weighted_map as weighted_map
+    from saccade.metrics.text.meteor import MeteorWords as MeteorWords
+    from saccade.metrics.text.meteor import meteor_jar as meteor_jar
+    from saccade.metrics.text.meteor import meteor_lite as meteor_lite
+    from saccade.metrics.text.meteor import meteor_missing as meteor_missing
+    from saccade.metrics.text.meteor import meteor_of_words as meteor_of_words
+    from saccade.metrics.text.ngrams import NGramRarity as NGramRarity
+    from saccade.metrics.text.ngrams import bleu as bleu
+    from saccade.metrics.text.ngrams import bleu_intervals as bleu_intervals
+    from saccade.metrics.text.ngrams import bleu_of_words as bleu_of_words
+    from saccade.metrics.text.ngrams import cider as cider
+    from saccade.metrics.text.ngrams import cider_each as cider_each
+    from saccade.metrics.text.ngrams import cider_of_words as cider_of_words
+    from saccade.metrics.text.ngrams import rouge_l as rouge_l
+    from saccade.metrics.text.ngrams import rouge_l_each as rouge_l_each
 else:
     from saccade.lazy_names import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names
-
-__all__ = [
-    "SCALE_EDGES",
-    "Baseline",
-    "CausalAnswers",
-    "Evaluation",
-    "Grid",
-    "Grids",
-    "Interpolation",
-    "Interval",
-    "Interventions",
-    "MapScorer",
-    "MapScores",
-    "Mean",
-    "MeteorWords",
-    "Moved",
-    "NGramRarity",
-    "PointScorer",
-    "PrCounts",
-    "PrCurve",
-    "Probability",
-    "ScaleBin",
-    "SweepCurve",
-    "Truth",
-    "WordFollow",
-    "WordScores",
-    "accuracy",
-    "accuracy_by_scale",
-    "answer_shift",
-    "at_glimpses",
-    "at_random",
-    "attention_near",
-    "auc_judd",
-    "auc_shuffled",
-    "average_precision",
-    "average_precisions",
-    "baselines",
-    "bleu",
-    "bleu_intervals",
-    "bleu_of_words",
-    "blurred",
-    "causal_follow",
-    "causal_hold",
-    "causal_scores",
-    "cause_pairs",
-    "cause_top",
-    "cells_in_boxes",
-    "cider",
-    "cider_each",
-    "cider_of_words",
-    "correct",
-    "deletion",
-    "deletion_and_insertion",
-    "distance",
-    "exact_match",
-    "grids_of",
-    "insertion",
-    "iou",
-    "jackknife_interval",
-    "macro_f1",
-    "macro_f1_by_presence",
-    "macro_f1_interval",
-    "map_follow",
-    "map_hold",
-    "map_specific",
-    "map_turn",
-    "mass_on",
-    "mean_defined",
-    "mean_interval",
-    "meteor_jar",
-    "meteor_lite",
-    "meteor_missing",
-    "meteor_of_words",
-    "misplaced",
-    "most_salient",
-    "multiset_counts",
-    "no_counts",
-    "nss",
-    "object_effects",
-    "off_objects",
-    "paired_difference",
-    "pointing",
-    "pointing_at",
-    "pr_auc",
-    "pr_counts",
-    "pr_curve",
-    "random_order",
-    "rouge_l",
-    "rouge_l_each",
-    "same_caption",
-    "scores_of_answers",
-    "selectivity",
-    "summarise",
-    "swapped_query",
-    "total_variation",
-    "true_positive_strength",
-    "uniform_word_strength",
-    "weighted_map",
-    "word_follow",
-    "word_strength",
-    "words_among",
-]

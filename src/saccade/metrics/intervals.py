@@ -1,4 +1,6 @@
-"""Confidence intervals of scores: one rule for all of them, the jackknife over pictures.
+"""Scores of many examples, batch by batch, with confidence intervals that count pictures.
+
+Confidence intervals of scores: one rule for all of them, the jackknife over pictures.
 
 Examples that share a picture (several questions about one scene) are not independent, so the unit is the picture with
 everything that was asked about it. The rule is the same for a mean of values and for a score of a whole set, such as
@@ -28,10 +30,38 @@ The limits of this rule:
 - Scores without ends are taken as normal. With few pictures and a long tail the interval is too narrow.
 
 Axes: N values, G pictures.
+
+Student's t distribution: how far a mean of few values may lie from the truth.
+
+Confidence interval of a score that was measured on several splits of one set of pictures.
+
+The splits share most of their training pictures, so their scores are not independent, and the usual interval of a mean
+is too narrow. Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003, correct its
+variance: with J splits, each with n₁ pictures to learn from and n₂ to be tested on, and the variance s² of the scores,
+
+    Var(mean) ≈ (1/J + n₂/n₁) s²,    interval: mean ± t(J − 1) √Var
+
+Scores of a few pictures come in steps. Where all splits agree by chance, s² would be 0 and the interval would have no
+width. So s² is at least what it is when one picture of one split is answered otherwise: (1/n₂)² / J.
+
+Axes: J splits.
+
+Is a ranking of methods stable, and which differences are significant?
+
+========================  ==========================================================================================
+:func:`kendall_tau`       τ_b of two orders: 1 where they agree, 0 by chance; ties in either count in neither
+:func:`paired`            a mean difference over pictures with its two-sided p (t, the picture as the unit)
+:func:`holm`              p-values of several comparisons, each made larger so that one in twenty of all sets errs
+========================  ==========================================================================================
+
+Values of many examples, kept batch by batch where they were made, and read as whole columns in main memory.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -39,7 +69,6 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.metrics.student import t_quantile
 
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
@@ -192,3 +221,257 @@ def _check_images(images: Tensor, values: Tensor) -> Tensor:
     if images.is_floating_point():
         raise DataError(f"images: expected integer ids, found {images.dtype}")
     return images.cpu()
+
+
+_SUMMED = 200
+"""Degrees of freedom up to which the distribution is summed; beyond, the expansion is right to six digits."""
+_TERMS = 400
+"""Terms of the continued fraction; with fewer, p of many degrees of freedom loses digits."""
+
+
+@lru_cache(maxsize=256)
+def t_quantile(level: float, freedom: int) -> float:
+    """The t with P(|T| ≤ t) = ``level`` for ``freedom`` ≥ 1 degrees of freedom.
+
+    Abramowitz and Stegun (1964), eq. 26.7.3 and 26.7.4, solved by bisection; for many degrees eq. 26.7.5.
+
+    >>> round(t_quantile(0.95, 4), 4)
+    2.7764
+    """
+    if freedom > _SUMMED:
+        z = NormalDist().inv_cdf((1 + level) / 2)
+        return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _share_within(middle, freedom) < level else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _share_within(angle: float, freedom: int) -> float:
+    """P(|T| ≤ t) for t = √ν tan(angle), eq. 26.7.3 (odd ν) and 26.7.4 (even ν)."""
+    is_odd = freedom % 2
+    term = math.cos(angle) if is_odd else 1.0
+    total = 0.0
+    for step in range(freedom // 2):
+        total += term
+        term *= math.cos(angle) ** 2 * (2 * step + 1 + is_odd) / (2 * step + 2 + is_odd)
+    if is_odd:
+        return 2 / math.pi * (angle + math.sin(angle) * total)
+    return math.sin(angle) * total
+
+
+def t_tails(t: float, freedom: int) -> float:
+    """P(|T| > t) for t ≥ 0: the two-sided p of a t statistic.
+
+    >>> round(t_tails(2.7764, 4), 4)
+    0.05
+    """
+    share = freedom / (freedom + t * t)
+    return _beta_share(share, freedom / 2, 0.5) if share < 1 else 1.0
+
+
+def _beta_share(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function I_x(a,b) for 0 < x < 1; small values keep all their digits.
+
+    Abramowitz and Stegun (1964), eq. 26.5.8: a continued fraction, which converges fast for x < (a + 1) / (a + b + 2);
+    beyond, I_x(a,b) = 1 − I_{1−x}(b,a).
+    """
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta_share(1 - x, b, a)
+    log_front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    fraction = 1.0
+    for step in range(_TERMS, 0, -1):  # from the innermost term outwards
+        m = step // 2
+        if step % 2:
+            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        fraction = 1 + term / fraction
+    return math.exp(log_front) / (a * fraction)
+
+
+class Resplit(NamedTuple):
+    """A mean over splits with its corrected interval."""
+
+    mean: float
+    half: float
+    """Half the width of the interval; NaN with fewer than two splits."""
+    splits: int
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self.mean + self.half
+
+    @property
+    def is_beyond_zero(self) -> bool:
+        """Whether the interval of a difference leaves 0 outside: a difference was detected."""
+        return self.low > 0 or self.high < 0
+
+
+def resplit_interval(scores: Tensor, *, trained: float, tested: float, level: float = 0.95) -> Resplit:
+    """The mean of ``scores`` (J,) of J splits, with its interval.
+
+    A paired comparison is the interval of the differences, split by split.
+
+    >>> import torch
+    >>> found = resplit_interval(torch.tensor([0.70, 0.72, 0.74, 0.76, 0.78]), trained=60, tested=20)
+    >>> round(found.mean, 4), round(found.half, 4)
+    (0.74, 0.0641)
+
+    Args:
+        scores: one for each split; of several seeds their mean.
+        trained: pictures that each split learns from, n₁; their mean where it differs.
+        tested: pictures that each split is tested on, n₂.
+        level: how often such intervals hold the truth.
+    """
+    if scores.dim() != 1 or not len(scores):
+        raise ShapeError("scores", "(J,), one for each split", scores.shape)
+    if trained <= 0 or tested <= 0:
+        raise DataError(f"trained, tested: both must be above 0, found {trained:g} and {tested:g}")
+    values = scores.detach().cpu().double()
+    splits, mean = len(values), float(values.mean())
+    if splits < 2:
+        return Resplit(mean, math.nan, splits)
+    variance = max(float(values.var()), tested**-2 / splits)  # s²
+    half = t_quantile(level, splits - 1) * math.sqrt((1 / splits + tested / trained) * variance)
+    return Resplit(mean, half, splits)
+
+
+def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
+    """Kendall's τ_b (1945); NaN where all of either are equal.
+
+    >>> kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])
+    0.6666666666666666
+    """
+    if len(one) != len(other):
+        raise ShapeError("other", f"({len(one)},)", (len(other),))
+    first, second = (torch.tensor(list(each), dtype=torch.float64) for each in (one, other))
+    upper = torch.ones(len(one), len(one)).triu(1).bool()  # each pair once
+    a, b = ((each[:, None] - each[None, :]).sign()[upper] for each in (first, second))  # (pairs,)
+    ranked = float((a != 0).sum()) * float((b != 0).sum())
+    return float((a * b).sum()) / math.sqrt(ranked) if ranked else math.nan
+
+
+class Paired(NamedTuple):
+    """A mean difference over pictures."""
+
+    difference: float
+    p: float
+    pictures: int
+
+
+def paired(one: Tensor, other: Tensor, pictures: Tensor) -> Paired:
+    """How much ``one`` (N,) exceeds ``other`` (N,) where both are defined, picture by picture.
+
+    Values of one picture are averaged first: it is the unit. p is 1 where no value differs, NaN with fewer than two
+    pictures.
+
+    Args:
+        one: scores, NaN where undefined.
+        other: scores of the same questions.
+        pictures: (N,) id of each question's picture.
+    """
+    apart = one.double() - other.double()  # (N,)
+    defined = ~apart.isnan()
+    found, which = torch.unique(pictures[defined], return_inverse=True)  # (G,), (n,)
+    count = len(found)
+    if count < 2:
+        return Paired(float(apart[defined].mean()) if count else math.nan, math.nan, count)
+    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, which, apart[defined])
+    means = sums / torch.bincount(which, minlength=count)  # (G,)
+    mean, error = float(means.mean()), float(means.std()) / math.sqrt(count)
+    if error == 0:
+        return Paired(mean, 1.0 if mean == 0 else 0.0, count)
+    return Paired(mean, t_tails(abs(mean) / error, count - 1), count)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction (1979) of p-values; NaN stays NaN and counts as no comparison.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    known = sorted((value, place) for place, value in enumerate(values) if not math.isnan(value))
+    found, worst = [math.nan] * len(values), 0.0
+    for rank, (value, place) in enumerate(known):
+        worst = max(worst, min(1.0, (len(known) - rank) * value))
+        found[place] = worst
+    return found
+
+
+class ColumnBuffer:
+    """Tensors by name, example axis first."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[Tensor]] = {}
+
+    def append(self, **columns: Tensor) -> None:
+        """Keep tensors of a batch."""
+        for name, part in columns.items():
+            self._parts.setdefault(name, []).append(_alone(part.detach()))
+
+    def join(self, later: ColumnBuffer) -> None:
+        """Keep what other columns hold, after what these do."""
+        for name, parts in later._parts.items():
+            self._parts.setdefault(name, []).extend(parts)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, in the order in which they came."""
+        return tuple(self._parts)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parts
+
+    def __getitem__(self, name: str) -> Tensor:
+        parts = self._parts[name] = [torch.cat(self._parts[name]).cpu()]  # a GPU is waited for here, and only here
+        return parts[0]
+
+
+class Values(ColumnBuffer):
+    """Columns of scores (N,) in float64, NaN where a score is undefined."""
+
+    def add_values(self, values: Mapping[str, Tensor]) -> None:
+        """Keep values (B,) of a batch under their names."""
+        self.append(**{name: part.detach().double() for name, part in values.items()})
+
+    def values(self) -> dict[str, Tensor]:
+        """All values (N,), by name."""
+        return {name: self[name] for name in self.names}
+
+    def means(self) -> dict[str, float]:
+        """The mean of each over the examples where it is defined; NaN where it is nowhere."""
+        return {name: mean_defined(values).mean for name, values in self.values().items()}
+
+    def intervals(self, groups: Tensor) -> dict[str, Interval]:
+        """Each mean with its interval, with the group as the unit.
+
+        Args:
+            groups: id of each example's picture (N,). Values of which there are fewer belong to the first examples.
+        """
+        return {
+            name: mean_interval(values, groups[: len(values)], ends=ends_of(name))
+            for name, values in self.values().items()
+        }
+
+
+ENDS: dict[str, Ends] = dict.fromkeys(("distance", "nss", "map_follow", "map_turn"))
+"""Scores that are not shares have no ends."""
+
+
+def ends_of(score: str) -> Ends:
+    """Between which values the score of that name lies: 0 and 1, but for :data:`ENDS` and what has units of its own."""
+    return None if score.endswith("_raw") else ENDS.get(score, SHARE)
+
+
+def _alone(part: Tensor) -> Tensor:
+    """``part`` with memory of its own: a view would keep all that it is a view of."""
+    is_view = part.untyped_storage().nbytes() > part.numel() * part.element_size()
+    return part.clone() if is_view else part

@@ -1,4 +1,30 @@
-"""A verdict on a model in one line: is it better than guessing, what does it depend on, and do its maps beat chance?
+"""What a model is worth in one line, and whether its answers depend on the evidence.
+
+Does an answer depend on the evidence: is it still right when the evidence, or everything else, is gone?
+
+Each picture is changed in four ways, where the evidence M (a box or a mask) is known:
+
+====================  ==============================================================================================
+``evidence_blurred``  the pixels of M are blurred
+``evidence_swapped``  the pixels of M are those of another picture, which has another answer to the same question
+``rest_blurred``      the pixels outside M are blurred
+``rest_swapped``      the pixels outside M are those of the other picture
+====================  ==============================================================================================
+
+A blur leaves the colour of what it hides, and a swap can bring in another object. So "without the evidence" is the way
+of the first two that the model answers worse: a model is only accused of what holds under both.
+
+The sentence. Let w, u and g be 1 where the model is right with the evidence, without it, and where guessing is right.
+A model that keeps more than half of what it knows beyond guessing once the evidence is gone does not read it:
+
+    mean(u - g) > KEPT · mean(w - g)                                                                              (1)
+
+It is named if w beats g, and (1) holds, each with the 95 % interval of the paired difference. Otherwise nothing is
+said: either the evidence counts, or these examples are too few to tell.
+
+Axes: B examples, N examples in all, H and W pixels.
+
+A verdict on a model in one line: is it better than guessing, what does it depend on, and do its maps beat chance?
 
 Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. A part that the
 data cannot decide says so, or is left out.
@@ -10,16 +36,161 @@ of the object's box, and where the part usually lies (:data:`BLIND`). A model mu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 from torch import Tensor
 
-from saccade.metrics.evaluation import Against, RestsOn, Verdict
-from saccade.metrics.evidence_swap import EvidenceReliance
-from saccade.metrics.intervals import Interval, mean_defined, paired_difference
+from saccade.errors import ShapeError
+from saccade.metrics.intervals import ColumnBuffer, Interval, Values, mean_defined, mean_interval, paired_difference
+from saccade.metrics.maps.faithfulness import blurred
+from saccade.metrics.maps.localisation import check_mask
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import without_nan
+from saccade.metrics.result import Part, Verdict, without_nan
+
+BLUR = 1 / 10
+"""Standard deviation of the blur, as a share of the picture's shorter side."""
+KEPT = 0.5
+"""The share in (1)."""
+MOST = 400
+"""Examples that are changed: each costs five forward passes."""
+EVIDENCE_GONE = ("evidence_blurred", "evidence_swapped")
+REST_GONE = ("rest_blurred", "rest_swapped")
+WITH = "unchanged"
+
+Right = Callable[[Tensor, Tensor], Tensor]
+"""Pictures (n,3,H,W) and which examples of the batch they are of (n,) → whether each answer is right (n,)."""
+
+
+def sampled(count: int, most: int = MOST) -> Tensor:
+    """Numbers (n,) of the examples that are changed, in a fixed random order: tables are often sorted by label."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:most]
+
+
+def donors(pictures: Tensor, labels: Tensor, kinds: Tensor | None = None, *, seed: int = 0) -> Tensor:
+    """For each example the number of another one that lends its pixels, -1 where there is none: (B,).
+
+    It is about another picture, of the same kind, and none of its labels is among the example's own.
+
+    >>> donors(torch.tensor([0, 1, 2]), torch.tensor([5, 5, 7]))
+    tensor([2, 2, 1])
+
+    Args:
+        pictures: id of each example's picture (B,).
+        labels: (B,) ids, or (B,K) of 0 and 1 where several hold.
+        kinds: what must be the same (B,), such as the question; None: nothing.
+        seed: of the choice.
+    """
+    several = labels.dim() == 2
+    shares = labels.double() @ labels.double().T > 0 if several else labels[:, None] == labels  # (B,B)
+    fits = (pictures[:, None] != pictures) & ~shares  # (B,B)
+    if kinds is not None:
+        fits &= kinds[:, None] == kinds
+    draw = torch.rand(fits.shape, generator=torch.Generator().manual_seed(seed)).to(fits.device)  # (B,B)
+    best, found = torch.where(fits, draw, -1.0).max(1)  # (B,), (B,)
+    return torch.where(best >= 0, found, -1)
+
+
+def changed(images: Tensor, others: Tensor, evidence: Tensor) -> dict[str, Tensor]:
+    """The pictures (B,3,H,W) in the four ways; ``others`` (B,3,H,W) lend their pixels, ``evidence`` (B,H,W) is bool."""
+    if check_mask(evidence, "evidence").shape != (len(images), *images.shape[2:]):
+        raise ShapeError("evidence", f"{(len(images), *images.shape[2:])}", evidence.shape)
+    inside = evidence[:, None]  # (B,1,H,W)
+    soft = blurred(images, BLUR * min(images.shape[2:]))  # (B,3,H,W)
+    return {
+        "evidence_blurred": torch.where(inside, soft, images),
+        "evidence_swapped": torch.where(inside, others, images),
+        "rest_blurred": torch.where(inside, images, soft),
+        "rest_swapped": torch.where(inside, images, others),
+    }
+
+
+class EvidenceReliance:
+    """Collects what became of the answers, batch by batch."""
+
+    def __init__(self) -> None:
+        self.values = Values()
+        """``unchanged``, the four ways, and ``guess``: 1 where the answer is right, (N,) each."""
+        self._kept = ColumnBuffer()
+
+    def __len__(self) -> int:
+        return len(self._kept["picture"]) if "picture" in self._kept else 0
+
+    def add(
+        self,
+        images: Tensor,
+        evidence: Tensor,
+        right: Right,
+        *,
+        labels: Tensor,
+        pictures: Tensor,
+        guessed: Tensor,
+        kinds: Tensor | None = None,
+    ) -> None:
+        """Change a batch in all ways and ask again.
+
+        Examples whose evidence is empty or the whole picture, and those without a donor in the batch, do not count.
+
+        Args:
+            images: (B,3,H,W).
+            evidence: (B,H,W) bool.
+            right: asks the model.
+            labels: (B,) or (B,K).
+            pictures: id of each example's picture (B,).
+            guessed: whether guessing is right (B,).
+            kinds: see :func:`donors`.
+        """
+        lender = donors(pictures, labels, kinds, seed=len(self)).to(images.device)  # (B,)
+        covered = evidence.flatten(1)  # (B,HW)
+        counts = covered.any(1) & ~covered.all(1) & (lender >= 0)  # (B,)
+        rows = counts.nonzero()[:, 0]  # (n,)
+        if not len(rows):
+            return
+        ways = changed(images[rows], images[lender[rows]], evidence[rows])
+        found = {WITH: right(images[rows], rows)} | {name: right(some, rows) for name, some in ways.items()}
+        self.values.add_values({**found, "guess": guessed[rows.to(guessed.device)]})
+        self._kept.append(picture=pictures[rows.to(pictures.device)])
+
+    @property
+    def without(self) -> str:
+        """The way of removing the evidence that the model answers worse."""
+        means = self.values.means()
+        return min(EVIDENCE_GONE, key=lambda name: means[name])
+
+    def reads_the_rest(self) -> bool:
+        """Whether (1) holds, and the model beats guessing, both beyond their intervals."""
+        if len(self) < 2:
+            return False
+        values, pictures = self.values.values(), self._kept["picture"]
+        own, gone, guess = values[WITH], values[self.without], values["guess"]  # (N,) each
+        knows = paired_difference(own, guess, pictures)
+        keeps = mean_interval(gone - guess - KEPT * (own - guess), pictures, ends=(-1.0 - KEPT, 1.0 + KEPT))
+        return knows.low > 0 and keeps.low > 0
+
+    def sentence(self) -> str:
+        """What is to be said of a model that answers without the evidence; "" where there is nothing, or no telling."""
+        if not self.reads_the_rest():
+            return ""
+        gone = self.values.intervals(self._kept["picture"])[self.without]
+        own = self.values.means()[WITH]
+        return (
+            f"{100 * gone.mean:.0f} % right with the evidence gone ({100 * gone.low:.0f} to {100 * gone.high:.0f}; "
+            f"{100 * own:.0f} % with it): it reads the background"
+        )
+
+    def summary(self) -> Part:
+        """Plain values; nothing where no example counted."""
+        if not len(self):
+            return {}
+        found = self.values.intervals(self._kept["picture"])
+        return {
+            "n": len(self),
+            "pictures": len(torch.unique(self._kept["picture"])),
+            "accuracy": {name: each.mean for name, each in found.items()},
+            "intervals": {name: [each.low, each.high] for name, each in found.items()},
+            "says": self.sentence(),
+        }
+
 
 GUESSES = {
     "commonest_label": "always answering the commonest label",
@@ -40,7 +211,7 @@ POINTING = ("pointing_at", "pointing")
 """What a map is judged by: whether its peak lies near the click, else whether it lies on the evidence."""
 
 
-def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Against:
+def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Part:
     """A model beside the best of its guesses; nothing without any.
 
     Args:
@@ -78,7 +249,7 @@ def _told(found: Interval) -> str:
     return f"no difference from guessing detected ({ends} points)"
 
 
-def against_chance(maps: MapScorer, among: Tensor | None = None) -> Against:
+def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
     """Maps beside the best of the blind ones; nothing where no map could be scored.
 
     Args:
@@ -127,10 +298,10 @@ def _only(values: Mapping[str, Tensor], among: Tensor) -> dict[str, Tensor]:
     return {name: each[among] for name, each in values.items()}
 
 
-def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Against]:
+def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:
     """Every blind map: its ``value`` by ``score``, and how much more the model's maps have, with its interval."""
     own = maps.total.values()[score]
-    found: dict[str, Against] = {}
+    found: dict[str, Part] = {}
     for name in BLIND:
         blind = maps.baselines[name].values().get(score) if name in maps.baselines else None
         if blind is not None and not bool(blind.isnan().all()):
@@ -140,7 +311,7 @@ def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Against]:
     return found
 
 
-def joined(parts: Iterable[Against | RestsOn]) -> str:
+def joined(parts: Iterable[Part | Part]) -> str:
     """What all parts say, in one line."""
     return "; ".join(each["says"] for each in parts if each.get("says"))
 
@@ -155,7 +326,7 @@ def verdict(
 ) -> Verdict:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
     parts = {"answers": against_guessing(right, guesses, pictures)}
-    rests: RestsOn = {} if rests_on is None else rests_on.summary()
+    rests: Part = {} if rests_on is None else rests_on.summary()
     if maps is not None:
         parts["maps"] = against_chance(maps)
     said = joined([parts["answers"], rests, *([parts["maps"]] if "maps" in parts else [])])

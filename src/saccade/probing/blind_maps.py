@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.data.pictures.label_evidence import LabelEvidence
 from saccade.geometry import Size
-from saccade.metrics.maps.grids import grids_of
+from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.points import at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline
 from saccade.probing.pictures import ProbedPictures

@@ -1,7 +1,7 @@
 """Does the kept head depend on the evidence, and do its maps beat chance? Needs boxes or masks.
 
 Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
-backbone sees them (:mod:`saccade.metrics.evidence_swap`), so a changed picture costs a pass of the backbone.
+backbone sees them (:mod:`saccade.metrics.verdict`), so a changed picture costs a pass of the backbone.
 
 With questions, each is asked again, and the pixels come from a picture with another answer to the same question. A
 point marks a part and says not how far the object goes, so it is the box or mask that is blurred or swapped.
@@ -20,13 +20,11 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.geometry import Size
-from saccade.metrics.evaluation import Against
-from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import without_nan
-from saccade.metrics.verdict import against_chance, beside_blind_maps, joined
+from saccade.metrics.result import Part, without_nan
+from saccade.metrics.verdict import EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.blind_maps import UsualPlaces, blind_maps
@@ -77,7 +75,7 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     if probed.pictures.evidence is None:
         return probed
     rests = _rests_on(probed, model_of, on_progress).summary()
-    maps: Against = {}
+    maps: Part = {}
     if probed.kept.name != LINEAR:
         scores = _map_scores(probed, features, model_of)
         maps = against_chance(scores)

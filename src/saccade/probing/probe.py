@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
-from saccade.metrics.answers.details import Details, details_of
-from saccade.metrics.evaluation import Against, ExamplePlace, RestsOn
+from saccade.metrics.labels import Details, details_of
+from saccade.metrics.result import Part
 from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.features import Features
 from saccade.probing.folds import Split, deal, splits_of
@@ -66,9 +66,9 @@ class ProbeResult:
     details: Details
     verdict: str
     remarks: tuple[str, ...] = field(default=())
-    rests_on: RestsOn = field(default_factory=RestsOn)
+    rests_on: Part = field(default_factory=dict)
     """Answers without the evidence and without the rest; empty where no evidence is known."""
-    maps: Against = field(default_factory=Against)
+    maps: Part = field(default_factory=dict)
     """Maps of the kept head against chance; empty where no evidence is known."""
 
     def to_json(self) -> dict[str, object]:
@@ -104,9 +104,9 @@ class ProbeResult:
         questions = self.pictures.questions
         return self.plan.steps_for(max(len(pictures_of(split.train, questions)) for split in self.splits))
 
-    def _place(self, number: int) -> ExamplePlace:
+    def _place(self, number: int) -> Part:
         """What tells an example."""
-        place: ExamplePlace = {"picture": str(self.pictures.path(number))}
+        place: Part = {"picture": str(self.pictures.path(number))}
         if asked := self.pictures.asked(number):
             place["asked"] = asked
         return place

@@ -1,7 +1,7 @@
 """The result of the trials, in numbers and in one sentence.
 
 Every rival is compared with the linear head on the same splits: differences of the test accuracies, split by split,
-with the corrected interval of :mod:`saccade.metrics.resplits`. The head that is kept, and that the sentence is about,
+with the corrected interval of :mod:`saccade.metrics.intervals`. The head that is kept, and that the sentence is about,
 is the attention head with the best validation accuracy. So the sentence rests on one comparison, not on the best of
 many.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.metrics.resplits import Resplit, resplit_interval
+from saccade.metrics.intervals import Resplit, resplit_interval
 from saccade.models.probe_heads import LINEAR, TITLES
 from saccade.probing.folds import Split
 from saccade.probing.trials import CLASS_TOKEN, Trial

@@ -144,7 +144,7 @@ def _places(seen: Sighting, job: Job) -> Mapping[str, object]:
 
 def _boxes(seen: Sighting) -> Iterator[dict[str, object]]:
     """The crops, in pixels of the picture."""
-    from saccade.metrics.maps.crops import crop_boxes
+    from saccade.metrics.maps.edits import crop_boxes
 
     for look in seen.trace.looks:
         if look.kind == "crop" and look.grid is not None and look.frame is not None:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from saccade.data.maps.named import picture_of
 from saccade.geometry import Size
-from saccade.metrics.maps.fixations import PointScorer
-from saccade.metrics.maps.grids import Grids
+from saccade.metrics.maps.baselines import Grids
+from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import Baseline
 from saccade.scoring.truths import Points, Truths
 

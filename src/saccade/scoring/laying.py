@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.geometry import Size
-from saccade.metrics.maps.grids import Grid, Grids
+from saccade.metrics.maps.baselines import Grid, Grids
 
 
 def laid_over(maps: Tensor, shown: Size) -> tuple[Tensor, Grids | None]:

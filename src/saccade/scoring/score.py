@@ -19,7 +19,7 @@ from saccade.data.maps.named import picture_of, short_names, truth_for
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval
-from saccade.metrics.maps.grids import Grids
+from saccade.metrics.maps.baselines import Grids
 from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
 from saccade.scoring.fixated import FixationPool
 from saccade.scoring.laying import laid_over, reduced

@@ -1,6 +1,6 @@
 """Maps of scenes and of their twins, gathered scene by scene and scored *about the scene*.
 
-The scores are those of :mod:`saccade.metrics.maps.intervention`: ``map_follow``, ``map_turn``, ``map_specific`` and
+The scores are those of :mod:`saccade.metrics.maps.interventions`: ``map_follow``, ``map_turn``, ``map_specific`` and
 ``map_hold``. ``map_hold_background`` is told beside them: behind digits on black it is a background of another kind.
 
 ================================  ======================================================================================
@@ -27,11 +27,19 @@ from torch import Tensor
 from saccade.data.causal.truth import SCENE
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.maps.grids import Grids
-from saccade.metrics.maps.intervention import map_hold
-from saccade.metrics.maps.twins import TwinMaps, TwinTruth, about_scene, alike, even_where_empty, foreground, rivals
-from saccade.metrics.maps.values import where_defined
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.maps.baselines import Grids
+from saccade.metrics.maps.interventions import (
+    TwinMaps,
+    TwinTruth,
+    about_scene,
+    alike,
+    even_where_empty,
+    foreground,
+    map_hold,
+    rivals,
+)
+from saccade.metrics.maps.localisation import where_defined
 from saccade.scoring.causal import FIRST, READ, SECOND, CausalTruth
 from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.policies import Policies

@@ -130,7 +130,7 @@ WAYS = {
     "rest_swapped": "all but the evidence from another picture",
     "guess": "guessing",
 }
-"""What ``saccade.metrics.evidence_swap`` changes, in words."""
+"""What ``saccade.metrics.verdict`` changes, in words."""
 
 
 def rests_on_table(rests_on: Scores) -> Table:

@@ -18,7 +18,7 @@ from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import DataError
 from saccade.families import family
 from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
-from saccade.metrics.answers.temperature import error_of, helpful_temperature
+from saccade.metrics.labels import error_of, helpful_temperature
 from saccade.models.base import AttentionModel, Raw
 from saccade.models.input_features import input_feature_names, input_features
 from saccade.models.io.facts import Calibration, InputsNote, ModelFacts

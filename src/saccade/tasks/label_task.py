@@ -28,12 +28,10 @@ from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Evaluation, evaluation
-from saccade.metrics.evidence_swap import EvidenceReliance, sampled
+from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import summarise
-from saccade.metrics.verdict import verdict
+from saccade.metrics.result import Evaluation, evaluation, summarise
+from saccade.metrics.verdict import EvidenceReliance, sampled, verdict
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches

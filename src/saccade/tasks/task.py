@@ -19,7 +19,7 @@ from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import family, model_spec
 from saccade.families.splits import OpenedSplit
-from saccade.metrics.evaluation import Evaluation
+from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model

@@ -11,7 +11,7 @@ from saccade.checks import check_numbers, check_reals
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
-    from saccade.metrics.evaluation import Evaluation
+    from saccade.metrics.result import Evaluation
     from saccade.models.io.facts import ModelFacts
 
 
@@ -61,11 +61,11 @@ def evaluate(
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
         else describes the data, such as the ``glyphs`` and ``drawing`` of generated scenes. ``definition`` is the
-        version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`. Of answers that are right
+        version of the rules for baselines and intervals, see :mod:`saccade.metrics.result`. Of answers that are right
         or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
         the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
         ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
-        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.twins`.
+        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.interventions`.
 
     Raises:
         CheckpointError: there is no such model, or it is damaged.

@@ -31,7 +31,7 @@ from saccade.data.files import find_files
 from saccade.data.maps.named import by_short_name, picture_of
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, nearest
-from saccade.metrics.maps.gradient_maps import hirescam
+from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor
 from saccade.scoring.maps import Chunk, as_tensor

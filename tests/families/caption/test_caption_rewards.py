@@ -20,7 +20,7 @@ from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
 from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses import self_critical_loss
 from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_words
-from saccade.metrics.text.ptb_tokens import ptb_tokens
+from saccade.metrics.text.tokens import ptb_tokens
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 VARIED = {"augment": {"area": (0.6, 0.8), "mirror": True}}

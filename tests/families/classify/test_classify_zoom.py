@@ -31,7 +31,7 @@ from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.classify.zoom_scores import zoom_values
 from saccade.families.classify.zooming import last_scale, taught_regions, wanted_regions, zoom_loss, zoom_options
-from saccade.metrics.maps.crops import crop_boxes
+from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.verbs.train import train
 from saccade.web.views import view_of

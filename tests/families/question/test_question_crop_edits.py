@@ -12,7 +12,7 @@ from saccade import geometry
 from saccade.families.question.crop_edits import can_aim
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.twin_scores import twin_scores
-from saccade.metrics.maps.crops import mask_boxes
+from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import Given, QueryModel, Raw
 from saccade.trace import Look
 

@@ -12,7 +12,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.scenes.scores import score_scenes
 from saccade.families.question.scenes.task import SceneTask
-from saccade.metrics.answers.accuracy import SCALE_EDGES
+from saccade.metrics.labels import SCALE_EDGES
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.soft import SoftConfig, SoftModel
 from stored_summaries import check_summary

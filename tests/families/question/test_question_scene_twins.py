@@ -20,9 +20,8 @@ from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.scenes.twin_scores import coarsest_cell, twin_scores
 from saccade.families.question.scenes.twins import SceneTwins
 from saccade.families.question.tables.task import TableTask
-from saccade.metrics.maps.baselines import seen_by_cells
-from saccade.metrics.maps.grids import Grid, Grids
-from saccade.metrics.maps.twins import ALIKE
+from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
+from saccade.metrics.maps.interventions import ALIKE
 from saccade.models.base import QueryModel, Raw
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import ModelFacts, Score

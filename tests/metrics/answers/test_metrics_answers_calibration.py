@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.answers.calibration import calibration_error, confusion_matrix, top_k_correct
+from saccade.metrics.labels import calibration_error, confusion_matrix, top_k_correct
 
 
 def test_among_the_first_by_hand() -> None:

@@ -18,7 +18,7 @@ from saccade.metrics import (
     mean_interval,
     multiset_counts,
 )
-from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
+from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 
 STOP = 3
 SAID = torch.tensor([[0, 0, STOP, 1], [1, 2, 2, 2], [STOP, 0, 0, 0]])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.errors import ShapeError
-from saccade.metrics.maps.farthest import farthest, variation
+from saccade.metrics.maps.edits import farthest, variation
 
 OWN, OTHER = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[0.0, 1.0]]])
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError, ShapeError
-from saccade.metrics.maps.gradient_maps import (
+from saccade.metrics.maps.faithfulness import (
     grad_cam,
     gradient_times_input,
     hirescam,

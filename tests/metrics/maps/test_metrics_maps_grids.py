@@ -10,7 +10,7 @@ import torch
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.metrics import Grid, Grids, baselines, grids_of, true_positive_strength
-from saccade.metrics.maps import bounds
+from saccade.metrics.maps import baselines as bounds
 from saccade.trace import AttentionTrace, Look
 
 SIZE, B = (12, 10), 3

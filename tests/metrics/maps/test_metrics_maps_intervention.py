@@ -7,16 +7,21 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.maps.effects import (
+from saccade.metrics.maps.interventions import (
+    Moved,
     answer_shift,
     cause_pairs,
     cause_top,
+    gained,
+    map_follow,
+    map_hold,
+    map_specific,
+    map_turn,
     misplaced,
     object_effects,
     off_objects,
 )
-from saccade.metrics.maps.intervention import Moved, gained, map_follow, map_hold, map_specific, map_turn
-from saccade.metrics.maps.mass import mass_on, total_variation
+from saccade.metrics.maps.localisation import mass_on, total_variation
 
 PICTURES, SIDE, BOX = 2000, 12, 3
 

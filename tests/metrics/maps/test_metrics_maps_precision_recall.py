@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from saccade.errors import DataError
 from saccade.metrics import no_counts, pr_auc, pr_counts, pr_curve
-from saccade.metrics.maps.precision_recall import LEVELS
-from saccade.metrics.maps.values import dequantise, quantise, scale_to_peak
+from saccade.metrics.maps.localisation import LEVELS, dequantise, quantise, scale_to_peak
 
 
 def batch(seed, pictures=8, size=(12, 12), sharpness=1.0):

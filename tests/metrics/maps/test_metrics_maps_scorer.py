@@ -24,7 +24,7 @@ from saccade.metrics import (
     selectivity,
     true_positive_strength,
 )
-from saccade.metrics.maps.precision_recall import LEVELS
+from saccade.metrics.maps.localisation import LEVELS
 from saccade.metrics.maps.scorer import BASELINES, EXCHANGES, SCORES, can_exchange
 from saccade.trace import AttentionTrace, Look
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.maps.values import check_maps, check_mask, dequantise, quantise, scale_to_peak, where_defined
+from saccade.metrics.maps.localisation import check_maps, check_mask, dequantise, quantise, scale_to_peak, where_defined
 
 
 def test_each_map_peaks_at_one_and_zeros_stay():

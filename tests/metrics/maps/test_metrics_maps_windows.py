@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.metrics.maps.windows import beside, grown, over, places_of, round_about
+from saccade.metrics.maps.edits import beside, grown, over, places_of, round_about
 
 CROP = torch.tensor([[10.0, 10.0, 40.0, 30.0]])  # 30 × 20
 SIZE = (100, 100)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, ShapeError
-from saccade.metrics.maps.word_evidence import log_drops, map_distances, marked, own_and_other, word_log_probabilities
+from saccade.metrics.maps.words import log_drops, map_distances, marked, own_and_other, word_log_probabilities
 
 
 def test_the_top_tenth_is_a_tenth_and_holds_the_highest_pixels() -> None:

@@ -4,9 +4,18 @@ import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.slots.baselines import recency, uniform, word_overlap
-from saccade.metrics.slots.changes import moved_to, weights_hold
-from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
+from saccade.metrics.slots import (
+    mass_elsewhere,
+    moved_to,
+    recency,
+    support_found,
+    support_hit,
+    support_mass,
+    support_rank,
+    uniform,
+    weights_hold,
+    word_overlap,
+)
 
 COUNT, SLOTS = 4000, 8
 SCORES = (support_hit, support_rank, support_mass)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from saccade.metrics import bleu, bleu_intervals, mean_interval
-from saccade.metrics.text.bleu import NAMES
+from saccade.metrics.text.ngrams import NAMES
 
 
 def test_counts_are_clipped_by_the_reference_that_has_most():

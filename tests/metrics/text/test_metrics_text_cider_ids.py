@@ -13,7 +13,7 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics import NGramRarity, cider_each, cider_of_words
-from saccade.metrics.text.cider_ids import MAX_WORDS, ngram_keys
+from saccade.metrics.text.ngrams import MAX_WORDS, ngram_keys
 
 V = 6
 captions = st.lists(st.integers(0, V - 1), min_size=1, max_size=7)

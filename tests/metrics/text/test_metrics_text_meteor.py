@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.metrics import meteor_lite
-from saccade.metrics.text.alignment import EXACT, STEM, Alignment, align
-from saccade.metrics.text.stems import stem
+from saccade.metrics.text.meteor import EXACT, STEM, Alignment, align
+from saccade.metrics.text.tokens import stem
 
 
 def words(text):

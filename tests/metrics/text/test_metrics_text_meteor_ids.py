@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from saccade.errors import ShapeError
 from saccade.metrics import MeteorWords, meteor_lite, meteor_of_words
-from saccade.metrics.text.meteor_ids import FUNCTION_WORDS, LEADING_WORDS
-from saccade.metrics.text.stems import stem
+from saccade.metrics.text.meteor import FUNCTION_WORDS, LEADING_WORDS
+from saccade.metrics.text.tokens import stem
 
 ENTRIES = (
     "<end>", "<unknown>", "a", "in", "the", "with", "is", "it",

@@ -4,8 +4,8 @@ import pytest
 
 from saccade.errors import DataError
 from saccade.metrics import bleu, cider, rouge_l
-from saccade.metrics.text import people
-from saccade.metrics.text.people import people_scores
+from saccade.metrics.text import meteor as people
+from saccade.metrics.text.meteor import people_scores
 
 CAPTIONS = [
     ("A dog runs fast.", "the dog runs", "one dog is running"),

@@ -20,7 +20,7 @@ from saccade.metrics import (
     rouge_l,
     rouge_l_each,
 )
-from saccade.metrics.text.ptb_tokens import ptb_tokens
+from saccade.metrics.text.tokens import ptb_tokens
 
 FIXTURE = json.loads(Path(__file__).with_name("caption_hard_fixture.json").read_text())
 CAPTIONS, EXPECTED = FIXTURE["captions"], FIXTURE["scores"]

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.metrics import rouge_l, rouge_l_each
-from saccade.metrics.text.rouge import _longest_common
+from saccade.metrics.text.ngrams import _longest_common
 
 
 def test_a_caption_worked_by_hand():

@@ -2,7 +2,7 @@ import pytest
 
 from saccade.errors import DataError
 from saccade.metrics import bleu, cider, meteor_lite, rouge_l
-from saccade.metrics.text.words import judged_captions, ngrams
+from saccade.metrics.text.ngrams import judged_captions, ngrams
 
 SCORES = [bleu, rouge_l, cider, meteor_lite]
 

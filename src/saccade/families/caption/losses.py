@@ -67,7 +67,7 @@ class SelfCritical:
     """The model draws five captions of each picture; each is judged beside the other four. For ``data: own_words``.
 
     The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR
-    (:mod:`saccade.metrics.text.meteor_ids`).
+    (:mod:`saccade.metrics.text.meteor`).
     """
 
     bleu: float = 0.0

@@ -4,7 +4,7 @@ For self-critical training (Rennie et al. 2017, arXiv:1612.00563): the reward of
 captions of its picture, with the document frequencies of all training captions, counted once; beside it BLEU-4 and
 METEOR, as much of each as is asked for.
 
-References are cut into words as the scores cut them (:mod:`saccade.metrics.text.ptb_tokens`), so that a reward is
+References are cut into words as the scores cut them (:mod:`saccade.metrics.text.tokens`), so that a reward is
 what the score of the same words would be. A word outside the model's vocabulary counts as the unknown word.
 """
 
@@ -20,7 +20,7 @@ from saccade.families.caption.data import CaptionData
 from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.metrics import MeteorWords, NGramRarity, bleu_of_words, cider_of_words, meteor_of_words
-from saccade.metrics.text.ptb_tokens import ptb_tokens
+from saccade.metrics.text.tokens import ptb_tokens
 
 ONE_TRUTH = (
     "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "

@@ -53,14 +53,12 @@ from saccade.metrics import (
     word_follow,
     words_among,
 )
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Summary
-from saccade.metrics.evidence_swap import sampled
-from saccade.metrics.intervals import Interval
+from saccade.metrics.intervals import ColumnBuffer, Interval, Values
+from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.edits import EditScores
-from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import summarise, without_nan
+from saccade.metrics.result import Summary, summarise, without_nan
+from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 
@@ -118,7 +116,7 @@ class CaptionScores:
         return bool(self.maps.baselines)
 
     def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.summary`."""
+        """Plain numbers, see :mod:`saccade.metrics.result`."""
         sentences = self.sentences()
         recoloured = self.columns["recoloured"] if "recoloured" in self.columns else torch.zeros(0)
         found = summarise(

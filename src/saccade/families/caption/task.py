@@ -46,7 +46,7 @@ from saccade.losses import (
     word_log_likelihood,
 )
 from saccade.metrics import bleu, same_caption
-from saccade.metrics.evaluation import Described, Evaluation, evaluation
+from saccade.metrics.result import Described, Evaluation, evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries

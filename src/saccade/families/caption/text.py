@@ -1,6 +1,6 @@
 """Captions as the words that a model learns to say: lower case, no punctuation, clitics on their own.
 
-Scores cut captions by the full rules of the COCO evaluation (:mod:`saccade.metrics.text.ptb_tokens`). This is the part
+Scores cut captions by the full rules of the COCO evaluation (:mod:`saccade.metrics.text.tokens`). This is the part
 of those rules that a model should learn: ``dog's`` is ``dog 's``, ``isn't`` is ``is n't``, hyphens stay inside a
 word and marks stay inside a number.
 

@@ -1,7 +1,7 @@
 """Word evidence on photographs: do the words of a caption rest on what their maps mark?
 
 A photograph cannot be rendered again, so the pixels that a map marks are blurred, or replaced by those of another
-photograph whose caption shares no content word (:mod:`saccade.metrics.maps.word_evidence`). Of each caption every
+photograph whose caption shares no content word (:mod:`saccade.metrics.maps.words`). Of each caption every
 content and every function word is scored:
 
 ============================  ====================================================================================
@@ -26,11 +26,11 @@ from saccade.errors import DataError
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
 from saccade.metrics import blurred
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evidence_swap import BLUR, donors
-from saccade.metrics.maps.word_evidence import log_drops, map_distances, marked, own_and_other, word_log_probabilities
-from saccade.metrics.summary import only_defined
-from saccade.metrics.text.function_words import FUNCTION_WORDS
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.maps.words import log_drops, map_distances, marked, own_and_other, word_log_probabilities
+from saccade.metrics.result import only_defined
+from saccade.metrics.text.tokens import FUNCTION_WORDS
+from saccade.metrics.verdict import BLUR, donors
 from saccade.models.sat import WORD, SatModel
 from saccade.tasks.forward_passes import encoded
 from saccade.trace import AttentionTrace

@@ -27,7 +27,7 @@ from saccade.families.classify.data import LabelData
 from saccade.families.classify.details import Details, drawn
 from saccade.families.classify.zoom_scores import crops_of
 from saccade.families.classify.zooming import seen
-from saccade.metrics.maps.crops import covers_evidence, overlap
+from saccade.metrics.maps.edits import covers_evidence, overlap
 from saccade.models.racnn import CROPS, RacnnModel
 
 HALF = 0.5

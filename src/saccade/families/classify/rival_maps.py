@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.metrics.maps.gradient_maps import gradient_times_input, hirescam
+from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline
 from saccade.models.base import LAST_MAP, ImageOnlyModel
 

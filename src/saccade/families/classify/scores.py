@@ -4,7 +4,7 @@
 calibration error with 15 bins. The confusion matrix has a row for each true class and a column for each answer. Maps
 are scored where the data knows where a label can be seen, beside HiResCAM and gradient × input of the same network
 (:mod:`.rival_maps`). There too, answers are asked for again without the evidence, and without the rest of the picture
-(:mod:`saccade.metrics.evidence_swap`).
+(:mod:`saccade.metrics.verdict`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,14 @@ from saccade.families.classify.zoom_edits import EDITED, zoom_edits
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
-from saccade.metrics.answers.calibration import calibration_error, top_k_correct
-from saccade.metrics.answers.details import Details, details_of
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import ExamplePlace, Summary
-from saccade.metrics.evidence_swap import EvidenceReliance, sampled
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.labels import Details, calibration_error, details_of, top_k_correct
+from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.edits import EditScores
-from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.summary import summarise, without_nan
-from saccade.metrics.verdict import verdict
+from saccade.metrics.result import Part, Summary, summarise, without_nan
+from saccade.metrics.verdict import EvidenceReliance, sampled, verdict
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import RacnnModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
@@ -83,7 +80,7 @@ class LabelScores:
         return {**self.answers.means(), "calibration_error": error, **scales, **self.causal.means()}
 
     def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.summary`; the verdict, and what was taken for what."""
+        """Plain numbers, see :mod:`saccade.metrics.result`; the verdict, and what was taken for what."""
         label, picture = self.columns["label"], self.columns["picture"]  # (N,) each
         guessed = label == commonest(label)  # (N,)
         zoom = ZoomScores() if self.zoom is None else self.zoom
@@ -110,7 +107,7 @@ class LabelScores:
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.classes)
 
-    def _place(self, number: int) -> ExamplePlace:
+    def _place(self, number: int) -> Part:
         """The picture of answer ``number``."""
         return {} if self.name_of is None else {"picture": self.name_of(int(self.columns["picture"][number]))}
 

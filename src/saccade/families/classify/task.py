@@ -30,9 +30,9 @@ from saccade.families.classify.zooming import (
     zoom_options,
 )
 from saccade.losses import cross_entropy
-from saccade.metrics.answers.calibration import top_k_correct
-from saccade.metrics.columns import Values
-from saccade.metrics.evaluation import Evaluation, evaluation
+from saccade.metrics.intervals import Values
+from saccade.metrics.labels import top_k_correct
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS

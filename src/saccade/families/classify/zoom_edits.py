@@ -26,11 +26,9 @@ from saccade.data.pictures.labelled import LabelledBatch
 from saccade.families.classify.zoom_scores import crops_of
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
-from saccade.metrics.evidence_swap import changed
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.crops import mask_boxes
-from saccade.metrics.maps.edits import REMOVED, EditScores
-from saccade.metrics.maps.windows import beside, over, round_about
+from saccade.metrics.maps.edits import REMOVED, EditScores, beside, mask_boxes, over, round_about
+from saccade.metrics.verdict import changed
 from saccade.models.base import Raw
 from saccade.models.racnn import CROPS, RacnnModel
 

@@ -1,7 +1,7 @@
 """Scores of a model that zooms: how right each scale is, and how its crops lie on the evidence.
 
 ``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Of each crop there are
-``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.crops`), where
+``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.edits`), where
 the data knows the evidence, and ``scale2_side``, its side as a share of the picture's. Beside them stand a centred crop
 and one anywhere, both of the same side. Validation also tells ``scale2_proposal_error``: how far a region is from the
 one round the strongest response, in shares of its parent's sides, summed over centre and half side; not of proposals
@@ -20,9 +20,9 @@ from saccade.attention.zoom import theta_box
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.families.classify.losses import Proposals
 from saccade.families.classify.zooming import wanted_regions
-from saccade.metrics.columns import Values
-from saccade.metrics.maps.crops import anywhere_scores, centred, crop_boxes, crop_scores
-from saccade.metrics.summary import only_defined
+from saccade.metrics.intervals import Values
+from saccade.metrics.maps.edits import anywhere_scores, centred, crop_boxes, crop_scores
+from saccade.metrics.result import only_defined
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 
 

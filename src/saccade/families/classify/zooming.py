@@ -13,7 +13,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.classify.losses import Proposals, Rank, Scales, ZoomLoss
 from saccade.losses import cross_entropy
 from saccade.losses.zoom import proposal_loss, rank_loss, scale_losses, true_class_probability
-from saccade.metrics.maps.crops import mask_boxes
+from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
 from saccade.tasks.forward_passes import at_once, in_parts, joined

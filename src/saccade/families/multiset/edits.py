@@ -31,8 +31,8 @@ from saccade.data.pictures.reading import as_float
 from saccade.families.multiset.batch import MultisetBatch, at_size
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size
-from saccade.metrics.answers.multisets import before_stop
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells
+from saccade.metrics.sets import before_stop
 from saccade.models.base import Raw
 from saccade.models.hsal import HsalModel
 from saccade.trace import AttentionTrace

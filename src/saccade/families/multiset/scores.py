@@ -36,13 +36,12 @@ from saccade.metrics import (
     most_salient,
     multiset_counts,
 )
-from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Summary
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.edits import EditScores
-from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import only_defined, summarise, without_nan
+from saccade.metrics.result import Summary, only_defined, summarise, without_nan
+from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.hsal import HsalModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
@@ -81,7 +80,7 @@ class MultisetScores:
         return only_defined(self.glimpses["model"].means()) if "model" in self.glimpses else {}
 
     def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.summary`."""
+        """Plain numbers, see :mod:`saccade.metrics.result`."""
         by_count, pictures = self._by_count()
         rivals = {name: only_defined(held.means()) for name, held in self.glimpses.items() if name != "model"}
         habit = {} if self.prior is None else {"training_prior": self.prior.metrics()}

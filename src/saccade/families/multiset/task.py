@@ -72,7 +72,7 @@ from saccade.losses import (
 from saccade.losses.multiset import label_steps
 from saccade.losses.single_objects import names_each, names_one
 from saccade.metrics import at_glimpses
-from saccade.metrics.evaluation import Evaluation, evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel

@@ -25,10 +25,8 @@ from torch import Tensor
 from saccade.families.question.scenes.edits import pixel_answers
 from saccade.families.question.scenes.twins import SceneTwins
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.crops import crop_boxes, mask_boxes
-from saccade.metrics.maps.edits import EditScores
+from saccade.metrics.maps.edits import EditScores, beside, crop_boxes, grown, mask_boxes, over, round_about
 from saccade.metrics.maps.scorer import can_exchange
-from saccade.metrics.maps.windows import beside, grown, over, round_about
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import EncodedPictures
 from saccade.trace import AttentionTrace

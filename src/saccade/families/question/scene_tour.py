@@ -10,7 +10,7 @@ import torch
 from saccade.families.question.query_model import query_model
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.scores import SceneScores, score_scenes
-from saccade.metrics.answers.accuracy import SCALE_EDGES
+from saccade.metrics.labels import SCALE_EDGES
 from saccade.predict import Predictor, load
 from saccade.show.contact_sheet import contact_sheet
 from saccade.show.curves import accuracy_by_scale, figure_svg, precision_recall_curves

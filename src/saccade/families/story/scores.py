@@ -21,11 +21,18 @@ from saccade.families.story.scoring.weight_edits import weight_edits
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.tensors import StoryTensors
 from saccade.families.story.vocabulary import AnswerForm, answer_tokens
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import CountValue, Evaluation, Scores, Summary, evaluation
-from saccade.metrics.intervals import Interval, mean_interval
+from saccade.metrics.intervals import ColumnBuffer, Interval, Values, mean_interval
 from saccade.metrics.maps.edits import EditScores
-from saccade.metrics.summary import only_defined, summarise, without_nan
+from saccade.metrics.result import (
+    CountValue,
+    Evaluation,
+    Scores,
+    Summary,
+    evaluation,
+    only_defined,
+    summarise,
+    without_nan,
+)
 from saccade.models.io.facts import ModelFacts
 from saccade.models.story import StoryModel
 

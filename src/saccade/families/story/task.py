@@ -20,8 +20,8 @@ from saccade.errors import ConfigError
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.losses import LOSSES, GatedLoss, LinearStart
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
-from saccade.metrics.columns import Values
-from saccade.metrics.evaluation import Evaluation
+from saccade.metrics.intervals import Values
+from saccade.metrics.result import Evaluation
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries

@@ -1,4 +1,6 @@
-"""Maps that a model is compared with, laid over the picture by the same projection as the model's own.
+"""Maps to compare with on the grids of a model, and the best map that these grids allow.
+
+Maps that a model is compared with, laid over the picture by the same projection as the model's own.
 
 What each says:
 
@@ -9,23 +11,52 @@ What each says:
 * ``all_objects_exact``: the same from a perfect segmenter, to the pixel;
 * ``grid_oracle``: the most that any weights ≥ 0 on the model's grids can reach in true-positive strength.
 
-These functions are about one grid. :class:`saccade.metrics.maps.grids.Grids` makes them on every grid of a model and
-combines them as the model combines its maps.
+These functions are about one grid. :class:`saccade.metrics.maps.baselines.Grids` makes them on every grid of a model
+and combines them as the model combines its maps.
 
 A ``frame`` goes from the cells of a grid (h, w) to the pixels of the picture that is scored, (2,3) or (B,2,3): a look's
 frame composed with the trace's canvas. Without such a frame a coarse grid would be compared with a fine one.
+
+The best map that a product of grids allows: the exact bound of true-positive strength, one cell chosen on each grid.
+
+A map that is a product of K grids, each projected onto the picture, is ``Πₖ Σ_c w_kc · h_kc(x)`` with weights ≥ 0 and
+the projected cells ``h_kc``. With all grids fixed but one, true-positive strength is a ratio of two linear functions of
+that grid's weights, and a ratio of sums never exceeds the largest ratio of its parts: the best single cell of that grid
+does at least as well. This holds for each grid in turn. So some choice of *one cell on each grid* reaches the most that
+any weights can, and trying every choice gives the exact bound.
+
+A projected cell is the product of a profile over rows and a profile over columns. Cells that do not overlap give an
+empty product. That leaves a few hundred different profiles on each axis, and two matrix products try them all. Those
+that touch no row of the evidence need not be tried.
+
+Axes: B pictures, H and W pixels, P profiles over rows, Q profiles over columns.
+
+The grids that a map was made on: baselines and bounds are made on the same ones, and combined as the map was.
+
+A model's map can pass through several grids: the total of progressive attention is the product of one map for each
+stage. A baseline is then made on every grid, and the results are combined in the same way. The bound is the best map
+that weights ≥ 0 on these grids can make, combined in the same way: no model with these grids can exceed it.
 """
 
 from __future__ import annotations
+
+import operator
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
-from saccade.metrics.maps.values import check_mask
+from saccade.metrics.maps.localisation import check_mask, true_positive_strength
+from saccade.trace import COMBINE, AttentionTrace, Total
 
 
 def uniform(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1) -> Tensor:
@@ -123,7 +154,7 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
     True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, and a ratio of sums
     never exceeds the largest ratio of its parts: no mixture of cells beats the best single one. So this is the exact
-    bound of one grid for that score (not for the others); see :mod:`saccade.metrics.maps.bounds` for a product of
+    bound of one grid for that score (not for the others); see :mod:`saccade.metrics.maps.baselines` for a product of
     grids. Where evidence is empty the cell is arbitrary, as the score is undefined.
 
     Args:
@@ -168,3 +199,254 @@ def _lay(weights: Tensor, frame: Tensor, size: Size, pictures: int) -> Tensor:
     if frame.dim() == 3:
         weights = weights.expand(pictures, -1, -1)  # (B,h,w)
     return geometry.project(weights, frame, size).expand(pictures, -1, -1)  # (B,H,W)
+
+
+MAX_PROFILES = 4096
+"""On one axis; grids that overlap in more ways have no bound here."""
+MAX_OVERLAP = 256
+"""Cells of a further grid that are tried with each profile, at most, before those that do not overlap are dropped."""
+_CELLS_AT_ONCE = 16_000_000  # strengths held in memory together
+
+
+def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]) -> Tensor | None:
+    """The map (B,H,W) of the cells, one on each grid, whose product has the highest true-positive strength.
+
+    Where evidence is empty the cells are arbitrary, as the score is undefined.
+
+    Args:
+        evidence: (B,H,W) bool.
+        frames: of each grid, cells → pixels of the picture, (2,3) or (B,2,3).
+        cells: (h, w) of each grid.
+
+    Returns:
+        None where a frame turns or shears, so that its cells are no products of rows and columns, or where there are
+        more than :data:`MAX_PROFILES` profiles on an axis.
+    """
+    check_mask(evidence, "evidence")
+    if all(frame.dim() == 2 for frame in frames):
+        return _on_shared_frames(evidence, frames, cells)
+    found = []
+    for number in range(len(evidence)):
+        own = [frame[number] if frame.dim() == 3 else frame for frame in frames]
+        laid = _on_shared_frames(evidence[number : number + 1], own, cells)
+        if laid is None:
+            return None
+        found.append(laid)
+    return torch.cat(found)
+
+
+def _on_shared_frames(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]) -> Tensor | None:
+    """:func:`best_cells` of frames (2,3)."""
+    size = (evidence.shape[1], evidence.shape[2])
+    places = tuple(tuple(frame.double().flatten().tolist()) for frame in frames)
+    found = _profiles(places, tuple(cells), size, (MAX_PROFILES, MAX_OVERLAP), evidence.device)
+    if found is None:
+        return None
+    rows, columns = found
+    at_once = max(1, _CELLS_AT_ONCE // (len(rows) * len(columns)))
+    try_pairs = _in_their_box if evidence.device.type == "cpu" else _everywhere
+    chosen = torch.cat([try_pairs(part, rows, columns.shares) for part in torch.split(evidence, at_once)])  # (B,)
+    row, column = rows.shares[chosen // len(columns)], columns.shares[chosen % len(columns)]  # (B,H), (B,W)
+    return (row.unsqueeze(-1) * column.unsqueeze(-2)).float()  # (B,H,W)
+
+
+def _everywhere(evidence: Tensor, rows: Profiles, columns: Tensor) -> Tensor:
+    """The best pair of profiles (B,), numbered row by row: every pair is tried."""
+    strength = rows.shares @ evidence.to(columns) @ columns.T  # (B,P,Q), as profiles sum to 1
+    return strength.flatten(1).argmax(1)
+
+
+def _in_their_box(evidence: Tensor, rows: Profiles, columns: Tensor) -> Tensor:
+    """The same where only row profiles that meet the evidence are tried: a fifth of the work, for a CPU."""
+    spans = _span(evidence.any(2))
+    tried = [rows.meeting(top, bottom) if top < bottom else (0, 1) for top, bottom in spans]
+    along = torch.cat([
+        rows.shares[first:last, top:bottom] @ mask[top:bottom].to(columns)
+        for (first, last), (top, bottom), mask in zip(tried, spans, evidence)
+    ])  # (Σp,W)  # fmt: skip
+    # One product with all columns, as :func:`_everywhere` has it: of equal strengths rounding then picks the same one.
+    strength = along @ columns.T  # (Σp,Q)
+    parts = torch.split(strength, [last - first for first, last in tried])  # (p,Q) each
+    return torch.stack([first * len(columns) + part.argmax() for (first, _), part in zip(tried, parts)])  # (B,)
+
+
+def _span(present: Tensor) -> list[tuple[int, int]]:
+    """From where to where (end excluded) each row of ``present`` (B,L) bool is True; (L, 0) where it is nowhere."""
+    places = torch.arange(present.shape[1])  # (L,)
+    first = torch.where(present, places, present.shape[1]).amin(1)  # (B,)
+    last = torch.where(present, places + 1, 0).amax(1)  # (B,)
+    return list(zip(first.tolist(), last.tolist()))
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Profiles over one axis, in an order in which those that meet a stretch of pixels lie together."""
+
+    shares: Tensor
+    """(P,H) in float64; each sums to 1."""
+    starts: list[int]
+    """The first pixel of each; it never rises."""
+    reaches: list[int]
+    """The furthest pixel (excluded) of each one and all after it; it never rises."""
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    @classmethod
+    def of(cls, shares: Tensor) -> Profiles:
+        """Different profiles in ascending order, as torch.unique returns them: those that start first come last."""
+        spans = _span((shares > 0).cpu())
+        starts = [first for first, _ in spans]
+        reaches = list(accumulate((last for _, last in reversed(spans)), max))[::-1]
+        return cls(shares, starts, reaches)
+
+    def meeting(self, first: int, last: int) -> tuple[int, int]:
+        """From which to which profile (end excluded) lie all that touch the pixels ``first`` … ``last`` − 1."""
+        return (
+            bisect_left(self.starts, 1 - last, key=operator.neg),
+            bisect_left(self.reaches, -first, key=operator.neg),
+        )
+
+
+@lru_cache(maxsize=16)
+def _profiles(
+    frames: tuple[tuple[float, ...], ...],
+    cells: tuple[Size, ...],
+    size: Size,
+    most: tuple[int, int],
+    device: torch.device,
+) -> tuple[Profiles, Profiles] | None:
+    """The profiles of these grids over rows and over columns; a model has the same for every batch."""
+    placed = [torch.tensor(frame, dtype=torch.float64).view(2, 3) for frame in frames]
+    along = [geometry.cell_profiles(frame, each, size) for frame, each in zip(placed, cells)]
+    upright = [each for each in along if each is not None]
+    if len(upright) < len(along):
+        return None
+    rows, columns = (_products([each[axis].to(device) for each in upright], *most) for axis in (0, 1))  # (P,H), (Q,W)
+    return None if rows is None or columns is None else (Profiles.of(rows), Profiles.of(columns))
+
+
+def _products(profiles: Sequence[Tensor], most: int, overlap: int) -> Tensor | None:
+    """Every different product of one profile of each grid (c,H) that is not zero, summing to 1: (P,H) in float64."""
+    found = profiles[0].new_ones(1, profiles[0].shape[1])
+    for each in profiles:
+        if len(found) * len(each) > most * overlap:
+            return None
+        found = (found.unsqueeze(1) * each).flatten(0, 1)  # (P·c,H)
+        found = found[found.sum(1) > 0]
+        found = torch.unique(found / found.sum(1, keepdim=True), dim=0)  # (P,H)
+    return found if len(found) <= most else None
+
+
+class Grid(NamedTuple):
+    """Cells laid over a picture."""
+
+    frame: Tensor
+    """(2,3) or (B,2,3): cells → pixels of the picture that is scored."""
+    cells: Size
+    """(h, w)."""
+
+
+@dataclass(frozen=True)
+class Grids:
+    """All grids of one map, and how what is made on each becomes one map."""
+
+    grids: tuple[Grid, ...]
+    total: Total = "last"
+    has_crops: bool = False
+    """Whether a box is part of the map too: any box is possible, so there is no bound."""
+
+    def __post_init__(self) -> None:
+        if not self.grids:
+            raise DataError("grids: expected at least one; leave them out for maps that were made on pixels")
+        if self.total not in COMBINE:
+            raise DataError(f"unknown total '{self.total}': {nearest(str(self.total), COMBINE)}")
+
+    @classmethod
+    def pixels(cls, size: Size) -> Grids:
+        """The pixels of a picture of ``size`` (H, W): no grid that is coarser."""
+        return cls((Grid(geometry.identity(), size),))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the grids lie the same on all pictures: what is made on them blindly is made once."""
+        return all(frame.dim() == 2 for frame, _ in self._used())
+
+    def through(self, make: Callable[[Tensor, Size], Tensor]) -> Tensor:
+        """The map (B,H,W) that follows from what ``make(frame, cells)`` lays over the picture, grid by grid."""
+        return self._combined([make(frame, cells) for frame, cells in self._used()])
+
+    def oracle(self, evidence: Tensor) -> Tensor | None:
+        """The map (B,H,W) of the highest true-positive strength that weights ≥ 0 on these grids can have.
+
+        * one grid, or the last one: its best single cell, see :func:`saccade.metrics.maps.baselines.grid_oracle`;
+        * a mean: the best single cell of all grids, because a mean never exceeds its best part;
+        * a product: the best choice of one cell on each grid, see :mod:`saccade.metrics.maps.baselines`.
+
+        Returns:
+            None where no such map is known: a crop is part of the map, a product has frames that turn, or its grids
+            overlap in too many ways.
+        """
+        used = self._used()
+        if self.has_crops:
+            return None
+        if not len(evidence):
+            return evidence.float()
+        if self.total == "product" and len(used) > 1:
+            return best_cells(evidence, [frame for frame, _ in used], [cells for _, cells in used])
+        best = grid_oracle(evidence, *used[0])  # (B,H,W)
+        for frame, cells in used[1:]:
+            other = grid_oracle(evidence, frame, cells)
+            is_better = true_positive_strength(other, evidence) > true_positive_strength(best, evidence)  # (B,)
+            best = torch.where(is_better[:, None, None], other, best)
+        return best
+
+    def at(self, rows: Tensor) -> Grids:
+        """The grids of the examples ``rows`` (N,) of the batch."""
+        return self._each(lambda frame: frame[rows.to(frame.device)] if frame.dim() == 3 else frame)
+
+    def to(self, device: torch.device) -> Grids:
+        """On another device."""
+        return self._each(lambda frame: frame.to(device))
+
+    def _used(self) -> tuple[Grid, ...]:
+        return self.grids[-1:] if self.total == "last" else self.grids
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Grids:
+        return replace(self, grids=tuple(Grid(change(frame), cells) for frame, cells in self.grids))
+
+    def _combined(self, maps: Sequence[Tensor]) -> Tensor:
+        if len(maps) == 1:
+            return maps[0]
+        combined = reduce(COMBINE[self.total][0], maps)
+        return combined / len(maps) if self.total == "mean" else combined
+
+
+def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
+    """The grids of all looks that the total is made of, on the picture shown at ``size``; None for crops alone.
+
+    A look with steps counts once for each step, as in the total. Where all parts of a mean share one grid, their mean
+    lies on that grid, so it is told once.
+    """
+    looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
+    if not looks:
+        raise DataError("this model has no look on a picture: there is nothing to score")
+    found: list[Grid] = []
+    for look in looks:
+        if look.weights is not None:
+            frame = trace.frame_on(look, size).to(look.weights.device)
+            found += [Grid(_shared(frame), (look.weights.shape[-2], look.weights.shape[-1]))] * look.steps
+    if not found:
+        return None
+    if trace.total != "product" and all(_are_equal(found[0], other) for other in found[1:]):
+        found = found[:1]
+    return Grids(tuple(found), trace.total, has_crops=any(look.weights is None for look in looks))
+
+
+def _are_equal(one: Grid, other: Grid) -> bool:
+    return one.cells == other.cells and torch.equal(one.frame, other.frame)
+
+
+def _shared(frame: Tensor) -> Tensor:
+    """One frame (2,3) where those of all pictures (B,2,3) are equal: a baseline is then laid out once for all."""
+    return frame[0] if frame.dim() == 3 and len(frame) and bool((frame == frame[:1]).all()) else frame

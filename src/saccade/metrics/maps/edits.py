@@ -1,4 +1,6 @@
-"""Edited attention: how does the answer change when weights are removed, moved or exchanged?
+"""Edited attention: what the answer does with other weights, and with crops in other places.
+
+Edited attention: how does the answer change when weights are removed, moved or exchanged?
 
 The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, given attention), and answers again:
 
@@ -8,7 +10,7 @@ The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, giv
 ``edit_sufficiency``  answers that stay with weight on the target alone, divided by those that     (X2)
                       stay when everything else is removed from the picture
 ``edit_farthest``     how far the weights can be from the model's own, in total variation, while the
-                      answer's probabilities move by .01 at most (:mod:`.farthest`)
+                      answer's probabilities move by .01 at most (:func:`farthest`)
 ====================  ===========================================================================  ====
 
 Crops, words, glimpses and hops are edited each in its own way; the families say how.
@@ -19,22 +21,49 @@ heaviest ones. Cells are "on the target" where at least a tenth of what they sta
 it best always is. A picture with fewer cells elsewhere than on the target has neither score.
 
 Axes: B questions, H and W pixels, h and w cells.
+
+How far can weights be from the model's own while its answer stays? Far weights that change nothing explain nothing.
+
+Weights a are mixed with others b until the answer's probabilities move by more than a little:
+
+    a(s) = (1 − s)·a + s·b,   TV(a, a(s)) = s·TV(a, b),   TV(p, p(s)) ≤ ε                                        (1)
+
+For each b the largest s is looked for by halving; the score is the largest distance that was found. It is a lower
+bound: other weights may lie farther. 0 means that every mixture that was tried changed the answer.
+
+Axes: B questions, h and w cells, A answers.
+
+How a crop lies on the evidence: how much of it the crop covers, and how tightly.
+
+A crop is a box xyxy in pixels (``crop_boxes`` reads it off a look). The evidence is a mask, or a box.
+
+=====================  =========================================================================================
+``covers_evidence``    share of the evidence's pixels that lie in the crop; 1 is all of it
+``overlap``            area of crop and evidence box together over the area of either (intersection over union)
+``inside_evidence``    share of the crop that lies in the evidence box
+=====================  =========================================================================================
+
+Beside them stand two controls of the same side: the centred square, and squares anywhere in the picture (their
+expectation, nothing is drawn). A larger crop covers more and is less inside: read the three together.
+
+Other places for a crop: windows of the same sides that leave a target out, or still hold it.
+
+Places are drawn from an even lattice in the picture. Boxes are xyxy in pixels. Axes: B crops, K places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from saccade import geometry
 from saccade.errors import ShapeError
 from saccade.geometry import Size
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Edits, Interventions, ScoreGroup
-from saccade.metrics.intervals import Interval, jackknife_interval
+from saccade.metrics.intervals import ColumnBuffer, Interval, Values, jackknife_interval, t_quantile
 from saccade.metrics.maps.baselines import seen_by_cells
-from saccade.metrics.student import t_quantile
+from saccade.metrics.result import Part
 
 LEVEL = 0.95
 """How often an interval holds the truth."""
@@ -145,7 +174,7 @@ class EditScores:
             groups: (B,) id of each question's picture.
             answers: by which looks were edited ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
             truths: ids (B,) of what is right after an edit, by its name, where that is another answer.
-            farthest: (B,), see :mod:`saccade.metrics.maps.farthest`; None where no look has weights that sum to 1.
+            farthest: (B,), see :mod:`saccade.metrics.maps.edits`; None where no look has weights that sum to 1.
         """
         self._kept.append(group=groups)
         if farthest is not None:
@@ -198,7 +227,7 @@ class EditScores:
                 found["edit_sufficiency"][who] = ratio_of_means(1 - values[edit], 1 - values[ALONE], groups)
         return {score: by for score, by in found.items() if "model" in by}
 
-    def add_to(self, group: ScoreGroup) -> None:
+    def add_to(self, group: Part) -> None:
         """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and all edits one by one."""
         for score, by in self.scores().items():
             own = by["model"]
@@ -212,18 +241,217 @@ class EditScores:
             group["intervals"][score], group["counts"][score] = [each.low, each.high], each.n
         group["edits"] = self.summary()
 
-    def interventions(self) -> Interventions:
+    def interventions(self) -> Part:
         """The same as the one group of a result, for a family whose maps are not scored on re-rendered pictures."""
-        group: ScoreGroup = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
+        group: Part = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
         self.add_to(group)
         return {"n": len(self), "model": group}
 
-    def summary(self) -> Edits:
+    def summary(self) -> Part:
         """``n``, and by looks and edit the share of answers that ``changed`` and that were ``right``."""
-        found: Edits = {
+        found: Part = {
             "n": len(self),
             "changed": {looks: held.means() for looks, held in self._changed.items()},
         }
         if self._right:
             found["right"] = {looks: held.means() for looks, held in self._right.items()}
         return found
+
+
+ALLOWED = 0.01
+"""ε of (1)."""
+HALVINGS = 4
+
+
+def variation(one: Tensor, two: Tensor) -> Tensor:
+    """Total variation (B,) between rows of shares (B,…)."""
+    return 0.5 * (one - two).abs().flatten(1).sum(1)
+
+
+def farthest(
+    weights: Tensor,
+    others: Sequence[Tensor],
+    probabilities: Callable[[Tensor], Tensor],
+    *,
+    allowed: float = ALLOWED,
+    halvings: int = HALVINGS,
+) -> Tensor:
+    """The largest distance (B,) of (1), found among mixtures with ``others``.
+
+    Args:
+        weights: (B,h,w), that sum to 1.
+        others: weights to mix with, (B,h,w) each, that sum to 1.
+        probabilities: what the model says with given weights: (B,h,w) → (B,A).
+        allowed: ε.
+        halvings: steps in which s is looked for, after s = 1 was tried.
+    """
+    own, best = probabilities(weights), weights.new_zeros(len(weights))  # (B,A), (B,)
+    for other in others:
+        if other.shape != weights.shape:
+            raise ShapeError("others", f"{tuple(weights.shape)}", other.shape)
+        far = variation(weights, other)  # (B,)
+        low, high = torch.zeros_like(best), torch.ones_like(best)  # s that is known to be allowed, and one to try
+        share = high
+        for _ in range(halvings + 1):
+            mixed = torch.lerp(weights, other, share[:, None, None])
+            stays = variation(own, probabilities(mixed)) <= allowed  # (B,)
+            low, high = torch.where(stays, share, low), torch.where(stays, high, share)
+            share = (low + high) / 2
+        best = torch.maximum(best, low * far)
+    return best
+
+
+_ANYWHERE = 16  # squares anywhere: a lattice of 16 × 16 places
+
+
+def crop_boxes(frame: Tensor, grid: Size) -> Tensor:
+    """The upright box (B,4) xyxy round what a crop of ``grid`` cells shows, from its frame (B,2,3)."""
+    whole = torch.tensor([0.0, 0.0, grid[1], grid[0]], dtype=frame.dtype, device=frame.device)
+    return geometry.apply_to_boxes(frame, whole.expand(*frame.shape[:-2], 4))
+
+
+def mask_boxes(masks: Tensor) -> Tensor:
+    """The tight box (B,4) xyxy of each mask (B,H,W); NaN for an empty one."""
+    rows, columns = masks.any(-1), masks.any(-2)  # (B,H), (B,W)
+    first = torch.stack([columns.int().argmax(-1), rows.int().argmax(-1)], dim=-1)  # (B,2)
+    behind = torch.stack([columns.flip(-1).int().argmax(-1), rows.flip(-1).int().argmax(-1)], dim=-1)  # (B,2)
+    size = torch.tensor([masks.shape[-1], masks.shape[-2]], device=masks.device)
+    boxes = torch.cat([first, size - behind], dim=-1).double()
+    return torch.where(rows.any(-1, keepdim=True), boxes, torch.nan)
+
+
+def covers_evidence(crops: Tensor, masks: Tensor) -> Tensor:
+    """Share (B,) of the pixels of each mask (B,H,W) that lie in its crop (B,4); NaN for an empty mask."""
+    height, width = masks.shape[-2:]
+    shares = geometry.box_shares(crops.double(), (height, width))  # (B,H,W): part of each pixel in the crop
+    total = masks.flatten(1).sum(1).double()
+    found = (shares * masks).flatten(1).sum(1) / total.clamp(min=1)
+    return torch.where(total > 0, found, torch.nan)
+
+
+def overlap(crops: Tensor, boxes: Tensor) -> Tensor:
+    """Intersection over union (…) of boxes (…,4) and (…,4)."""
+    common = _area(_common(crops, boxes))
+    return common / (_area(crops) + _area(boxes) - common)
+
+
+def inside_evidence(crops: Tensor, boxes: Tensor) -> Tensor:
+    """Share (…) of each crop (…,4) that lies in the box (…,4)."""
+    return _area(_common(crops, boxes)) / _area(crops)
+
+
+def crop_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
+    """All three scores (B,) of crops (B,4) against masks (B,H,W)."""
+    boxes = mask_boxes(masks)
+    return {
+        "covers_evidence": covers_evidence(crops, masks),
+        "overlap": overlap(crops.double(), boxes),
+        "inside_evidence": inside_evidence(crops.double(), boxes),
+    }
+
+
+def centred(crops: Tensor, picture: Size) -> Tensor:
+    """Boxes (B,4) of the same sides in the middle of a picture."""
+    height, width = picture
+    half = (crops[..., 2:] - crops[..., :2]) / 2  # (B,2)
+    middle = torch.tensor([width / 2, height / 2], dtype=crops.dtype, device=crops.device)
+    return torch.cat([middle - half, middle + half], dim=-1)
+
+
+def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
+    """The mean (B,) of each score over boxes of the same sides on an even lattice of places inside the picture."""
+    height, width = masks.shape[-2:]
+    side = (crops[..., 2:] - crops[..., :2]).double()  # (B,2)
+    room = torch.tensor([width, height], dtype=torch.float64, device=crops.device) - side  # (B,2)
+    step = (torch.arange(_ANYWHERE, dtype=torch.float64, device=crops.device) + 0.5) / _ANYWHERE  # (K,)
+    boxes = mask_boxes(masks)  # (B,4)
+    total = masks.flatten(1).sum(1).double()  # (B,)
+    x0, y0 = room[:, :1] * step, room[:, 1:] * step  # (B,K) each
+    tall = _spans(y0, side[:, 1:], height)  # (B,K,H): part of each row in the box
+    wide = _spans(x0, side[:, :1], width)  # (B,K,W)
+    mean = torch.einsum("bkh,bhw,blw->b", tall, masks.double(), wide) / (_ANYWHERE**2 * total.clamp(min=1))
+    corner = torch.stack([x0[:, :, None].expand(-1, -1, _ANYWHERE), y0[:, None].expand(-1, _ANYWHERE, -1)], dim=-1)
+    placed = torch.cat([corner, corner + side[:, None, None]], dim=-1)  # (B,K,K,4)
+    fixed = boxes[:, None, None]
+    return {
+        "covers_evidence": torch.where(total > 0, mean, torch.nan),
+        "overlap": overlap(placed, fixed).flatten(1).mean(1),
+        "inside_evidence": inside_evidence(placed, fixed).flatten(1).mean(1),
+    }
+
+
+def _spans(start: Tensor, length: Tensor, pixels: int) -> Tensor:
+    """(B,K,P): the share of each of ``pixels`` in a row that lies in [start, start + length]."""
+    left = torch.arange(pixels, dtype=torch.float64, device=start.device)
+    low, high = start.unsqueeze(-1), (start + length).unsqueeze(-1)
+    return (torch.minimum(left + 1, high) - torch.maximum(left, low)).clamp(0, 1)
+
+
+def _common(first: Tensor, second: Tensor) -> Tensor:
+    return torch.cat(
+        [torch.maximum(first[..., :2], second[..., :2]), torch.minimum(first[..., 2:], second[..., 2:])], dim=-1
+    )
+
+
+def _area(boxes: Tensor) -> Tensor:
+    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
+
+
+_IN_A_ROW = 24
+"""Places in a row of the lattice."""
+
+
+def places_of(sides: Tensor, picture: Size) -> Tensor:
+    """Boxes (B,K,4) of ``sides`` (B,2), width and height, all over a ``picture``."""
+    room = torch.tensor([picture[1], picture[0]], dtype=torch.float64, device=sides.device) - sides.double()  # (B,2)
+    step = torch.linspace(0, 1, _IN_A_ROW, dtype=torch.float64, device=sides.device)  # (k,)
+    grid = torch.stack(torch.meshgrid(step, step, indexing="xy"), -1).flatten(0, 1)  # (K,2)
+    corner = grid * room.clamp(min=0)[:, None]  # (B,K,2)
+    return torch.cat([corner, corner + sides.double()[:, None]], -1)
+
+
+def beside(crops: Tensor, targets: Tensor, picture: Size, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Boxes (B,4) as large as ``crops`` (B,4) without any of ``targets`` (B,4), and whether there are such (B,)."""
+    boxes, to = places_of(crops[:, 2:] - crops[:, :2], picture), targets.double()[:, None]
+    apart = (boxes[..., 2:] <= to[..., :2]) | (boxes[..., :2] >= to[..., 2:])  # (B,K,2)
+    return _drawn(boxes, apart.any(-1), seed)
+
+
+def over(
+    crops: Tensor, targets: Tensor, picture: Size, *, within: Tensor | None = None, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """Boxes (B,4) as large as ``crops`` that hold all of ``targets``, and whether there are any (B,).
+
+    Args:
+        crops: (B,4).
+        targets: (B,4).
+        picture: (H, W).
+        within: (B,4) boxes that they must lie in; None: the picture.
+        seed: of the draw.
+    """
+    boxes, to = places_of(crops[:, 2:] - crops[:, :2], picture), targets.double()[:, None]
+    fits = (boxes[..., :2] <= to[..., :2]).all(-1) & (boxes[..., 2:] >= to[..., 2:]).all(-1)  # (B,K)
+    if within is not None:
+        outer = within.double()[:, None]
+        fits &= (boxes[..., :2] >= outer[..., :2]).all(-1) & (boxes[..., 2:] <= outer[..., 2:]).all(-1)
+    return _drawn(boxes, fits, seed)
+
+
+def round_about(targets: Tensor, sides: Tensor, picture: Size) -> Tensor:
+    """Boxes (B,4) of ``sides`` (B,2) with the middle of ``targets`` (B,4) in theirs, moved inside the picture."""
+    middle, half = (targets[:, :2] + targets[:, 2:]).double() / 2, sides.double() / 2  # (B,2)
+    limit = torch.tensor([picture[1], picture[0]], dtype=torch.float64, device=targets.device)  # (2,)
+    middle = torch.minimum(torch.maximum(middle, half), (limit - half).maximum(half))
+    return torch.cat([middle - half, middle + half], -1)
+
+
+def grown(boxes: Tensor, by: float, least: float) -> Tensor:
+    """Sides (B,2) of ``boxes`` (B,4), ``by`` times as long and ``least`` pixels at least."""
+    return ((boxes[:, 2:] - boxes[:, :2]).double() * by).clamp(min=least)
+
+
+def _drawn(boxes: Tensor, fits: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """One of the ``boxes`` (B,K,4) that fit (B,K), and whether one does (B,)."""
+    chance = torch.rand(fits.shape, generator=torch.Generator().manual_seed(seed)).to(boxes.device)  # (B,K)
+    chosen = torch.where(fits, chance, -1.0).argmax(1)  # (B,)
+    return boxes[torch.arange(len(boxes), device=boxes.device), chosen], fits.any(1)

@@ -1,4 +1,22 @@
-"""Where the attention of a map lies, compared with where the evidence is: one score per picture.
+"""How maps lie on masks: where the attention is, how much of it, and how it ranks the pixels.
+
+What every score of a map shares: the checks, the scaling by the peak, and the order of pixels.
+
+Axes: B pictures, H and W pixels. A map is (B,H,W), finite and ≥ 0; evidence is (B,H,W) bool.
+
+How much of a map lies where, and how far two maps are apart.
+
+A map (B,H,W) is read as shares: it is divided by its sum, so that all pixels of a picture sum to 1. A map of zeros has
+no shares, so what is asked of it is NaN.
+
+=========  ====================================  =======================
+Eq. (M1)   m_o = Σ_{x in o} a(x) / Σ_x a(x)      :func:`mass_on`
+Eq. (M2)   TV(a, b) = ½ Σ_x |a(x)/Σa − b(x)/Σb|  :func:`total_variation`
+=========  ====================================  =======================
+
+Axes: B pictures, N objects, H and W pixels.
+
+Where the attention of a map lies, compared with where the evidence is: one score per picture.
 
 Maps are (B,H,W) ≥ 0 at picture resolution, evidence is (B,H,W) bool; every score is (B,) in 0..1, higher is better,
 and does not change when a map is multiplied by a positive number. What the corner cases score:
@@ -15,18 +33,158 @@ NaN, ±inf, negative    DataError that names the picture
 
 A map of zeros points nowhere, so staying silent never pays; a picture without evidence has no right place to look,
 so it is NaN and the aggregates of ``saccade.metrics.intervals`` count it as undefined.
+
+Precision and recall of maps as detectors of evidence pixels, pooled over pictures.
+
+Each map is divided by its own maximum, then the pixels of all pictures go into one ranking (micro average): sweep a
+threshold, call every pixel at or above it "evidence", compare. The area is average precision, Σ ΔR·P, with tied pixels
+taken together. Two ways to the same curve:
+
+* :func:`pr_curve` and :func:`pr_auc` sort every pixel: exact, for what fits into memory;
+* :func:`pr_counts` counts pixels on a fixed grid of thresholds; counts add up (``+``) over batches and processes in
+  constant memory. The grid is geometric, 1,024 thresholds to each halving of the value, down to the smallest normal
+  number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat
+  ones; it amounts to rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels
+  lie below a millionth of the peak, and their order counts too.
+
+A picture without evidence has no right ranking: it is left out and counted in ``undefined``. A map of zeros stays in:
+all its pixels are tied at the bottom. Without any evidence at all the curve is empty and the area NaN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from saccade.errors import ShapeError
-from saccade.metrics.maps.values import LEVELS, check_evidence, check_maps, check_mask, level_of, where_defined
+from saccade.errors import DataError, ShapeError
+
+_MANTISSA_BITS = 23  # of float32
+LEVEL_BITS = 10  # thresholds per halving of the value: 2^10
+LEVELS = (127 << LEVEL_BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
+"""Thresholds of the fixed grid on which precision and recall are counted: 130,049. The lowest is zero."""
+
+
+def check_maps(maps: Tensor, name: str = "map") -> Tensor:
+    """The maps (B,H,W) in float32 or float64, once they are known to be finite and nowhere negative.
+
+    Raises:
+        ShapeError: not three axes, or pictures without pixels.
+        DataError: no tensor; or NaN, infinity or a negative value, and the message names the picture.
+    """
+    if not isinstance(maps, Tensor):
+        raise DataError(f"{name}s: expected a tensor (B,H,W), found {type(maps).__name__}; torch.as_tensor makes one")
+    if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
+        raise ShapeError(f"{name}s", "(B,H,W) with at least one pixel", maps.shape)
+    if maps.dtype not in (torch.float32, torch.float64):
+        maps = maps.float()  # half precision cannot sum ten thousand pixels
+    low, high = maps.aminmax() if len(maps) else (0.0, 0.0)
+    if low >= 0 and high < math.inf:  # one pass instead of four; NaN is neither
+        return maps
+    for broken, what, cure in (
+        (~maps.isfinite(), "holds NaN or infinity", "look for a division by zero in what made it"),
+        (maps < 0, "is negative somewhere", "clamp it or take its absolute value, and say which"),
+    ):
+        pictures = broken.flatten(1).any(1)  # (B,)
+        if bool(pictures.any()):
+            index = int(pictures.nonzero()[0, 0])
+            total = int(pictures.sum())
+            raise DataError(f"the {name} of picture {index} {what} ({total} of {len(maps)} pictures): {cure}")
+    return maps
+
+
+def check_mask(mask: Tensor, name: str) -> Tensor:
+    """The mask (B,H,W), once it is known to be one."""
+    if not isinstance(mask, Tensor):
+        raise DataError(f"{name}: expected a tensor (B,H,W), found {type(mask).__name__}; torch.as_tensor makes one")
+    if mask.dtype != torch.bool:
+        raise DataError(f"{name}: expected a bool mask, found {mask.dtype}; compare it with a threshold first")
+    if mask.dim() != 3 or mask.shape[1] * mask.shape[2] == 0:
+        raise ShapeError(name, "(B,H,W) with at least one pixel", mask.shape)
+    return mask
+
+
+def check_evidence(evidence: Tensor, maps: Tensor, name: str = "evidence") -> Tensor:
+    """The evidence (B,H,W) bool on the device of ``maps``, once it is known to lie on the same pixels."""
+    if check_mask(evidence, name).shape != maps.shape:
+        raise ShapeError(name, f"{tuple(maps.shape)} as the maps", evidence.shape)
+    return evidence.to(maps.device)
+
+
+def scale_to_peak(maps: Tensor) -> Tensor:
+    """Each map divided by its own maximum, so that it peaks at exactly 1; a map of zeros stays as it is."""
+    peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
+    return maps / torch.where(peak > 0, peak, torch.ones_like(peak))
+
+
+def quantise(values: Tensor, bits: int) -> Tensor:
+    """Non-negative numbers as int32 in the same order, equal where they agree to about ``bits`` binary digits.
+
+    The bit pattern of a non-negative float32 sorts as the number does; rounding its last digits away merges values
+    that differ only by the rounding of a projection, at every magnitude alike.
+    """
+    drop = _MANTISSA_BITS - bits
+    pattern = values.abs().float().contiguous().view(torch.int32)  # abs: -0.0 has the sign bit set
+    return (pattern + (1 << (drop - 1))) >> drop
+
+
+def level_of(scaled: Tensor) -> Tensor:
+    """The level of each value (…) between 0 and 1 on the fixed grid of thresholds, int32 in 0 … LEVELS - 1."""
+    return quantise(scaled, LEVEL_BITS)
+
+
+def dequantise(codes: Tensor, bits: int) -> Tensor:
+    """The float32 numbers that stand for the codes of :func:`quantise`."""
+    return (codes.to(torch.int32) << (_MANTISSA_BITS - bits)).view(torch.float32)
+
+
+def where_defined(scores: Tensor, defined: Tensor) -> Tensor:
+    """Scores (B,), NaN where ``defined`` (B,) is False: the one way in which this package says "no such score"."""
+    return torch.where(defined, scores, torch.full_like(scores, torch.nan))
+
+
+def shares(maps: Tensor, name: str = "map") -> Tensor:
+    """The maps (B,H,W) divided by their sums; NaN everywhere in a map of zeros.
+
+    >>> shares(torch.tensor([[[1.0, 3.0]]])).tolist()
+    [[[0.25, 0.75]]]
+    """
+    maps = check_maps(maps, name)
+    return maps / maps.sum(dim=(-2, -1), keepdim=True)  # 0 / 0 is NaN
+
+
+def mass_on(maps: Tensor, masks: Tensor) -> Tensor:
+    """The share of each map on a mask, Eq. (M1): (B,) of masks (B,H,W), (B,N) of the masks (B,N,H,W) of N objects.
+
+    Args:
+        maps: (B,H,W), finite and nowhere negative.
+        masks: bool, on the same pixels.
+    """
+    told = shares(maps)  # (B,H,W)
+    if masks.dim() == 3:
+        check_mask(masks, "masks")
+    elif masks.dim() != 4 or masks.dtype != torch.bool:
+        raise ShapeError("masks", "(B,H,W) or (B,N,H,W) bool", masks.shape)
+    if masks.shape[0] != maps.shape[0] or masks.shape[-2:] != maps.shape[-2:]:
+        raise ShapeError("masks", f"the pixels of the maps {tuple(maps.shape)}", masks.shape)
+    each = masks.flatten(-2).to(told)  # (B,[N,]P)
+    return torch.einsum("b...p,bp->b...", each, told.flatten(1))
+
+
+def total_variation(one: Tensor, other: Tensor) -> Tensor:
+    """Eq. (M2): how far two maps (B,H,W) of each picture are apart, 0 … 1; NaN where either is all zeros.
+
+    >>> total_variation(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[1.0, 3.0]]])).tolist()
+    [0.75]
+    """
+    if one.shape != other.shape:
+        raise ShapeError("other", f"{tuple(one.shape)} as the first", other.shape)
+    return 0.5 * (shares(one) - shares(other)).abs().sum(dim=(-2, -1))
+
 
 TIE = 1e-5
 """Pixels within this share of the maximum are tied with it: a projected constant map is constant to float32 only."""
@@ -229,3 +387,115 @@ class CheckedMaps:
 
     def _defined(self, scores: Tensor) -> Tensor:
         return where_defined(scores.to(self.measured.maps.dtype), self.target.exists)
+
+
+@dataclass(frozen=True)
+class PrCurve:
+    """Precision and recall at falling thresholds (recall rises); float64, in main memory."""
+
+    precision: Tensor  # (K,)
+    recall: Tensor  # (K,)
+    thresholds: Tensor  # (K,) shares of each picture's maximum
+    pictures: int
+    """Pictures that were counted."""
+    undefined: int
+    """Pictures without evidence, left out."""
+
+    @property
+    def auc(self) -> float:
+        """Average precision; NaN when no picture had evidence."""
+        if self.pictures == 0:
+            return float("nan")
+        steps = torch.diff(self.recall, prepend=self.recall.new_zeros(1))  # (K,)
+        return float((steps * self.precision).sum())
+
+
+@dataclass(frozen=True)
+class PrCounts:
+    """Pixels at each level of the fixed grid; add the counts of two sets of pictures to get those of both."""
+
+    positives: Tensor  # (LEVELS,) int64: evidence pixels
+    negatives: Tensor  # (LEVELS,) int64: the others
+    pictures: int
+    undefined: int
+
+    def __add__(self, other: PrCounts) -> PrCounts:
+        return PrCounts(
+            self.positives.to(other.positives.device) + other.positives,  # on the device of what comes in
+            self.negatives.to(other.negatives.device) + other.negatives,
+            self.pictures + other.pictures,
+            self.undefined + other.undefined,
+        )
+
+    def __getstate__(self) -> tuple[Tensor, Tensor, int, int]:
+        """As it travels between processes: of 130,049 levels most are empty."""
+        return self.positives.cpu().to_sparse(), self.negatives.cpu().to_sparse(), self.pictures, self.undefined
+
+    def __setstate__(self, state: tuple[Tensor, Tensor, int, int]) -> None:
+        for name, value in zip(("positives", "negatives", "pictures", "undefined"), state):
+            object.__setattr__(self, name, value.to_dense() if isinstance(value, Tensor) else value)
+
+    def curve(self) -> PrCurve:
+        """The curve at every level that holds a pixel."""
+        values = dequantise(torch.arange(LEVELS, dtype=torch.int32), LEVEL_BITS).double()  # (LEVELS,)
+        return _curve(self.positives.cpu(), self.negatives.cpu(), values, self.pictures, self.undefined)
+
+    @property
+    def auc(self) -> float:
+        """Average precision; NaN when no picture had evidence."""
+        return self.curve().auc
+
+
+def no_counts() -> PrCounts:
+    """The counts of no pictures: where a sum over batches starts."""
+    zeros = torch.zeros(LEVELS, dtype=torch.int64)
+    return PrCounts(zeros, zeros.clone(), 0, 0)
+
+
+def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
+    """Count the pixels of a batch of maps (B,H,W) on the fixed grid of thresholds."""
+    maps = check_maps(maps)
+    evidence = check_evidence(evidence, maps)
+    return pr_counts_of(CheckedMaps(maps, Target(evidence)))
+
+
+def pr_counts_of(checked: CheckedMaps) -> PrCounts:
+    """:func:`pr_counts` of maps that are checked already."""
+    target = checked.target
+    positives = checked.levels()  # (LEVELS,)
+    pictures = len(target.exists) if target.all_exist else int(target.exists.sum())
+    return PrCounts(
+        positives, checked.measured.levels_of(checked.uses) - positives, pictures, len(target.exists) - pictures
+    )
+
+
+def pr_curve(maps: Tensor, evidence: Tensor) -> PrCurve:
+    """The exact curve of maps (B,H,W) against evidence (B,H,W) bool; sorts all pixels at once."""
+    maps = check_maps(maps)
+    scaled, inside = _with_evidence(maps, check_evidence(evidence, maps))  # (B',H,W)
+    thresholds, level = torch.unique(scaled, return_inverse=True)  # rising (K,), (B',H,W)
+    positives = torch.bincount(level[inside], minlength=len(thresholds)).cpu()
+    negatives = torch.bincount(level[~inside], minlength=len(thresholds)).cpu()
+    return _curve(positives, negatives, thresholds.cpu().double(), len(scaled), len(maps) - len(scaled))
+
+
+def pr_auc(maps: Tensor, evidence: Tensor) -> float:
+    """Exact average precision of the pooled pixels; for many pictures add up :func:`pr_counts` instead."""
+    return pr_curve(maps, evidence).auc
+
+
+def _with_evidence(maps: Tensor, evidence: Tensor) -> tuple[Tensor, Tensor]:
+    """Scaled maps and masks of the pictures that have evidence."""
+    defined = evidence.flatten(1).any(1)  # (B,)
+    if not bool(defined.all()):
+        maps, evidence = maps[defined], evidence[defined]
+    return scale_to_peak(maps), evidence
+
+
+def _curve(positives: Tensor, negatives: Tensor, values: Tensor, pictures: int, undefined: int) -> PrCurve:
+    """From pixel counts at rising values (K,) to precision and recall at falling thresholds."""
+    held = (positives + negatives) > 0
+    true = positives[held].flip(0).cumsum(0).double()  # (K',)
+    called = true + negatives[held].flip(0).cumsum(0).double()  # (K',)
+    total = true[-1:].clamp(min=1)  # every counted picture has evidence, so this clamps nothing but the empty curve
+    return PrCurve(true / called, true / total, values[held].flip(0), pictures, undefined)

@@ -18,13 +18,22 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.intervals import Interval
+from saccade.metrics.intervals import ColumnBuffer, Interval, Values
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, Region, Target
-from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_counts_of
-from saccade.metrics.maps.values import check_evidence, check_maps, check_mask
+from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.localisation import (
+    CheckedMaps,
+    MeasuredMaps,
+    PrCounts,
+    PrCurve,
+    Region,
+    Target,
+    check_evidence,
+    check_maps,
+    check_mask,
+    no_counts,
+    pr_counts_of,
+)
 from saccade.trace import AttentionTrace
 
 SCORES = ("true_positive_strength", "pointing", "iou", "selectivity", "pr_auc")

@@ -1,7 +1,18 @@
-"""meteor_lite: METEOR without its dictionaries, in plain Python.
+"""METEOR of captions: by exact words and stems, as a reward of word numbers, and as the program of its authors.
+
+Which word of one caption stands for which word of another: METEOR's alignment, by exact words and by stems.
+
+Denkowski and Lavie, "Meteor Universal: Language Specific Translation Evaluation for Any Target Language", WMT 2014,
+Section 2. Each word has at most one partner. Of all such pairings the best has, in this order, the largest weight
+(1 for the same word, 0.6 for the same stem), the fewest chunks (runs that are adjacent and in order in both captions)
+and the smallest sum of |place − place|. Found by a beam search from left to right, 40 wide as in METEOR; a word stays
+alone only where its stem is rarer in the other caption, so for captions of ordinary length a wider beam finds nothing
+better.
+
+meteor_lite: METEOR without its dictionaries, in plain Python.
 
 Denkowski and Lavie, "Meteor Universal", WMT 2014. The words of a caption are paired with those of a reference
-(:mod:`saccade.metrics.text.alignment`); with m pairs of weight M in ch chunks,
+(:mod:`saccade.metrics.text.meteor`); with m pairs of weight M in ch chunks,
 
     P = M / words said    R = M / words of the reference    F = P R / (α P + (1 − α) R)
     score = F · (1 − γ (ch / m)^β)                           α = 0.85, β = 0.2, γ = 0.6
@@ -15,15 +26,145 @@ leaves some alone.
 Each picture counts with the reference that fits best, the first of equals; the score of a set is that of the sums of
 M, m, ch and lengths. Both are METEOR's way, as is that a caption which is word for word its reference has no chunks, so
 that it scores 1.
+
+METEOR of single captions that are numbers of words, for a whole batch on its device: a reward in training.
+
+Denkowski and Lavie, "Meteor Universal", WMT 2014, by exact words and stems as in :func:`meteor_lite`, and as METEOR
+1.5 has it a content word weighs δ and a function word 1 − δ. With W the weight of all words of a caption, M that of the
+m pairs (times 1 for the same word, 0.6 for the same stem), in ch chunks,
+
+    P = M / W said    R = M / W of the reference    F = P R / (α P + (1 − α) R) = M / (α W reference + (1 − α) W said)
+    score = F · (1 − γ (ch / m)^β)                   α = 0.85, β = 0.2, γ = 0.6, δ = 0.75
+
+of the reference that fits best. It differs from the score of sentences in this:
+
+- Nothing is aligned. Pairs are clipped counts, which is how many the best alignment has; a pair goes on with the chunk
+  of the one before where a run of two stems is in both captions, by clipped counts too. So ch = m − such runs, at least
+  1: too few where a run is met across pairs that exclude each other.
+- Whether a word is a function word goes by its stem, so that both words of a pair weigh the same.
+- A caption that is its reference has one chunk, not none. METEOR lifts such a caption from about 0.6 to 1, which the
+  score of a set hardly feels; as a reward it would be the price for learning training captions by heart.
+- The end is no word: every caption has one, and all would be flattered alike. So that a caption gains nothing by
+  breaking off ("a man in a"), last words that lead up to another one count as unknown. An unknown word is a content
+  word that has no partner, not even another unknown one.
+
+Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, V words, 3 things
+to meet in: the word, its stem, and its stem with the next.
+
+METEOR 1.5 itself, run as the Java program that its authors published: the only number beside a printed METEOR.
+
+Denkowski and Lavie, "Meteor Universal", WMT 2014. ``saccade data get meteor`` puts the program and its paraphrase table
+into the cache folder; else those inside the package ``pycocoevalcap`` (extra ``meteor``) are taken, which is never
+imported. Java must be on the PATH. What is missing :func:`meteor_missing` says, and :func:`saccade.metrics.meteor_lite`
+is what remains.
+
+The captions go through two files, one caption a line, instead of the program's dialogue over pipes: nothing can block,
+and no caption can be mistaken for the ``|||`` between fields. Every picture needs the same number of references there,
+so the first one is repeated; METEOR takes the best, so a repetition changes nothing.
+
+People against people: what a caption of one person scores by the captions of the others.
+
+A reference point for caption scores. Each person in turn replaces the model and is left out of the references; the
+score is the mean over the turns. So there is one reference fewer than a model has, which lowers every score a little,
+BLEU most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from saccade.metrics.text.alignment import align
-from saccade.metrics.text.words import Words, judged_captions
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
+from saccade.errors import ConfigError, DataError, MissingExtraError, ShapeError
+from saccade.metrics.text.ngrams import Words, bleu, cider, judged_captions, ngram_counts, rouge_l
+from saccade.metrics.text.tokens import stem
+
+EXACT, STEM = 1.0, 0.6
+_WIDTH = 40
+_NOWHERE = -2  # the place of a partner that is not there; no place follows it
+
+
+class Alignment(NamedTuple):
+    """What a pairing of two captions comes to."""
+
+    weight: float
+    """Sum of the weights of all pairs."""
+    pairs: int
+    chunks: int
+
+
+class _Score(NamedTuple):
+    """A pairing of the first words, in the order in which pairings are compared; larger is better."""
+
+    weight: float
+    joins: int
+    """Pairs that carry on the chunk of the word before: with equally many pairs, more joins are fewer chunks."""
+    nearness: int
+    """Minus the sum of distances."""
+    pairs: int
+
+
+class _State(NamedTuple):
+    """All that the rest of a pairing depends on."""
+
+    taken: int
+    """One bit for each place of the other caption."""
+    last: int
+    """The place that the word before was paired with."""
+
+
+def align(said: Words, reference: Words) -> Alignment:
+    """The best pairing of two captions.
+
+    >>> align("a red dog runs".split(), "the dog is running".split())
+    Alignment(weight=1.6, pairs=2, chunks=2)
+    """
+    stems, known = [stem(word) for word in said], [stem(word) for word in reference]
+    surplus = Counter(stems) - Counter(known)  # stems with more words here than there: some must stay alone
+    beam = {_State(0, _NOWHERE): _Score(0.0, 0, 0, 0)}
+    for place, word in enumerate(said):
+        partners = [
+            (other, EXACT if reference[other] == word else STEM)
+            for other, its_stem in enumerate(known)
+            if its_stem == stems[place]
+        ]
+        reached: dict[_State, _Score] = {}
+        for state, score in beam.items():
+            if not partners or stems[place] in surplus:
+                _keep_better(reached, _State(state.taken, _NOWHERE), score)
+            for other, weight in partners:
+                if not state.taken >> other & 1:
+                    joined = other == state.last + 1
+                    _keep_better(
+                        reached,
+                        _State(state.taken | 1 << other, other),
+                        _Score(
+                            score.weight + weight,
+                            score.joins + joined,
+                            score.nearness - abs(place - other),
+                            score.pairs + 1,
+                        ),
+                    )
+        beam = dict(sorted(reached.items(), key=lambda entry: entry[1], reverse=True)[:_WIDTH])
+    best = max(beam.values())
+    return Alignment(round(best.weight, 9), best.pairs, best.pairs - best.joins)
+
+
+def _keep_better(reached: dict[_State, _Score], state: _State, score: _Score) -> None:
+    if state not in reached or score > reached[state]:
+        reached[state] = score
+
 
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
 
@@ -64,3 +205,241 @@ def _tally(said: Words, words: Words) -> _Tally:
     weight, pairs, chunks = align(said, words)
     whole = chunks == 1 and pairs == len(said) == len(words)
     return _Tally(len(said), len(words), weight, pairs, 0 if whole else chunks)
+
+
+DELTA = 0.75
+
+_OFTEN_LEADING = frozenset({
+    "a", "an", "the", "this", "that", "my", "your", "his", "its", "our", "their", "some", "all",
+    "of", "in", "on", "at", "with", "for", "from", "to", "into", "by", "about", "over", "after",
+    "and", "or", "but", "as", "than", "if", "which", "who", "when", "what",
+    "is", "are", "was", "were", "be", "been", "am", "has", "have", "had", "can", "could", "will", "would",
+})  # fmt: skip
+_SELDOM_LEADING = frozenset({
+    "each", "every", "these", "those", "whose", "where", "while", "because",
+    "onto", "through", "under", "between", "near", "beside", "against", "across", "above", "toward", "towards",
+})  # fmt: skip
+LEADING_WORDS = _OFTEN_LEADING | _SELDOM_LEADING
+"""Words that lead up to another word: a caption that ends with one has broken off."""
+FUNCTION_WORDS = _OFTEN_LEADING | {
+    "i", "you", "he", "she", "it", "we", "they", "me", "him", "her", "us", "them",
+    "there", "not", "no", "so", "also", "then", "up", "out", "one", "two", "other",
+}  # fmt: skip
+"""Words of any sentence, whatever it is about. METEOR's list too is one of frequent words: "across" is not on it."""
+
+
+class MeteorWords:
+    """What METEOR asks of each word of a vocabulary: its stem, its weight, and whether it leads up to another one.
+
+    Args:
+        entries: all that has a number, at the place of its number.
+        end: the number that ends a caption.
+        unknown: the number of all words that have none.
+        device: where captions will be judged.
+        delta: δ, 0..1; 0.5 lets all words weigh the same.
+    """
+
+    def __init__(
+        self,
+        entries: Sequence[str],
+        *,
+        end: int,
+        unknown: int,
+        device: torch.device | str | None = None,
+        delta: float = DELTA,
+    ) -> None:
+        stems = [stem(entry) for entry in entries]
+        place = {each: number for number, each in enumerate(dict.fromkeys(stems), start=1)}
+        function_stems = {stem(word) for word in FUNCTION_WORDS}
+        weights = torch.tensor([0.0, *(1 - delta if each in function_stems else delta for each in stems)])  # (1+V,)
+        weights[1 + end] = 0
+        partners = torch.tensor([range(1 + len(entries)), [0, *map(place.__getitem__, stems)]])  # (2,1+V)
+        partners[:, [1 + end, 1 + unknown]] = 0
+        leads = torch.tensor([True, *(entry in LEADING_WORDS for entry in entries)])  # (1+V,)
+        leads[1 + end] = True  # nothing stands behind the words before it
+        # tables (…,1+V), the first entry that of a place without a word
+        self._weights, self._partners, self._leads = (table.to(device) for table in (weights, partners, leads))
+        self._unknown, self._stems = unknown, len(place)
+
+    def weights(self, words: Tensor) -> Tensor:
+        """What each of ``words`` (…) weighs; 0 where there is none."""
+        return self._weights[words + 1]
+
+    def keys(self, words: Tensor) -> Tensor:
+        """The numbers by which words (…,T) meet: (…,3,T), 0 where they cannot."""
+        word, its_stem = self._partners[:, words + 1]  # (…,T) each
+        following = F.pad(its_stem[..., 1:], (0, min(1, words.shape[-1])))  # (…,T)
+        both = (its_stem * (self._stems + 1) + following) * ((its_stem > 0) & (following > 0))  # (…,T)
+        return torch.stack((word, its_stem, both), dim=-2)
+
+    def without_loose_end(self, words: Tensor) -> Tensor:
+        """Captions (…,T) in which last words that lead up to another one are unknown words."""
+        loose = self._leads[words + 1].long().flip(-1).cumprod(-1).flip(-1) > 0  # (…,T)
+        return torch.where(loose & (self.weights(words) > 0), self._unknown, words)
+
+
+def meteor_of_words(said: Tensor, references: Tensor, words: MeteorWords) -> Tensor:
+    """METEOR, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
+
+    A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
+    """
+    if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
+        raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
+    said = words.without_loose_end(said)  # (B,K,T)
+    mine, theirs = words.keys(said), words.keys(references)  # (B,K,3,T), (B,R,3,T')
+    in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,3,T)
+    clipped = torch.minimum(ngram_counts(mine)[:, :, None], in_each)  # (B,K,R,3,T)
+    weights = words.weights(said)  # (B,K,T)
+    same_word, same_stem, _ = (clipped * weights[:, :, None, None]).sum(-1).unbind(-1)  # (B,K,R) each
+    matched = STEM * same_stem + (EXACT - STEM) * same_word  # M: the same word has the same stem too
+    there, known = weights.sum(-1)[:, :, None], words.weights(references).sum(-1)[:, None]  # (B,K,1), (B,1,R)
+    mean = matched / (ALPHA * known + (1 - ALPHA) * there).clamp_min(1e-12)  # (B,K,R)
+    _, pairs, joined = clipped.sum(-1).unbind(-1)  # (B,K,R) each
+    chunks = (pairs - joined).clamp_min(1)
+    return (mean * (1 - GAMMA * (chunks / pairs.clamp_min(1)) ** BETA)).amax(-1)  # (B,K)
+
+
+_PACKAGE = "pycocoevalcap"
+_FEATURE, _EXTRA = "METEOR 1.5", "meteor"
+_NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
+
+
+class _Files(NamedTuple):
+    jar: Path
+    paraphrases: Path
+
+
+class _Program(NamedTuple):
+    java: str
+    files: _Files
+
+
+def meteor_missing() -> str | None:
+    """Why METEOR 1.5 cannot run here and what to do about it; None when it can."""
+    try:
+        _program()
+    except MissingExtraError as error:
+        return str(error)
+    return None
+
+
+def meteor_jar(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, timeout_seconds: float = 900.0
+) -> float:
+    """METEOR 1.5 of a set of captions, a fraction 0..1; NaN when there are no pictures.
+
+    Args:
+        hypotheses: one caption for each picture.
+        references: what people said of it, any number for each picture.
+        timeout_seconds: after which the program is ended. A thousand pictures take well under a minute.
+
+    Raises:
+        MissingExtraError: there is no Java, or no program for it.
+        ConfigError: the program failed, or took longer.
+    """
+    pictures = judged_captions(hypotheses, references)
+    program = _program()
+    if not pictures:
+        return float("nan")
+    most = max(len(picture.references) for picture in pictures)
+    padded = [words for _, known in pictures for words in [*known, *[known[0]] * (most - len(known))]]
+    with tempfile.TemporaryDirectory(prefix="saccade-meteor-") as folder:
+        said_file, reference_file = Path(folder, "said.txt"), Path(folder, "references.txt")
+        _write(said_file, [picture.said for picture in pictures])
+        _write(reference_file, padded)
+        jar, paraphrases = map(str, program.files)
+        options = ["-l", "en", "-norm", "-a", paraphrases, "-q", "-r", str(most)]  # quiet: the score alone, to stdout
+        java = [program.java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", jar]
+        return _final_score([*java, str(said_file), str(reference_file), *options], timeout_seconds)
+
+
+def _program() -> _Program:
+    """Where Java and METEOR are."""
+    files = next((files for files in _places() if all(file.is_file() for file in files)), None)
+    if files is None:
+        raise MissingExtraError(_FEATURE, _EXTRA, f"it is not here; 'saccade data get {METEOR}' brings it, as does")
+    java = shutil.which("java")
+    if java is None:
+        without = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
+        raise MissingExtraError(_FEATURE, _EXTRA, without)
+    return _Program(java, files)
+
+
+def _places() -> Iterator[_Files]:
+    """Where METEOR may be: in the cache folder, then in the package that carries it."""
+    fetched = cache_home() / METEOR
+    yield _Files(fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name)
+    found = importlib.util.find_spec(_PACKAGE)
+    for home in (found.submodule_search_locations or []) if found else []:
+        inside = Path(home, "meteor")
+        yield _Files(inside / METEOR_JAR.name, inside / "data" / METEOR_PARAPHRASES.name)
+
+
+def _write(file: Path, captions: list[Words]) -> None:
+    """One caption a line."""
+    lines = (f"{' '.join(words)}\n" for words in captions)
+    file.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def _final_score(command: list[str], timeout_seconds: float) -> float:
+    try:
+        done = subprocess.run(  # noqa: S603 - a fixed program on files of our own
+            command, capture_output=True, text=True, errors="replace", timeout=timeout_seconds, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(
+            f"METEOR 1.5 was ended after {timeout_seconds:g} s without a score; give it more time or fewer pictures"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"METEOR 1.5 could not be started: {error}; try '{command[0]} -version'") from error
+    printed = done.stdout.strip()
+    if done.returncode or not _NUMBER.fullmatch(printed):
+        said = (done.stderr.strip() or printed or "nothing").splitlines()[-1]
+        raise ConfigError(
+            f"METEOR 1.5 gave no score (exit code {done.returncode}, it said '{said}'); try '{command[0]} -version'"
+        )
+    return float(printed)
+
+
+class PeopleScores(NamedTuple):
+    """What people score by one another."""
+
+    metrics: dict[str, float]
+    """The names of :func:`saccade.metrics.bleu`, ``rouge_l``, ``cider``, and ``meteor`` where METEOR 1.5 can run."""
+    pictures: int
+    """Pictures with two captions or more; others are left out."""
+    turns: int
+    """How often another person stood in for the model: the fewest captions that such a picture has."""
+
+
+def people_scores(
+    captions: Sequence[Sequence[str]], progress: Callable[[int, int], None] = lambda done, total: None
+) -> PeopleScores:
+    """The scores of people by one another, by leaving out one at a time.
+
+    Args:
+        captions: what people said of each picture.
+        progress: called with turns done and turns in all.
+
+    Raises:
+        DataError: no picture has two captions.
+
+    >>> found = people_scores([("a red dog runs", "a dog runs"), ("two birds", "two birds"), ("alone",)])
+    >>> found.pictures, found.turns, round(found.metrics["bleu_1_nobp"], 4)
+    (2, 2, 0.9167)
+    """
+    shared = [tuple(said) for said in captions if len(said) > 1]
+    if not shared:
+        raise DataError("people against people: no picture has two captions; name a set with several for each picture")
+    turns = min(map(len, shared))
+    found = []
+    for turn in range(turns):
+        found.append(_scores([s[turn] for s in shared], [(*s[:turn], *s[turn + 1 :]) for s in shared]))
+        progress(turn + 1, turns)
+    metrics = {name: sum(each[name] for each in found) / turns for name in found[0]}
+    return PeopleScores(metrics, len(shared), turns)
+
+
+def _scores(said: list[str], known: list[tuple[str, ...]]) -> dict[str, float]:
+    scores = {**bleu(said, known), "rouge_l": rouge_l(said, known), "cider": cider(said, known)}
+    return scores | ({"meteor": meteor_jar(said, known)} if meteor_missing() is None else {})

@@ -174,7 +174,7 @@ class Score:
     split: str
     n: int
     definition: int = 1
-    """Version of the rules for baselines and intervals, see ``saccade.metrics.summary``; 1 where none was written."""
+    """Version of the rules for baselines and intervals, see ``saccade.metrics.result``; 1 where none was written."""
     seed: int | None = None
     protocol: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class Score:
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
     interventions: dict[str, Any] = field(default_factory=dict)
-    """Scores of the maps of re-rendered scenes, see ``saccade.metrics.maps.twins``; empty where there were none."""
+    """Scores of maps of re-rendered scenes, see ``saccade.metrics.maps.interventions``; empty where there were none."""
     confusion: dict[str, Any] = field(default_factory=dict)
     """For one label per example: the confusion matrix."""
     per_class: dict[str, Any] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class Score:
     against: dict[str, Any] = field(default_factory=dict)
     """The comparisons behind the verdict."""
     rests_on: dict[str, Any] = field(default_factory=dict)
-    """Answers without the evidence and without the rest; see ``saccade.metrics.evidence_swap``."""
+    """Answers without the evidence and without the rest; see ``saccade.metrics.verdict``."""
     maps_supervised: str = ""
     """How the maps were taught where to look; empty if they were not."""
     units: dict[str, str] = field(default_factory=dict)

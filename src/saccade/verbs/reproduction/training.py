@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.engine.health import TrainingStopped
-from saccade.metrics.evaluation import Evaluation
+from saccade.metrics.result import Evaluation
 from saccade.recorded import RecordedRun, recorded_runs, save_run_record
 from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduction.cells import Setting

@@ -191,7 +191,7 @@ def test_people_stand_beside_the_models_where_their_captions_are_at_hand(tmp_pat
     (tmp_path / "Flickr_8k.trainImages.txt").write_text("t.jpg")
     (tmp_path / "Flickr_8k.devImages.txt").write_text("a.jpg\nb.jpg")
     monkeypatch.setattr("saccade.families.caption.reproduction.recorded_runs", lambda folder=None: ())
-    monkeypatch.setattr("saccade.metrics.text.people.meteor_missing", lambda: "not here")
+    monkeypatch.setattr("saccade.metrics.text.meteor.meteor_missing", lambda: "not here")
     shown, people = reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"], protocol="dev").tables
     assert people.title == "people against people, BLEU without brevity penalty, % on Flickr8k"
     assert people.columns[:7] == ["", *shown.columns[2:], "length"]

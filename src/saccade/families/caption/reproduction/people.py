@@ -8,7 +8,7 @@ from saccade.data.tables.references import split_reference
 from saccade.families.caption.flickr import FlickrOptions
 from saccade.families.caption.readers import CAPTION_READERS, read_captions
 from saccade.families.caption.reproduction.table1 import COLUMNS, DATA
-from saccade.metrics.text.people import people_scores
+from saccade.metrics.text.meteor import people_scores
 from saccade.verbs.plain_table import PlainTable
 
 MORE = {"length_ratio": "length", "rouge_l": "ROUGE-L", "cider": "CIDEr-D"}

@@ -1,9 +1,9 @@
 """Scores of many maps on the same scenes and their twins: each method on each model, beside rivals.
 
 All maps of a board are about the same questions and the same twins: a digit moves at least one cell of the coarsest
-grid of any model on it. What an object does to an answer (:mod:`saccade.metrics.maps.effects`) belongs to a model;
-rivals that have none are set beside the effects of the first model. A map of zeros says nothing: it is scored as an
-even one and counted.
+grid of any model on it. What an object does to an answer (:mod:`saccade.metrics.maps.interventions`) belongs to a
+model; rivals that have none are set beside the effects of the first model. A map of zeros says nothing: it is scored as
+an even one and counted.
 
 Axes: B questions, N objects, H and W pixels.
 """
@@ -24,12 +24,24 @@ from saccade.families.question.scenes.twin_scores import coarsest_cell, effects_
 from saccade.families.question.scenes.twins import SceneTwins
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
-from saccade.metrics.maps.mass import total_variation
+from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.interventions import (
+    TwinMaps,
+    TwinTruth,
+    about_model,
+    about_scene,
+    even_where_empty,
+    foreground,
+)
+from saccade.metrics.maps.localisation import (
+    iou,
+    pointing,
+    selectivity,
+    total_variation,
+    true_positive_strength,
+    where_defined,
+)
 from saccade.metrics.maps.scorer import can_exchange
-from saccade.metrics.maps.twins import TwinMaps, TwinTruth, about_model, about_scene, even_where_empty, foreground
-from saccade.metrics.maps.values import where_defined
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import EncodedPictures, in_parts
 

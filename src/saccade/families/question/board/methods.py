@@ -21,7 +21,7 @@ from saccade import geometry
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, nearest
 from saccade.geometry import Size
-from saccade.metrics.maps.gradient_maps import (
+from saccade.metrics.maps.faithfulness import (
     grad_cam,
     gradient_times_input,
     hirescam,

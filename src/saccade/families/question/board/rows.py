@@ -8,10 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.intervals import mean_defined
-from saccade.metrics.ranks import Paired, holm, kendall_tau, paired
-from saccade.metrics.summary import without_nan
+from saccade.metrics.intervals import ColumnBuffer, Paired, Values, holm, kendall_tau, mean_defined, paired
+from saccade.metrics.result import without_nan
 
 SCENE = ("map_follow", "map_turn", "map_specific", "map_hold")
 """About the scene, by re-rendering."""

@@ -21,7 +21,7 @@ from saccade.families.question.reproduction.ablations import PenaltyPoint
 from saccade.families.question.reproduction.confirm import Confirmation
 from saccade.families.question.reproduction.table1 import LABELS, Table1
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.metrics.answers.accuracy import SCALE_EDGES
+from saccade.metrics.labels import SCALE_EDGES
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.curves import Line, Theme, line_panels

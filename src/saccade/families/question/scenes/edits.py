@@ -34,8 +34,16 @@ from saccade.data.scenes.render import render
 from saccade.families.question.scenes.twins import SceneTwins
 from saccade.looks import Look
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, permuted, uniform_like
-from saccade.metrics.maps.farthest import farthest
+from saccade.metrics.maps.edits import (
+    ALONE,
+    REMOVED,
+    EditScores,
+    cells_on,
+    chosen_cells,
+    farthest,
+    permuted,
+    uniform_like,
+)
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import EncodedPictures

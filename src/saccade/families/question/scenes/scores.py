@@ -27,11 +27,10 @@ from saccade.families.question.scenes.twin_scores import twin_scores, twins_at_o
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import Summary
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.maps.interventions import TwinScores
 from saccade.metrics.maps.scorer import MapScorer, MapScores
-from saccade.metrics.maps.twins import TwinScores
-from saccade.metrics.summary import summarise, without_nan
+from saccade.metrics.result import Summary, summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import (
     BATCH,
@@ -73,7 +72,7 @@ class SceneScores:
         self.twins.join(later.twins)
 
     def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.summary`."""
+        """Plain numbers, see :mod:`saccade.metrics.result`."""
         means = self.causal.means()
         bins = accuracy_by_scale(self.columns["answer"], self.columns["label"], self.columns["scale"])
         label = {scale: f"({scale.low:g},{scale.high:g}]" for scale in bins}
@@ -109,7 +108,7 @@ def score_scenes(
         limit: at most this many triples, from the first on.
         sweeps: pictures for deletion and insertion, which cost dozens of forward passes each.
         twins: triples whose scenes are rendered again for scores of maps under intervention, see
-            :mod:`saccade.metrics.maps.twins`; from the first on.
+            :mod:`saccade.metrics.maps.interventions`; from the first on.
         batch_size: triples at once; among them maps are exchanged for the shuffled baseline.
         progress: called with triples done and triples in all.
     """

@@ -23,7 +23,7 @@ from saccade.families.question.losses import Loss
 from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.scenes.scores import TWINS, accuracy_absent, score_scenes
 from saccade.families.question.task import QuestionTask
-from saccade.metrics.evaluation import Evaluation, evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries

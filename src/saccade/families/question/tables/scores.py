@@ -14,7 +14,7 @@ beside those of ``part_prior`` and ``part_prior_exact``; ``against.maps.by_query
 the best blind map of that query.
 
 Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
-(:mod:`saccade.metrics.evidence_swap`); a point alone marks no object.
+(:mod:`saccade.metrics.verdict`); a point alone marks no object.
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ from saccade.families.question.tables.prior import TrainingPrior
 from saccade.families.question.task import right_answers
 from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
-from saccade.metrics.answers.details import details_of
-from saccade.metrics.columns import ColumnBuffer, Values
-from saccade.metrics.evaluation import CountValue, DetailEntries, ExamplePlace, Scores, Summary
-from saccade.metrics.evidence_swap import EvidenceReliance, sampled
-from saccade.metrics.maps.grids import Grids, grids_of
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.labels import details_of
+from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.summary import only_defined, summarise
-from saccade.metrics.verdict import against_chance, verdict
+from saccade.metrics.result import CountValue, DetailEntries, Part, Scores, Summary, only_defined, summarise
+from saccade.metrics.verdict import EvidenceReliance, against_chance, sampled, verdict
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
@@ -67,11 +65,11 @@ class TableScores:
     ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
-    name_of: Callable[[int], ExamplePlace] | None = None
+    name_of: Callable[[int], Part] | None = None
     """Number of a question → its picture and what is asked."""
 
     def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.summary`."""
+        """Plain numbers, see :mod:`saccade.metrics.result`."""
         metrics: Scores = {**only_defined(self.answers.means())}
         counts: dict[str, CountValue] = {}
         if self.multi_label:
@@ -123,7 +121,7 @@ class TableScores:
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.words).to_json(self._place)
 
-    def _place(self, number: int) -> ExamplePlace:
+    def _place(self, number: int) -> Part:
         """The picture and the words of question ``number``."""
         return {} if self.name_of is None else self.name_of(int(self.columns["question"][number]))
 
@@ -239,7 +237,7 @@ def score_table(
     return scores
 
 
-def _named(data: TableData, number: int) -> ExamplePlace:
+def _named(data: TableData, number: int) -> Part:
     """The picture of question ``number``, and what is asked."""
     row = data.rows[number]
     return {"picture": str(row.image), "asked": row.query}

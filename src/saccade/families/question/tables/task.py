@@ -30,7 +30,7 @@ from saccade.families.question.tables.features import QuestionFeatures
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import SWEEPS, score_table
 from saccade.families.question.task import QuestionTask
-from saccade.metrics.evaluation import Evaluation, evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.cached_features import is_frozen

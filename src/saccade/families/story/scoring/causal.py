@@ -62,7 +62,7 @@ from saccade.families.story.scoring.rival_maps import rival_maps
 from saccade.families.story.scoring.sampling import story_numbers
 from saccade.families.story.scoring.sentence_weights import SentenceWeights, heaviest_sentence, sentence_weights
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.metrics.slots.changes import moved_to, weights_hold
+from saccade.metrics.slots import moved_to, weights_hold
 from saccade.models.base import Given, Raw
 from saccade.models.story import StoryModel
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.families.story.scoring.sentence_weights import SentenceWeights
-from saccade.metrics.slots.baselines import recency, uniform, word_overlap
+from saccade.metrics.slots import recency, uniform, word_overlap
 
 RIVALS = ("recency", "uniform", "word_overlap")
 

@@ -9,10 +9,9 @@ from torch import Tensor
 
 from saccade.families.story.scoring.rival_maps import RIVALS, rival_maps
 from saccade.families.story.scoring.sentence_weights import SentenceWeights
-from saccade.metrics.columns import Values
-from saccade.metrics.evaluation import Scores
-from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
-from saccade.metrics.summary import only_defined
+from saccade.metrics.intervals import Values
+from saccade.metrics.result import Scores, only_defined
+from saccade.metrics.slots import mass_elsewhere, support_found, support_hit, support_mass, support_rank
 
 SCORES = {"support_hit": support_hit, "support_rank": support_rank, "support_mass": support_mass}
 BEST = "support_hit_best_look"

@@ -1,1 +1,0 @@
-"""Scores of answers: accuracy, average precision, multisets."""

@@ -1,0 +1,346 @@
+"""Scores of answers that are one label each: accuracy, calibration, confusions, and the temperature of confidences.
+
+How often the answer is right: over all examples, and by the size of the object that was asked about.
+
+Scores of a classifier beyond its accuracy: the first few answers, how sure it may be, and what it mixes up.
+
+Calibration is the expected calibration error of Guo et al. 2017 (arXiv:1706.04599): answers are put into bins by their
+confidence, and the distance between mean confidence and accuracy is averaged over the answers.
+
+One-label answers picture by picture: confusions, scores of classes, calibration and the worst mistakes.
+
+Axes: N answers, K classes.
+
+Temperature scaling: one number that makes confidences true on held-out answers.
+
+Guo et al. 2017 (arXiv:1706.04599): T minimises the mean of −log p(label) with p = softmax(logits / T). The order of the
+answers, and so the answer itself, stays as it is. Where several answers may hold, p is the sigmoid of each logit / T.
+
+A model that is calibrated already has T near 1 by chance, and such a T makes new answers worse as often as better. So
+:func:`helpful_temperature` asks whether T helps answers that it was not fitted on: they are cut into folds, and those
+of each fold are scaled by the T of the others. T is kept if the mean loss of these answers falls, by the 95 % interval
+of the paired difference, and their calibration error falls too. Otherwise it is 1. It is 1 as well where every
+answer is right, as then no T is small enough: these answers do not tell how sure a wrong one may be.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics.intervals import mean_interval
+from saccade.metrics.result import DetailEntries, Part
+
+SCALE_EDGES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+"""Edges of the paper's five bins of object scale; bins are open on the left, except that 0.5 itself is inside."""
+
+
+class ScaleBin(NamedTuple):
+    """Accuracy on the objects of one range of scales."""
+
+    low: float
+    high: float
+    accuracy: float
+    """NaN when no object fell into the bin."""
+    n: int
+
+
+def check_ids(name: str, ids: Tensor, like: Tensor | None = None) -> Tensor:
+    """Answer ids (B,) of an integer type, on the device of ``like`` and as long as it."""
+    if ids.dim() != 1:
+        raise ShapeError(name, "(B,)", ids.shape)
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise DataError(f"{name}: expected integer ids, found {ids.dtype}; take the arg-max of logits first")
+    if like is None:
+        return ids
+    if len(ids) != len(like):
+        raise ShapeError(name, f"({len(like)},)", ids.shape)
+    return ids.to(like.device)
+
+
+def correct(answers: Tensor, truth: Tensor) -> Tensor:
+    """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
+    answers = check_ids("answers", answers)
+    return (answers == check_ids("truth", truth, answers)).float()
+
+
+def accuracy(answers: Tensor, truth: Tensor) -> float:
+    """The share of right answers; NaN for no examples."""
+    return float(correct(answers, truth).double().mean())
+
+
+def accuracy_by_scale(answers: Tensor, truth: Tensor, scales: Tensor) -> tuple[ScaleBin, ...]:
+    """Accuracy in the five bins [0.5,1], (1,1.5], (1.5,2], (2,2.5], (2.5,3] of the asked object's scale.
+
+    Args:
+        answers: ids (B,).
+        truth: ids (B,).
+        scales: (B,) in 0.5..3; anything else is a :class:`DataError`, because leaving it out would hide it.
+    """
+    right = correct(answers, truth).cpu().double()  # (B,)
+    if scales.shape != right.shape:
+        raise ShapeError("scales", f"({len(right)},)", scales.shape)
+    edges = torch.tensor(SCALE_EDGES, dtype=torch.float64)
+    at = scales.detach().cpu().double()
+    outside = ~((at >= edges[0]) & (at <= edges[-1]))  # NaN is outside too
+    if bool(outside.any()):
+        index = int(outside.nonzero()[0, 0])
+        raise DataError(f"scale of example {index} is {float(at[index]):g}, outside the bins' 0.5 to 3")
+    bins = (torch.bucketize(at, edges) - 1).clamp(min=0)  # bucketize: edges[i-1] < x ≤ edges[i]; 0.5 itself into bin 0
+    n = torch.bincount(bins, minlength=len(edges) - 1)  # (5,)
+    hits = torch.bincount(bins, weights=right, minlength=len(edges) - 1)  # (5,)
+    share = hits / n  # 0/0 = NaN: an empty bin has no accuracy
+    return tuple(
+        ScaleBin(low, high, float(share[i]), int(n[i])) for i, (low, high) in enumerate(itertools.pairwise(SCALE_EDGES))
+    )
+
+
+BINS = 15
+
+
+def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
+    """1.0 where the true id is among the ``count`` likeliest: (B,) from logits (B,K) and truth (B,).
+
+    Of equal logits the ones before the true class come first, so that a constant answer gains nothing. Logits that are
+    not numbers answer nothing: 0.
+    """
+    truth = check_ids("truth", truth, logits[:, 0])
+    own = logits.gather(1, truth[:, None])  # (B,1)
+    before = torch.arange(logits.shape[1], device=logits.device) < truth[:, None]  # (B,K)
+    better = (logits > own) | ((logits == own) & before)  # (B,K)
+    return ((better.sum(1) < count) & ~logits.isnan().any(1)).float()
+
+
+def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> float:
+    """The expected calibration error of answers (N,) with this confidence in 0..1; NaN for none.
+
+    >>> round(calibration_error(torch.tensor([0.9, 0.9, 0.9, 0.9]), torch.tensor([1.0, 1.0, 1.0, 0.0])), 4)
+    0.15
+    """
+    if confidence.shape != right.shape:
+        raise ShapeError("right", f"{tuple(confidence.shape)}", right.shape)
+    sure, right = confidence.double().cpu(), right.double().cpu()
+    if not len(sure):
+        return float("nan")
+    bin_of = (sure * bins).ceil().long().clamp(1, bins) - 1  # (N,): bins are open on the left, 0 lies in the first
+    gap = torch.bincount(bin_of, weights=sure - right, minlength=bins)  # (bins,) sums of what is too much
+    return float(gap.abs().sum() / len(sure))
+
+
+def confusion_matrix(answers: Tensor, truth: Tensor, classes: int) -> Tensor:
+    """How often each class (row) was answered as each (column): (K,K) whole numbers."""
+    answers = check_ids("answers", answers)
+    truth = check_ids("truth", truth, answers)
+    return torch.bincount(truth * classes + answers, minlength=classes**2).reshape(classes, classes)
+
+
+WORST = 20
+"""Mistakes that are shown."""
+TABLE_BINS = 10
+"""Bins of the calibration table."""
+CONFUSIONS = 30
+"""Pairs of classes that are told, the most confused first."""
+MATRIX = 50
+"""Classes of a confusion matrix that is written down at most."""
+
+
+class ClassScore(NamedTuple):
+    """Scores of one class."""
+
+    name: str
+    pictures: int
+    recall: float
+    """Share of its pictures that were answered right; NaN where it has none."""
+    precision: float
+    """Share of its answers that were right; NaN where it was never answered."""
+
+
+class Mistake(NamedTuple):
+    """A wrong answer."""
+
+    picture: int
+    true: str
+    said: str
+    confidence: float
+    of_true: float
+    """Probability of the right answer."""
+
+
+class Bin(NamedTuple):
+    """Answers of one range of confidence."""
+
+    low: float
+    high: float
+    answers: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Details:
+    """All of it."""
+
+    names: tuple[str, ...]
+    """Names of the classes."""
+    matrix: Tensor
+    """(K,K): a row for each true class, a column for each answer."""
+    classes: tuple[ClassScore, ...]
+    mistakes: tuple[Mistake, ...]
+    """The worst, the surest wrong answer first."""
+    calibration: float
+    """Expected calibration error."""
+    bins: tuple[Bin, ...]
+
+    def to_json(self, place: Callable[[int], Part] | None = None) -> DetailEntries:
+        """``confusion``, ``per_class`` and ``mistakes`` as plain values.
+
+        Args:
+            place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
+        """
+        few = len(self.names) <= MATRIX
+        shown: Part = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
+        found = confusions(self.matrix, self.names)
+        pairs: list[Part] = [{"true": true, "said": said, "n": times} for true, said, times in found]
+        return {
+            "confusion": {**shown, "mistakes": pairs},
+            "per_class": {
+                score.name: {
+                    "pictures": score.pictures,
+                    "recall": _known(score.recall),
+                    "precision": _known(score.precision),
+                }
+                for score in self.classes
+                if score.pictures or score.precision == score.precision
+            },
+            "mistakes": [
+                {
+                    **place(each.picture),
+                    "true": each.true,
+                    "said": each.said,
+                    "confidence": each.confidence,
+                    "of_true": each.of_true,
+                }
+                for each in self.mistakes
+                if place is not None
+            ],
+        }
+
+
+def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor, classes: Sequence[str]) -> Details:
+    """From answers and labels (N,), the probability of the answer (N,) and that of the right answer (N,)."""
+    right = said == labels  # (N,)
+    matrix = confusion_matrix(said, labels, len(classes))  # (K,K)
+    answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()
+    scores = tuple(
+        ClassScore(
+            name, int(held[number]), float(hits[number] / held[number]), float(hits[number] / answered[number])
+        )  # 0/0 is NaN
+        for number, name in enumerate(classes)
+    )
+    wrong = (~right).nonzero()[:, 0]
+    order = wrong[(confidence - of_true)[wrong].argsort(descending=True, stable=True)][:WORST].tolist()
+    mistakes = tuple(
+        Mistake(n, classes[int(labels[n])], classes[int(said[n])], float(confidence[n]), float(of_true[n]))
+        for n in order
+    )
+    return Details(
+        names=tuple(classes),
+        matrix=matrix,
+        classes=scores,
+        mistakes=mistakes,
+        calibration=calibration_error(confidence, right.float()),
+        bins=_bins(confidence, right),
+    )
+
+
+def _bins(confidence: Tensor, right: Tensor) -> tuple[Bin, ...]:
+    place = (confidence * TABLE_BINS).long().clamp(max=TABLE_BINS - 1)  # (N,)
+    found = []
+    for number in range(TABLE_BINS):
+        inside = place == number
+        if bool(inside.any()):
+            means = (float(confidence[inside].double().mean()), float(right[inside].double().mean()))
+            found.append(Bin(number / TABLE_BINS, (number + 1) / TABLE_BINS, int(inside.sum()), *means))
+    return tuple(found)
+
+
+def confusions(matrix: Tensor, classes: Sequence[str], most: int = CONFUSIONS) -> list[tuple[str, str, int]]:
+    """True class, answer and how often, the most frequent mistakes first."""
+    wrong = matrix.clone().fill_diagonal_(0)
+    order = torch.argsort(wrong.flatten(), descending=True, stable=True)[:most].tolist()
+    places = [(place // len(classes), place % len(classes)) for place in order]
+    return [(classes[true], classes[said], int(wrong[true, said])) for true, said in places if wrong[true, said]]
+
+
+def _known(value: float) -> float | None:
+    """JSON has no NaN."""
+    return value if value == value else None
+
+
+_RANGE = (0.05, 20.0)
+_STEPS = 60  # golden-section steps; each leaves 62 % of the range
+_ABOVE = 1.01  # nearer to the low end of the range, the loss has no minimum
+FOLDS = 5
+"""In which :func:`helpful_temperature` cuts the answers."""
+
+
+def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
+    """T for logits (N,K) and labels (N,), or (N,K) where several answers may hold.
+
+    >>> import torch
+    >>> logits = torch.tensor([[4.0, 0.0]] * 3 + [[4.0, 0.0]])
+    >>> round(fitted_temperature(logits, torch.tensor([0, 0, 0, 1])), 2)  # 75 % right: 4 / T = log 3
+    3.64
+    """
+    logits, labels = logits.detach().double().cpu(), labels.cpu()
+
+    def loss(log_t: float) -> float:
+        return float(_losses(logits / math.exp(log_t), labels).mean())
+
+    low, high = map(math.log, _RANGE)
+    share = (math.sqrt(5) - 1) / 2
+    for _ in range(_STEPS):  # the loss has one minimum in 1/T
+        left, right = high - share * (high - low), low + share * (high - low)
+        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
+    return math.exp((low + high) / 2)
+
+
+def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
+    """The fitted T where it helps answers that it was not fitted on, else 1.0; arguments as above."""
+    logits, labels = logits.detach().double().cpu(), labels.cpu()
+    fold = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0)) % FOLDS  # (N,)
+    scaled = logits.clone()  # (N,K): each by the T of the other folds
+    for number in range(FOLDS):
+        inside = fold == number
+        if not bool(inside.any()) or bool(inside.all()):
+            return 1.0  # too few answers to tell
+        scaled[inside] /= fitted_temperature(logits[~inside], labels[~inside])
+    gain = mean_interval(_losses(logits, labels) - _losses(scaled, labels), ends=None)
+    helps = gain.low > 0 and error_of(scaled, labels) < error_of(logits, labels)
+    found = fitted_temperature(logits, labels)
+    return found if helps and found > _RANGE[0] * _ABOVE else 1.0
+
+
+def _losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """−log p of each label, (N,); where several answers may hold the mean over them."""
+    if labels.dim() == 2:
+        return F.binary_cross_entropy_with_logits(logits, labels.double(), reduction="none").mean(1)
+    return F.cross_entropy(logits, labels.long(), reduction="none")
+
+
+def error_of(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> float:
+    """Expected calibration error of the likeliest answers at a temperature; arguments as above."""
+    scaled = logits.detach().double().cpu() / temperature
+    shares = scaled.sigmoid() if labels.dim() == 2 else scaled.softmax(-1)  # (N,K)
+    best = shares.max(-1)
+    labels = labels.cpu()
+    right = best.indices == labels if labels.dim() == 1 else labels.gather(1, best.indices[:, None])[:, 0] > 0
+    return calibration_error(best.values, right.double())

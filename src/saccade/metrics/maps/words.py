@@ -1,0 +1,291 @@
+"""Maps of the words of a caption: where they lie, and whether a word depends on them.
+
+Where the attention of each word of a caption lies, compared with what the word is about.
+
+A content word ("red", "seven") has a mask of the pixels it speaks of; "a" and "above" have none and are not scored. The
+score of a word is the true-positive strength of its map, Σ(a·mask) / Σa; beside it stands what a uniform map gets, the
+share of the picture that the mask covers. A mean is over words, all of them or those of one kind, and its interval
+resamples pictures, because the words of one caption are not independent.
+
+Axes: B captions, T words, H and W pixels. A word that is not scored is NaN.
+
+Does a word of a caption depend on what its map marks? Change that part of the picture and ask for the word again.
+
+The caption y_1 … y_T that a model said of picture I is given word by word, also of altered pictures, so that only the
+pixels change. R_u are the pixels of the highest tenth of the map of word u, and I∖R is the picture with the pixels R
+replaced by a fill:
+
+=======  ====================================================================================  =====================
+Eq. (1)  D[u,t] = log p(y_t | I, y_<t) - log p(y_t | I∖R_u, y_<t)                              :func:`log_drops`
+Eq. (2)  evidence of t = D[t,t] - mean of D[u,t] over the other words u of its kind            :func:`own_and_other`
+Eq. (3)  distance of t = mean of TV(a_t, a_u) over the same words u                            :func:`map_distances`
+=======  ====================================================================================  =====================
+
+D[t,t] alone is no evidence for a map: a picture with a hole makes every word less likely. So (2) subtracts what other
+words' maps do to the same word. It is above 0 only where a map marks what its own word needs. Maps that are the same
+for every word, and maps of noise on average, have 0. "Other words" are of the same kind (content or function words)
+and other than y_t itself.
+
+There are two fills, as a blur leaves colours and a foreign patch brings in things of its own: ``blur`` and ``patch``,
+the same place of another picture. Log-probabilities are natural, so scores are in nats.
+
+Axes: B pictures, R altered copies, T words, V words that can be said, H and W pixels, h and w cells.
+
+Whether a caption follows what was changed in its scene, and is otherwise the same: the causal scores of words.
+
+One object of a scene is recoloured and the model speaks again. If it named the colour because it saw that object, the
+one word changes to the new colour and every other word stays. Captions are ids (B,T) as the data gives them: words,
+then 0 for the end; what comes after the end does not count, and captions need not be padded to the same width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.metrics.intervals import ColumnBuffer, Interval, Mean, Values, mean_defined, mean_interval
+from saccade.metrics.labels import check_ids
+from saccade.metrics.maps.faithfulness import pixel_ranks
+from saccade.metrics.maps.interventions import causal_follow
+from saccade.metrics.maps.localisation import check_maps, total_variation, true_positive_strength
+
+
+def word_strength(maps: Tensor, masks: Tensor, has_mask: Tensor) -> Tensor:
+    """The share of each word's attention that lies on what it speaks of, (B,T).
+
+    Args:
+        maps: (B,T,H,W) ≥ 0 at picture resolution; what stands at words without a mask does not matter.
+        masks: (B,T,H,W) bool.
+        has_mask: (B,T) bool, the words that have one. A mask without a pixel is NaN too.
+    """
+    _check_words(masks, has_mask)
+    if maps.shape != masks.shape:
+        raise ShapeError("word maps", f"{tuple(masks.shape)} as the masks", maps.shape)
+    masks, has_mask = masks.to(maps.device), has_mask.to(maps.device)
+    # One row for each caption, so that an error names the caption, and zeros for words that are not scored.
+    check_maps(torch.where(has_mask[..., None], maps.flatten(2), 0), "word map")  # (B,T,HW)
+    return _laid_out(true_positive_strength(maps[has_mask], masks[has_mask]), has_mask)
+
+
+def uniform_word_strength(masks: Tensor, has_mask: Tensor) -> Tensor:
+    """What :func:`word_strength` is for maps that are the same everywhere, (B,T)."""
+    _check_words(masks, has_mask)
+    rows = masks[has_mask].flatten(1)  # (W,HW)
+    area = rows.float().mean(1)  # (W,)
+    return _laid_out(torch.where(rows.any(1), area, torch.nan), has_mask)
+
+
+def words_among(words: Tensor, kinds: Mapping[str, Iterable[int]]) -> dict[str, Tensor]:
+    """For each kind which of the word ids (B,T) belong to it, (B,T) bool.
+
+    >>> words_among(torch.tensor([[5, 9, 0]]), {"colour": [9, 8]})["colour"].tolist()
+    [[False, True, False]]
+    """
+    ids = {kind: torch.tensor(list(members), dtype=words.dtype, device=words.device) for kind, members in kinds.items()}
+    return {kind: torch.isin(words, members) for kind, members in ids.items()}
+
+
+class WordScores:
+    """Named scores of words, added up batch by batch: means over all words and over those of each kind.
+
+    >>> scores = WordScores()
+    >>> strength, colour = torch.tensor([[0.5, 0.1, torch.nan]]), torch.tensor([[True, False, False]])
+    >>> scores.add({"strength": strength}, {"colour": colour}, torch.tensor([0]))
+    >>> {kind: round(mean.mean, 2) for kind, mean in scores.means("strength").items()}
+    {'all': 0.3, 'colour': 0.5}
+    """
+
+    def __init__(self) -> None:
+        self._values, self._kinds, self._pictures = Values(), ColumnBuffer(), ColumnBuffer()
+
+    def add(self, values: Mapping[str, Tensor], kinds: Mapping[str, Tensor], pictures: Tensor) -> None:
+        """Keep the scores of a batch of captions.
+
+        Args:
+            values: name → (B,T), NaN at words that are not scored; the same names in every batch.
+            kinds: name → (B,T) bool; the same names in every batch, and none of them "all".
+            pictures: ids (B,); captions of one picture have the same.
+        """
+        shape = next(iter(values.values())).shape if values else torch.Size([0, 0])
+        for name, tensor in (*values.items(), *kinds.items()):
+            if tensor.dim() != 2 or tensor.shape != shape:
+                raise ShapeError(f"{name} of words", "(B,T), the same for every score and kind", tensor.shape)
+        if pictures.shape != shape[:1]:
+            raise ShapeError("pictures", f"({shape[0]},), one id for each caption", pictures.shape)
+        for kept, given in ((self._values, values), (self._kinds, kinds)):
+            if "picture" in self._pictures and set(kept.names) != given.keys():
+                had = _listed(kept.names)
+                raise DataError(f"word scores: this batch has {_listed(given)}, the ones before had {had}")
+        self._values.add_values({name: each.flatten() for name, each in values.items()})  # (B·T,)
+        self._kinds.append(**{kind: each.flatten() for kind, each in kinds.items()})  # (B·T,)
+        self._pictures.append(picture=pictures.cpu().repeat_interleave(shape[1]))  # (B·T,)
+
+    def means(self, name: str) -> dict[str, Mean]:
+        """The mean of one score over ``all`` words, and over the words of each kind."""
+        values = self._values[name]  # (N,)
+        by_kind = {kind: mean_defined(values[self._kinds[kind]]) for kind in self._kinds.names}
+        return {"all": mean_defined(values), **by_kind}
+
+    def interval(self, name: str, *, level: float = 0.95) -> Interval:
+        """The mean over all words with its interval, with the picture as the unit."""
+        return mean_interval(self._values[name], self._pictures["picture"], level=level)
+
+
+def _check_words(masks: Tensor, has_mask: Tensor) -> None:
+    if masks.dim() != 4 or masks.shape[2] * masks.shape[3] == 0:
+        raise ShapeError("word masks", "(B,T,H,W) with at least one pixel", masks.shape)
+    if has_mask.shape != masks.shape[:2]:
+        raise ShapeError("has_mask", f"{tuple(masks.shape[:2])}, one for each word", has_mask.shape)
+    for name, tensor in (("word masks", masks), ("has_mask", has_mask)):
+        if tensor.dtype != torch.bool:
+            raise DataError(f"{name}: expected bool, found {tensor.dtype}; compare with a threshold first")
+
+
+def _laid_out(scores: Tensor, scored: Tensor) -> Tensor:
+    """Scores (W,) at the places (B,T) of the words they belong to, NaN elsewhere."""
+    places = torch.full(scored.shape, torch.nan, dtype=scores.dtype, device=scores.device)
+    return places.masked_scatter(scored, scores)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
+
+
+TOP = 0.1
+"""The share of a picture's pixels that is altered."""
+
+
+def marked(maps: Tensor, share: float = TOP) -> Tensor:
+    """The pixels (N,H,W) bool of the highest ``share`` of each map (N,H,W); ties by a fixed hash of their place."""
+    if not 0 < share < 1:
+        raise ConfigError(f"share: must lie between 0 and 1, found {share}")
+    return pixel_ranks(maps) < round(share * maps.shape[1] * maps.shape[2])
+
+
+def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
+    """Log-probability (B,T) of each word (B,T) by its logits (B,T,V); 0 where there is none (-1)."""
+    if logits.shape[:2] != words.shape:
+        raise ShapeError("logits", f"{(*words.shape, 'V')}, a row for each word", logits.shape)
+    found = logits.float().log_softmax(-1).gather(2, words.clamp(min=0)[..., None])[..., 0]  # (B,T)
+    return found * (words >= 0)
+
+
+def log_drops(before: Tensor, after: Tensor) -> Tensor:
+    """Eq. (1): of the words' log p before (T,) and of altered pictures (R,T), how much each of these took: (R,T)."""
+    if after.dim() != 2 or before.shape != after.shape[1:]:
+        raise ShapeError("log p before", f"({after.shape[-1]},), one for each word", before.shape)
+    return before - after
+
+
+def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """D[t,t] and the mean of D[u,t] over other words u, (N,) each; the latter is NaN where no other word is.
+
+    >>> own, other = own_and_other(torch.tensor([[2.0, 0.5], [1.0, 3.0]]), torch.tensor([7, 8]))
+    >>> own.tolist(), other.tolist()
+    ([2.0, 3.0], [1.0, 0.5])
+
+    Args:
+        drops: (N,N) D[u,t] between the N words of one kind in one caption.
+        words: (N,) their ids; a word that is there twice is not another one.
+    """
+    others = _others(words)  # (N,N)
+    if drops.shape != others.shape:
+        raise ShapeError("drops", f"{tuple(others.shape)}, between all words", drops.shape)
+    return drops.diagonal(), _mean_over(drops, others)
+
+
+def map_distances(weights: Tensor, words: Tensor) -> Tensor:
+    """Eq. (3) for the maps (N,h,w) of the words (N,) of one caption: (N,), NaN where no other word is."""
+    count = len(words)
+    if weights.dim() != 3 or len(weights) != count:
+        raise ShapeError("weights", f"({count},h,w), a map for each word", weights.shape)
+    first, second = (each.flatten() for each in torch.meshgrid(*[torch.arange(count)] * 2, indexing="ij"))  # (N²,)
+    apart = total_variation(weights[first], weights[second]) if count else weights.new_zeros(0)  # (N²,)
+    return _mean_over(apart.reshape(count, count).to(weights.device), _others(words))
+
+
+def _others(words: Tensor) -> Tensor:
+    """[u,t]: whether word u is another one than word t, (N,N)."""
+    return words[:, None] != words
+
+
+def _mean_over(values: Tensor, others: Tensor) -> Tensor:
+    """The mean of column t over the rows u that are others: (N,)."""
+    total = torch.where(others, values.double(), 0.0).sum(0)  # (N,)
+    return torch.where(others.any(0), total / others.sum(0), torch.nan)
+
+
+_END = 0
+_NOTHING = -1  # at every place from the end on
+
+
+class WordFollow(NamedTuple):
+    """What became of each caption (B,), 1 or 0; NaN where it does not count."""
+
+    causal_follow: Tensor
+    """The word followed and the rest held."""
+    followed: Tensor
+    """The word at the place is now the new one."""
+    held: Tensor
+    """Every other word is as before, and the caption as long, right or wrong."""
+
+
+def word_follow(
+    before: Tensor,
+    after: Tensor,
+    *,
+    place: Tensor,
+    new_word: Tensor,
+    old_word: Tensor,
+    given: Tensor | None = None,
+) -> WordFollow:
+    """Compare the captions of scenes with those of the same scenes after one object was recoloured.
+
+    Args:
+        before: ids (B,T) said of the scenes.
+        after: ids (B,T') said of the changed scenes.
+        place: (B,) where in the caption the changed word stands; it tells two objects of one colour apart.
+        new_word: (B,) the word that is true there now.
+        old_word: (B,) the word that was true there; must differ everywhere, or there is nothing to follow.
+        given: (B,) bool, captions that count; all by default. ``same_caption(before, truth).bool()`` is "given that the
+            first caption was right".
+    """
+    place = check_ids("place", place, before)
+    if bool((place < 0).any()):
+        index = int((place < 0).nonzero()[0, 0])
+        raise DataError(f"place of caption {index} is {int(place[index])}; places count from 0, the first word")
+    reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place
+    before, after = _spoken(before, after, at_least=reach)  # (B,W) each
+    at = place.unsqueeze(1)  # (B,1)
+    followed = causal_follow(after.gather(1, at).squeeze(1), new_word, old_word, given=given)  # (B,)
+    same = (before == after).scatter(1, at, torch.ones_like(at, dtype=torch.bool))  # (B,W): the place itself may differ
+    held = torch.where(followed.isnan(), torch.nan, same.all(1).float())  # (B,)
+    return WordFollow(followed * held, followed, held)
+
+
+def same_caption(said: Tensor, truth: Tensor) -> Tensor:
+    """1.0 where two captions, ids (B,T) and (B,T'), are word for word the same, else 0.0: (B,).
+
+    >>> same_caption(torch.tensor([[4, 7, 0], [4, 7, 5]]), torch.tensor([[4, 7, 0, -1], [4, 7, 0, -1]])).tolist()
+    [1.0, 0.0]
+    """
+    said, truth = _spoken(said, truth)
+    return (said == truth).all(1).float()
+
+
+def _spoken(*captions: Tensor, at_least: int = 0) -> list[Tensor]:
+    """Captions (B,W) of one width of ``at_least`` places, on one device, with nothing from the end on."""
+    first = captions[0]
+    for words in captions:
+        if words.dim() != 2 or len(words) != len(first):
+            raise ShapeError("captions", f"({len(first)},T)", words.shape)
+        if words.is_floating_point() or words.dtype == torch.bool:
+            raise DataError(f"captions: expected integer ids, found {words.dtype}; take the arg-max of logits first")
+    width = max(at_least, *(words.shape[1] for words in captions))
+    wide = [F.pad(words.to(first.device), (0, width - words.shape[1]), value=_NOTHING) for words in captions]
+    return [torch.where((words <= _END).cumsum(1) > 0, _NOTHING, words) for words in wide]

@@ -1,0 +1,196 @@
+"""What an evaluation returns, and how scores are put together for it.
+
+What an evaluation returns: plain values under known keys, as ``saccade evaluate --json`` prints them.
+
+:class:`Summary` has the scores, see :mod:`saccade.metrics.result`; :class:`Evaluation` adds what was scored, and how.
+
+The summary of an evaluation: one dictionary of plain numbers, of the same shape for every family.
+
+==============  ====================================================================================================
+``n``           examples that were scored
+``definition``  :data:`DEFINITION`, the version of the rules for baselines and intervals
+``metrics``     scores of the answers
+``attention``   scores of the maps, and ``by_look`` those of single looks
+``baselines``   the same scores of what a model is compared with, by the name of the baseline
+``intervals``   [low, high] of the scores, see :mod:`saccade.metrics.intervals`
+``counts``      how many values a mean rests on
+``units``       of scores that are no fractions, where there are any: what they count
+==============  ====================================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar, Unpack, cast
+
+from torch import Tensor
+
+from saccade.metrics.intervals import Interval, Values
+from saccade.metrics.maps.scorer import MapScorer
+
+ScoreValue: TypeAlias = "float | Mapping[str, ScoreValue] | None"
+"""A score, None where it is undefined; or several by the name of a query, a look, a scale or a kind of word."""
+Scores: TypeAlias = dict[str, ScoreValue]
+CountValue: TypeAlias = "int | dict[str, int] | dict[str, list[str]]"
+"""A number; several by name; or names of what lacks a score."""
+Ends: TypeAlias = "list[float | None]"
+"""[low, high] of an interval, None where there is none."""
+
+
+Part: TypeAlias = dict[str, Any]
+"""Plain values under the keys that the function which makes them names."""
+
+
+class Verdict(TypedDict, total=False):
+    """One line on what the model is worth, and the comparisons behind it."""
+
+    verdict: str
+    against: dict[str, Part]
+    rests_on: Part
+
+
+class DetailEntries(TypedDict):
+    """Labels one by one: what was taken for what, each class, and the surest wrong answers."""
+
+    confusion: Part
+    per_class: dict[str, Part]
+    mistakes: list[Part]
+
+
+class Summary(TypedDict):
+    """The scores of a model, beside those of its baselines; families leave out what they do not know."""
+
+    n: int
+    """Examples that were scored."""
+    definition: int
+    """Version of the rules for baselines and intervals."""
+    metrics: Scores
+    """Of the answers."""
+    attention: Scores
+    """Of the maps; ``by_look`` those of single looks."""
+    baselines: dict[str, Scores]
+    intervals: dict[str, Ends]
+    counts: dict[str, CountValue]
+    """How many values a mean rests on."""
+    units: NotRequired[dict[str, str]]
+    """Of scores that are no fractions: what they count."""
+    note: NotRequired[str]
+    interventions: NotRequired[Part]
+    verdict: NotRequired[str]
+    against: NotRequired[dict[str, Part]]
+    rests_on: NotRequired[Part]
+    confusion: NotRequired[Part]
+    per_class: NotRequired[dict[str, Part]]
+    mistakes: NotRequired[list[Part]]
+
+
+class Described(TypedDict, total=False):
+    """How it was scored, and on what."""
+
+    model: str
+    protocol: str | None
+    seed: int | None
+    seconds: float
+    glyphs: str
+    backgrounds: str
+    drawing: str
+    beam: int
+    length_penalty: float
+    scored_part: str
+    """What was scored, where that is not the split of this name that the data set itself has: ``dev pictures``."""
+    caution: str
+    """Said where the model may have learned from what it is scored on."""
+    maps_supervised: str
+    """How the maps were taught where to look, where they were."""
+
+
+class Evaluation(Summary, Described):
+    """All that :func:`saccade.evaluate` returns."""
+
+    data: str
+    split: str
+
+
+def evaluation(summary: Summary, *, data: str, split: str, **described: Unpack[Described]) -> Evaluation:
+    """The scores with what they are of, which comes first."""
+    return {"data": data, "split": split, **described, **summary}
+
+
+DEFINITION = 2
+"""Version 1 made baselines and the bound of a model with several grids on its last grid alone, exchanged maps once for
+``shuffled``, and had intervals by bootstrap. Scores of different versions are not on the same footing."""
+
+
+def summarise(
+    *,
+    n: int | None = None,
+    metrics: Mapping[str, ScoreValue] | None = None,
+    maps: MapScorer | None = None,
+    measured: Iterable[tuple[Values, Tensor]] = (),
+    attention: Mapping[str, ScoreValue] | None = None,
+    baselines: Mapping[str, Mapping[str, ScoreValue]] | None = None,
+    intervals: Mapping[str, Interval] | None = None,
+    counts: Mapping[str, CountValue] | None = None,
+    units: Mapping[str, str] | None = None,
+    keep_undefined: bool = False,
+) -> Summary:
+    """Put scores together; NaN becomes None, as in JSON.
+
+    Args:
+        n: examples that were scored; None: as many as ``maps`` were.
+        metrics: scores of answers, as they are to be told.
+        maps: what was scored of maps: means, baselines, intervals and counts.
+        measured: further values with the picture (N,) of each: their intervals and counts are told. Their means are
+            metrics or attention, which the caller says.
+        attention: scores to be told beside those of the maps.
+        baselines: scores of baselines to be told before those of the maps.
+        intervals: of scores that are not a mean over examples.
+        counts: further counts.
+        units: of scores that are no fractions: what they count, such as ``task``.
+        keep_undefined: tell scores of maps and values that no example has as None, instead of leaving them out.
+    """
+
+    def told(means: Mapping[str, float]) -> dict[str, ScoreValue]:
+        return {**(means if keep_undefined else only_defined(means))}
+
+    maps = MapScorer() if maps is None else maps
+    looks = None if maps.by_look is None else {name: told(held.means()) for name, held in maps.by_look.items()}
+    rivals = {name: means for name, held in maps.baselines.items() if (means := told(held.means()))}
+    found = maps.intervals()
+    for values, groups in measured:
+        found |= values.intervals(groups)
+    found = {name: each for name, each in found.items() if keep_undefined or each.n}
+    summary: Summary = {
+        "n": len(maps.groups) if n is None else n,
+        "definition": DEFINITION,
+        "metrics": dict(metrics or {}),
+        "attention": {**told(maps.total.means()), **(attention or {}), **({} if looks is None else {"by_look": looks})},
+        "baselines": {**{name: dict(means) for name, means in (baselines or {}).items()}, **rivals},
+        "intervals": {name: [each.low, each.high] for name, each in ({**(intervals or {}), **found}).items()},
+        "counts": {**{name: each.n for name, each in found.items()}, **(counts or {})},
+    }
+    if units:
+        summary["units"] = dict(units)
+    return without_nan(summary)
+
+
+def only_defined(means: Mapping[str, float]) -> dict[str, float]:
+    """The means that are numbers: a score that no example has is left out."""
+    return {name: mean for name, mean in means.items() if mean == mean}
+
+
+T = TypeVar("T")
+
+
+def without_nan(value: T) -> T:
+    """The same plain values with None for NaN: it means undefined, and JSON says null."""
+    return cast(T, _without_nan(value))  # a copy: of a dictionary one with its keys, of a list one of its length
+
+
+def _without_nan(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

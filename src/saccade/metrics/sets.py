@@ -1,0 +1,237 @@
+"""Scores of answers that hold several labels: average precision of ranked labels, and multisets.
+
+Average precision of answers that are ranked by score, after PASCAL VOC, and its mean over attributes.
+
+Paper: Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010, Section 4.2; weighted over attributes
+as in Seo et al., 2016 (arXiv:1606.02393), Section 5.2.
+
+=============  ==============================================================================================
+interpolated   p̂(r) = the highest precision at any recall of r or more
+11-point       mean of p̂ at recall 0, 0.1, …, 1: the challenges up to 2009
+all-point      ∫ p̂(r) dr: the challenges from 2010 on
+weighted mAP   Σ_a n_a AP_a / Σ_a n_a with n_a positives of attribute a; one without positives does not count
+=============  ==============================================================================================
+
+Deviation from the challenge's code: examples with one score are called together, where that code takes them in the
+order of the file, so no order of rows can flatter a model that cannot tell them apart.
+
+Axes: N examples, K attributes.
+
+Scores of answers that are multisets: labels that may repeat, in no order.
+
+Everything works on counts (B,K), how often each class is in a picture, so that no order can matter.
+
+=======================  =====================================================================================
+exact match              the multiset that was said is the true one, the paper's "0-1"
+macro-F1                 of counts pooled over pictures: TP_c = Σ min(said_c, true_c), F1_c = 2 TP_c / Σ (said_c +
+                         true_c), mean over the classes that occur; the primary one. The paper's F1 is "macro-F1 as in
+                         Li et al. 2017": the mean over classes of the F1 of each
+overall precision, OP    Σ_c TP_c / Σ_c said_c: of all labels that were said, how many are right
+overall recall, OR       Σ_c TP_c / Σ_c true_c: of all labels that are there, how many were said
+macro-F1 by presence     as in the later released code of the paper's first author (Welleck et al. 2018): precision
+                         and recall are averaged over the pictures that *have* the class, "stop" is a class too, and
+                         the scores of batches are averaged. What is said of absent classes costs nothing, and every
+                         picture counts alike, however many of a class it has. So it may lie above macro-F1 or below;
+                         kept to compare with numbers from there
+=======================  =====================================================================================
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
+Section 5. Axes: B pictures, T steps, K classes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.metrics.intervals import Interval, jackknife_interval
+from saccade.metrics.maps.localisation import where_defined
+
+Interpolation = Literal["11-point", "all-point"]
+
+
+def average_precision(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> float:
+    """Average precision of ``scores`` (N,), the higher the surer, for ``truth`` (N,) bool; NaN without a positive.
+
+    >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([True, False, True]), "all-point")
+    0.8333333333333333
+    """
+    if scores.dim() != 1:
+        raise ShapeError("scores", "(N,)", scores.shape)
+    return float(average_precisions(scores[:, None], truth[:, None], interpolation)[0])
+
+
+def average_precisions(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> Tensor:
+    """Average precision of every attribute (K,) from ``scores`` (N,K); NaN for one that is never true."""
+    if interpolation not in get_args(Interpolation):
+        raise ConfigError(f"interpolation '{interpolation}': {nearest(interpolation, get_args(Interpolation))}")
+    scores, truth = _checked(scores, truth)
+    columns = [_interpolated(*column, interpolation) for column in zip(scores.T, truth.T)]  # each ()
+    found = torch.stack(columns) if columns else scores.new_zeros(0)  # (K,)
+    return where_defined(found, truth.any(0))
+
+
+def weighted_map(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> float:
+    """Mean of the attributes' average precisions, each weighted by how often it is true; NaN if none ever is.
+
+    Args:
+        scores: (N,K); only their order within an attribute counts.
+        truth: (N,K) bool, or 0 and 1.
+        interpolation: see the module.
+    """
+    found = average_precisions(scores, truth, interpolation)  # (K,)
+    positives = truth.to(found).sum(0)  # (K,)
+    return float((found.nan_to_num() * positives).sum() / positives.sum())
+
+
+def _interpolated(scores: Tensor, truth: Tensor, interpolation: Interpolation) -> Tensor:
+    """Average precision () of one attribute; meaningless without a positive."""
+    if not len(scores):
+        return scores.new_zeros(())
+    ranked, order = scores.sort(descending=True)  # (N,)
+    hits = truth[order].cumsum(0).double()  # (N,)
+    called = torch.arange(1, len(scores) + 1, dtype=torch.float64, device=scores.device)  # (N,)
+    ends = torch.cat([ranked[1:] != ranked[:-1], ranked.new_ones(1, dtype=torch.bool)])  # (N,) last of each tie
+    precision, recall = (hits / called)[ends], (hits / hits[-1].clamp(min=1))[ends]  # (T,) at falling thresholds
+    highest = precision.flip(0).cummax(0).values.flip(0)  # (T,) p̂ at each recall
+    if interpolation == "all-point":
+        return (recall.diff(prepend=recall.new_zeros(1)) * highest).sum()
+    levels = torch.arange(11, dtype=torch.float64, device=scores.device) / 10  # (11,)
+    at = torch.searchsorted(recall, levels).clamp(max=len(recall) - 1)  # (11,) the first threshold with that recall
+    return highest[at].mean()
+
+
+def _checked(scores: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores (N,K) in float64 and truth (N,K) bool, once they are known to be that."""
+    if scores.dim() != 2:
+        raise ShapeError("scores", "(N,K)", scores.shape)
+    if truth.shape != scores.shape:
+        raise ShapeError("truth", f"{tuple(scores.shape)} as the scores", truth.shape)
+    scores = scores.detach().double()
+    if bool(scores.isnan().any()):
+        row, column = scores.isnan().nonzero()[0].tolist()
+        raise DataError(f"the score of example {row} for attribute {column} is NaN; look at what the model was given")
+    if truth.dtype != torch.bool and not bool(((truth == 0) | (truth == 1)).all()):
+        raise DataError(f"truth: expected bool, or 0 and 1, found other values of {truth.dtype}")
+    return scores, truth.to(scores.device) > 0
+
+
+AUTHORS_BATCH = 64
+"""Pictures in a batch of the author's later code, over which its F1 is averaged."""
+
+
+def before_stop(said: Tensor, stop: int) -> Tensor:
+    """Which steps (B,T) came before the first ``stop``."""
+    return (said == stop).cumsum(-1) == 0
+
+
+def multiset_counts(labels: Tensor, classes: int) -> Tensor:
+    """How often each class is among the labels (B,M): (B,K) whole numbers.
+
+    Args:
+        labels: class ids, in any order; what is said after a stop (id ``classes``) and padding (−1) do not count.
+        classes: K.
+    """
+    if labels.dim() != 2:
+        raise ShapeError("labels", "(B,M)", labels.shape)
+    if labels.is_floating_point() or labels.dtype == torch.bool:
+        raise DataError(f"labels: expected integer ids, found {labels.dtype}")
+    if bool((labels < -1).any() or (labels > classes).any()):
+        raise DataError(
+            f"labels: ids lie in 0 … {classes - 1}, with {classes} for stop and −1 for nothing; found "
+            f"{int(labels.min())} … {int(labels.max())}"
+        )
+    counted = torch.where(before_stop(labels, classes) & (labels >= 0), labels, classes)  # (B,M)
+    return F.one_hot(counted, classes + 1).sum(1)[:, :classes]  # (B,K)
+
+
+def exact_match(said: Tensor, truth: Tensor) -> Tensor:
+    """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
+    _check_counts(said, truth)
+    return (said == truth).all(-1).float()
+
+
+def macro_f1(said: Tensor, truth: Tensor) -> float:
+    """Macro-F1 of pooled counts (B,K); NaN when no class occurs, said or true.
+
+    >>> macro_f1(torch.tensor([[1, 0], [0, 1]]), torch.tensor([[1, 1], [0, 0]]))  # the right label, the wrong picture
+    0.5
+    """
+    return float(_f1_of(_tallies(said, truth).sum(0, keepdim=True)))
+
+
+def overall_precision(said: Tensor, truth: Tensor) -> float:
+    """The share of all said labels (B,K) that are right; NaN when none was said.
+
+    >>> overall_precision(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))  # one of three too many
+    0.6666666666666666
+    """
+    return _share_of(said, truth, of=said)
+
+
+def overall_recall(said: Tensor, truth: Tensor) -> float:
+    """The share of all true labels (B,K) that were said; NaN when there is none.
+
+    >>> overall_recall(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))
+    1.0
+    """
+    return _share_of(said, truth, of=truth)
+
+
+def macro_f1_interval(said: Tensor, truth: Tensor, *, level: float = 0.95) -> Interval:
+    """Macro-F1 with its interval, from leaving out one picture at a time, see :mod:`saccade.metrics.intervals`."""
+    tallies, pictures = _tallies(said, truth), len(said)  # (B,2,K)
+    pooled = tallies.sum(0, keepdim=True)  # (1,2,K)
+    found = _f1_of(pooled)[0]
+    low, high = jackknife_interval(found, _f1_of(pooled - tallies), level=level)
+    return Interval(float(found), float(low), float(high), pictures, pictures, 0)
+
+
+def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHORS_BATCH) -> float:
+    """The macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
+
+    Give counts with a column for "stop" (one true stop a picture) to score what that code does.
+    """
+    _check_counts(said, truth)
+    scores = []
+    for one, other in zip(torch.split(said.double(), batch_size), torch.split(truth.double(), batch_size)):
+        right = torch.minimum(one, other)  # (b,K)
+        present = other > 0  # (b,K)
+        pictures = present.sum(0).clamp(min=1)  # (K,)
+        precision = (right / one.clamp(min=1) * present).sum(0) / pictures  # (K,)
+        recall = (right / other.clamp(min=1)).sum(0) / pictures  # (K,): 0 where the class is absent
+        f1 = 2 * precision * recall / (precision + recall).clamp(min=1e-12)  # (K,)
+        scores.append(f1[present.any(0)].mean())
+    return float(torch.stack(scores).nanmean()) if scores else float("nan")
+
+
+def _share_of(said: Tensor, truth: Tensor, *, of: Tensor) -> float:
+    """What was said rightly, as a share of all counts in ``of``."""
+    _check_counts(said, truth)
+    total = int(of.sum())
+    return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
+
+
+def _tallies(said: Tensor, truth: Tensor) -> Tensor:
+    """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
+    _check_counts(said, truth)
+    return torch.stack([torch.minimum(said, truth), said + truth], dim=1).cpu().double()
+
+
+def _f1_of(tallies: Tensor) -> Tensor:
+    """Macro-F1 (N,) of N pooled tallies (N,2,K); a class that does not occur (0/0) is left out."""
+    right, in_all = tallies.unbind(1)  # (N,K)
+    return (2 * right / in_all).nanmean(-1)  # (N,)
+
+
+def _check_counts(said: Tensor, truth: Tensor) -> None:
+    if said.dim() != 2:
+        raise ShapeError("counts that were said", "(B,K)", said.shape)
+    if truth.shape != said.shape:
+        raise ShapeError("true counts", f"{tuple(said.shape)} as those that were said", truth.shape)
+    if said.is_floating_point() or truth.is_floating_point():
+        raise DataError(f"counts: expected whole numbers, found {said.dtype} and {truth.dtype}")

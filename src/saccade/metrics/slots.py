@@ -1,0 +1,219 @@
+"""Scores of attention over the slots of a memory, such as the sentences of a story.
+
+What every score of slots shares: the checks, and how weights become shares.
+
+Axes: B questions, S slots, T looks. Weights are (B,S), finite and ≥ 0. ``present`` (B,S) bool says which slots hold
+something; scores are about these alone. A score is (B,), NaN where a question has no such score.
+
+Does attention over sentences lie on the supporting facts, those that the answer needs?
+
+=================  ==========================================================================================
+``support_hit``    1 where the heaviest sentence is a supporting fact
+``support_rank``   mean over the supporting facts of 1 / rank. A fact's rank is 1 + the sentences that are heavier
+                   and no supporting facts, so a map that puts all supporting facts first scores 1
+``support_mass``   the share of the weight on sentences that lies on supporting facts
+``support_found``  the share of the supporting facts that are the heaviest sentence of at least one look
+``mass_elsewhere`` the share of all weight that lies on no sentence: on empty slots, or on an end marker
+=================  ==========================================================================================
+
+Sentences of equal weight share what they would get: a constant map hits as often as a sentence drawn at random. A
+question without a supporting fact in memory has no score (NaN), nor has a map without weight on a sentence.
+
+How attention over sentences changes when the story is changed.
+
+``kept`` (B,S) says which slot of the first story each slot of the second one comes from, −1 where it is new or empty.
+So sentences can be removed, replaced or left in place.
+
+Maps over sentences that need no model: what attention is compared with. Each is (B,S) and sums to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from saccade.errors import DataError, ShapeError
+
+
+def check_weights(weights: Tensor, name: str = "weights") -> Tensor:
+    """The weights (B,S) in float64, once they are known to be finite and nowhere negative."""
+    if weights.dim() != 2:
+        raise ShapeError(name, "(B,S)", weights.shape)
+    weights = weights.detach().double()
+    if weights.numel() and not bool(((weights >= 0) & weights.isfinite()).all()):
+        raise DataError(f"{name}: a weight is negative, infinite or NaN; look at what made it")
+    return weights
+
+
+def check_slots(mask: Tensor, weights: Tensor, name: str) -> Tensor:
+    """The mask (B,S), once it is known to be one of the slots of ``weights``."""
+    if mask.dtype != torch.bool:
+        raise DataError(f"{name}: expected a bool mask, found {mask.dtype}")
+    if mask.shape != weights.shape:
+        raise ShapeError(name, f"{tuple(weights.shape)} as the weights", mask.shape)
+    return mask.to(weights.device)
+
+
+def shares(weights: Tensor, present: Tensor) -> Tensor:
+    """Weights (B,S) as shares of what lies on present slots; NaN in a row without any."""
+    kept = weights * present
+    total = kept.sum(1, keepdim=True)
+    return torch.where(total > 0, kept / total.clamp(min=1e-300), torch.nan)
+
+
+def where_any(score: Tensor, has: Tensor) -> Tensor:
+    """The score (B,) where ``has`` (B,), NaN elsewhere."""
+    return torch.where(has, score, torch.nan)
+
+
+def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
+    """Whether the heaviest sentence is a supporting fact (B,); of several heaviest, the share that are.
+
+    Args:
+        weights: (B,S).
+        supporting: (B,S) bool, slots of supporting facts.
+        present: (B,S) bool, slots that hold a sentence.
+    """
+    weights, supporting, present = _checked(weights, supporting, present)
+    heaviest = _heaviest(weights, present)  # (B,S)
+    share = (heaviest & supporting).sum(1) / heaviest.sum(1).clamp(min=1)
+    return where_any(share.double(), _is_defined(weights, supporting, present))
+
+
+def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
+    """Mean reciprocal rank of the supporting facts (B,), as the module says; equal weights share their ranks."""
+    weights, supporting, present = _checked(weights, supporting, present)
+    count = supporting.sum(1)  # (B,)
+    most = max(1, int(count.max())) if len(count) else 1  # F
+    places = supporting.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (B,F): the facts first
+    is_fact = torch.arange(most, device=count.device) < count.unsqueeze(1)  # (B,F)
+    others = (present & ~supporting).unsqueeze(1)  # (B,1,S)
+    mine, theirs = weights.gather(1, places).unsqueeze(2), weights.unsqueeze(1)  # (B,F,1), (B,1,S)
+    before = ((theirs > mine) & others).sum(2).double() + 0.5 * ((theirs == mine) & others).sum(2)  # (B,F)
+    total = ((1 / (1 + before)) * is_fact).sum(1) / count.clamp(min=1)
+    return where_any(total, _is_defined(weights, supporting, present))
+
+
+def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
+    """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
+    weights, supporting, present = _checked(weights, supporting, present)
+    on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
+    return where_any(on, _is_defined(weights, supporting, present))
+
+
+def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
+    """The share of the supporting facts that are the heaviest sentence of at least one of the looks (B,).
+
+    A look without any weight on sentences finds nothing. A look with several heaviest sentences finds one of them,
+    drawn at random and apart from the other looks: a fact counts as much as it is likely to be found.
+    """
+    missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
+    for each in looks:
+        weights, supporting, present = _checked(each, supporting, present)
+        heaviest = _heaviest(weights, present) & ((weights * present).sum(1, keepdim=True) > 0)  # (B,S)
+        missed = missed * (1 - heaviest.double() / heaviest.sum(1, keepdim=True).clamp(min=1))
+    total = ((1 - missed) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
+    return where_any(total, supporting.any(1))
+
+
+def mass_elsewhere(weights: Tensor, present: Tensor) -> Tensor:
+    """The share of all weight that lies on slots without a sentence (B,); NaN where there is no weight."""
+    weights = check_weights(weights)
+    present = check_slots(present, weights, "present")
+    total = weights.sum(1)
+    return where_any((weights * ~present).sum(1) / total.clamp(min=1e-300), total > 0)
+
+
+def _checked(weights: Tensor, supporting: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    weights = check_weights(weights)
+    present = check_slots(present, weights, "present")
+    return weights, check_slots(supporting, weights, "supporting") & present, present
+
+
+def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
+    """Whether there is a supporting fact in memory, and any weight on a sentence (B,)."""
+    return supporting.any(1) & ((weights * present).sum(1) > 0)
+
+
+def _heaviest(weights: Tensor, present: Tensor) -> Tensor:
+    """The slots (B,S) with the largest weight among those present."""
+    held = torch.where(present, weights, -1.0)
+    return (held == held.max(1, keepdim=True).values) & present
+
+
+def weights_hold(before: Tensor, after: Tensor, kept: Tensor) -> Tensor:
+    """1 − total variation between two maps over the sentences that both stories have (B,): 1 is no change.
+
+    Both maps are taken as shares of their weight on these sentences. NaN where one of them has none there.
+
+    Args:
+        before: weights (B,S) of the first story.
+        after: weights (B,S) of the second.
+        kept: (B,S), see the module.
+    """
+    before, after, both = _aligned(before, after, kept)
+    first, second = shares(before, both), shares(after, both)
+    return 1 - 0.5 * (first - second).abs().sum(1)
+
+
+def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tensor:
+    """The share of the weight that was gained which lies on the sentences ``where`` (B,).
+
+    Weight was gained on slots of the second story that have more of it than their sentence had in the first. What is
+    new there counts as having had none. Where nothing was gained it is 0: weights that stay do not follow.
+
+    Args:
+        before: weights (B,S) of the first story; not turned into shares.
+        after: weights (B,S) of the second.
+        kept: (B,S), see the module.
+        where: (B,S) bool, slots of the second story.
+    """
+    had, after, _ = _aligned(before, after, kept)
+    gained = (after - had).clamp(min=0)  # (B,S)
+    total = gained.sum(1)
+    on = (gained * check_slots(where, after, "where")).sum(1)
+    return torch.where(total > 1e-9, on / total.clamp(min=1e-300), 0.0)
+
+
+def _aligned(before: Tensor, after: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The weights that the sentences of the second story had and have (B,S), and which of them were in the first."""
+    before, after = check_weights(before, "before"), check_weights(after, "after")
+    if kept.shape != after.shape:
+        raise ShapeError("kept", f"{tuple(after.shape)} as the weights after", kept.shape)
+    both = kept >= 0
+    had = before.gather(1, kept.clamp(min=0)) * both
+    return had, after, both
+
+
+def uniform(present: Tensor) -> Tensor:
+    """The same weight on every sentence; ``present`` (B,S) bool says which slots hold one."""
+    return _even(present.double(), present)
+
+
+def recency(present: Tensor) -> Tensor:
+    """Half the weight on the last sentence, a quarter on the one before, and so on."""
+    back = present.sum(1, keepdim=True) - 1 - torch.arange(present.shape[1], device=present.device)  # (B,S)
+    return _even(torch.where(present, 0.5 ** back.clamp(min=0).double(), 0.0), present)
+
+
+def word_overlap(story: Tensor, query: Tensor) -> Tensor:
+    """Weight by the number of different words that a sentence shares with the question.
+
+    Every word counts, also "the". Where no sentence shares a word, all are alike.
+
+    Args:
+        story: word ids (B,S,J), 0 where there is no word.
+        query: word ids (B,Q).
+    """
+    present = (story != 0).any(-1)  # (B,S)
+    is_there = (story.unsqueeze(2) == query[:, None, :, None]).any(-1)  # (B,S,Q): word q of the question is in s
+    earlier = query.unsqueeze(1) == query.unsqueeze(2)  # (B,Q,Q)
+    is_first = ~earlier.tril(-1).any(-1) & (query != 0)  # (B,Q): a word that is asked twice counts once
+    return _even((is_there & is_first.unsqueeze(1)).sum(-1).double(), present)
+
+
+def _even(weights: Tensor, present: Tensor) -> Tensor:
+    """Shares of the weights; without any weight, the same on every sentence."""
+    return torch.where((weights.sum(1, keepdim=True) > 0), shares(weights, present), shares(present.double(), present))

@@ -1,0 +1,435 @@
+"""BLEU, ROUGE-L and CIDEr-D of captions, as scores of sentences and as rewards of word numbers.
+
+Captions as words and n-grams: what every score of captions starts from, and the checks they share.
+
+A caption is text as people write it. Hypotheses and references are cut into words here and nowhere else, both by the
+rules of the COCO caption evaluation (:mod:`saccade.metrics.text.tokens`): lower case, no punctuation, "'s" a word of
+its own. So a caption that repeats a reference word for word is right, and a full stop, which both have, is no word and
+lifts no score.
+
+BLEU-1 to BLEU-4 of a whole set of captions, with and without the brevity penalty.
+
+Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation", ACL 2002. Everything is pooled over
+pictures before anything is divided:
+
+    p_k = Σ matched k-grams / Σ k-grams said        matched: no more often than in the reference that has it most often
+    BLEU-n = BP · (p_1 ⋯ p_n)^(1/n)                 BP = min(1, exp(1 − r / c))
+
+with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
+Attend and Tell prints its BLEU without BP, the reference evaluation has it with BP: both are here, and the length ratio
+c / r says how much lies between them. Without BP a caption gains by being short.
+
+Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
+BLEU-4 near 1e-4 there. Here it is 0, and so is a BLEU-n when no caption said has n words.
+
+ROUGE-L: how long a subsequence a caption shares with its references.
+
+Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004, as the reference evaluation of captions has it:
+precision and recall are the longest common subsequence over the length of the caption and of the reference, each
+maximised over the references by itself, and F = (1 + β²) P R / (R + β² P) with β = 1.2. The score of a set is the mean
+over its pictures.
+
+CIDEr-D: how much a caption says of what its references agree on.
+
+Vedantam, Zitnick and Parikh, "CIDEr: Consensus-based Image Description Evaluation", CVPR 2015 (arXiv:1411.5726),
+Section 6. A caption is four vectors, one for each length k = 1 … 4 of n-grams, with entries
+
+    g_k(ω) = count of ω · log(pictures / pictures with ω in a reference)
+
+and CIDEr-D is ten times the mean over references s and k of
+
+    exp(−(l_c − l_s)² / 2σ²) · Σ_ω min(g_k(ω; c), g_k(ω; s)) · g_k(ω; s) / (‖g_k(c)‖ ‖g_k(s)‖),    σ = 6.
+
+**Scale**: 0 to 10, as the reference evaluation counts it; papers print it times 100, like the other scores.
+
+Document frequencies come from the references of the very set that is scored, so the score of a picture depends on the
+others: a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the
+length l is the number of bigrams, which for captions of one word or more is the number of words less one, and an n-gram
+that no reference has counts as one that a single picture has.
+
+CIDEr-D of captions that are numbers of words, for a whole batch on its device: the reward in training.
+
+A tenth of the score in :func:`cider`, without a string or a dictionary: a run of words is one number, and runs
+are counted and met by comparing all with all, so that a batch is judged on the device that said it, without waiting for
+it.
+
+It differs in what the caller decides: document frequencies are those of other captions than the judged ones (the
+training captions, counted once); a word outside the vocabulary is the one unknown word; and the end is a word like
+others where it is given, so that a caption which breaks off in the middle of a phrase loses by it.
+
+Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
+n-grams.
+
+BLEU-4 of single captions that are numbers of words, for a whole batch on its device: a reward in training.
+
+BLEU is a score of many captions together (:func:`bleu`); one caption alone often has no run of four words in
+common with a reference, and would earn nothing for those of three. So precisions of two words and more are smoothed as
+Lin and Och do ("ORANGE", COLING 2004): one is added to what matched and to what there was. The brevity penalty is that
+of the closest reference, the shorter of two as close. The end is a word like others where it is given.
+
+Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
+n-grams.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics.intervals import SHARE, Interval, jackknife_interval
+from saccade.metrics.text.tokens import ptb_tokens
+
+Words = list[str]
+NGram = tuple[str, ...]
+
+
+class Judged(NamedTuple):
+    """What was said of one picture, and what people said of it."""
+
+    said: Words
+    """May be empty."""
+    references: list[Words]
+    """At least one, each with at least one word."""
+
+
+def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Judged]:
+    """Hypotheses beside their references, cut into words.
+
+    A reference without a word is left out; a hypothesis without one is kept, and every score of it is 0.
+
+    Raises:
+        DataError: not one hypothesis and at least one reference with words for each picture; the message names it.
+    """
+    for name, captions in (("hypotheses", hypotheses), ("references", references)):
+        if isinstance(captions, str):
+            raise DataError(f"{name}: found one string, expected one entry for each picture: wrap it in a list")
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"captions: {len(hypotheses)} hypotheses and references of {len(references)} pictures; give one hypothesis "
+            "for each picture"
+        )
+    return [_judged(index, said, known) for index, (said, known) in enumerate(zip(hypotheses, references))]
+
+
+def ngrams(words: Words, length: int) -> Counter[NGram]:
+    """How often each run of ``length`` words occurs.
+
+    >>> ngrams("a dog and a dog".split(), 2)[("a", "dog")]
+    2
+    """
+    return Counter(zip(*(words[start:] for start in range(length))))
+
+
+def _judged(index: int, said: str, references: Sequence[str]) -> Judged:
+    if isinstance(references, str):
+        raise DataError(f"references of picture {index}: found one string, expected several: wrap it in a tuple")
+    for caption in (said, *references):
+        if not isinstance(caption, str):
+            raise DataError(f"captions of picture {index}: expected strings, found {type(caption).__name__}")
+    known = [words for words in map(ptb_tokens, references) if words]
+    if not known:
+        raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
+    return Judged(ptb_tokens(said), known)
+
+
+ORDERS = 4
+NAMES = (
+    *(f"bleu_{order}" for order in range(1, ORDERS + 1)),
+    *(f"bleu_{order}_nobp" for order in range(1, ORDERS + 1)),
+    "length_ratio",
+)
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """``bleu_1`` … ``bleu_4``, the same without brevity penalty (``bleu_1_nobp`` …), and ``length_ratio``.
+
+    NaN when there are no pictures.
+
+    >>> found = bleu(["a small red seven"], [("a small red seven above a two",)])
+    >>> found["bleu_4_nobp"], round(found["bleu_4"], 4), round(found["length_ratio"], 4)
+    (1.0, 0.4724, 0.5714)
+    """
+    totals = _tallies(hypotheses, references).sum(0, keepdim=True)  # (1,2+2K)
+    return dict(zip(NAMES, _scores(totals)[0].tolist()))
+
+
+def bleu_intervals(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    level: float = 0.95,
+) -> dict[str, Interval]:
+    """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; ``length_ratio`` has no ends.
+
+    See :mod:`saccade.metrics.intervals`.
+    """
+    tallies = _tallies(hypotheses, references)  # (B,2+2K)
+    pooled, pictures = tallies.sum(0, keepdim=True), len(tallies)
+    found = _scores(pooled)[0]  # (9,)
+    without = _scores(pooled - tallies)  # (B,9)
+    intervals = {}
+    for name, score, others in zip(NAMES, found, without.T):
+        low, high = jackknife_interval(score, others, ends=None if name == "length_ratio" else SHARE, level=level)
+        intervals[name] = Interval(float(score), float(low), float(high), pictures, pictures, 0)
+    return intervals
+
+
+def _tallies(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
+    """For each picture: words said, words of the nearest reference, k-grams matched and k-grams said, (B,2+2K)."""
+    rows = [_tally(picture) for picture in judged_captions(hypotheses, references)]
+    return torch.tensor(rows, dtype=torch.float64).reshape(-1, 2 + 2 * ORDERS)  # (B,2+2K), also for B = 0
+
+
+def _tally(picture: Judged) -> list[int]:
+    length = len(picture.said)
+    nearest = min((abs(len(words) - length), len(words)) for words in picture.references)[1]
+    matched, possible = [], []
+    for order in range(1, ORDERS + 1):
+        most: Counter[NGram] = Counter()
+        for words in picture.references:
+            most |= ngrams(words, order)  # union of counters: the larger count of each
+        matched.append((ngrams(picture.said, order) & most).total())
+        possible.append(max(0, length - order + 1))
+    return [length, nearest, *matched, *possible]
+
+
+def _scores(totals: Tensor) -> Tensor:
+    """The scores (N,9) in the order of ``NAMES``, from N pooled tallies (N,2+2K)."""
+    said, known = totals[:, 0:1], totals[:, 1:2]  # (N,1): c and r
+    matched, possible = totals[:, 2:].chunk(2, dim=1)  # (N,K)
+    precision = matched / possible.clamp(min=1)  # (N,K): p_k, 0 where no k-gram was said
+    orders = torch.arange(1, ORDERS + 1, dtype=totals.dtype)
+    geometric = (precision.log().cumsum(1) / orders).exp()  # (N,K): log 0 = −∞, and exp of it is 0 again
+    brevity = (1 - known / said).clamp(max=0).exp()  # (N,1): BP, 0 where nothing was said
+    scores = torch.cat([brevity * geometric, geometric, said / known], dim=1)  # (N,2K+1)
+    return torch.where(known > 0, scores, torch.nan)
+
+
+BETA = 1.2
+
+
+def rouge_l(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """The mean of :func:`rouge_l_each`; NaN when there are no pictures."""
+    return float(rouge_l_each(hypotheses, references).mean())
+
+
+def rouge_l_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
+    """ROUGE-L of each picture, (B,) in 0..1.
+
+    >>> rouge_l_each(["a dog runs fast", ""], [("a dog runs fast", "a cat"), ("a cat",)]).tolist()
+    [1.0, 0.0]
+    """
+    scores = [_score(picture) for picture in judged_captions(hypotheses, references)]
+    return torch.tensor(scores, dtype=torch.float64)
+
+
+def _score(picture: Judged) -> float:
+    if not picture.said:
+        return 0.0
+    shared = _longest_common(picture.said, picture.references)
+    precision = max(shared) / len(picture.said)
+    recall = max(length / len(words) for length, words in zip(shared, picture.references))
+    if not precision:  # nothing is shared, so recall is 0 as well
+        return 0.0
+    return (1 + BETA**2) * precision * recall / (recall + BETA**2 * precision)
+
+
+def _longest_common(said: Words, references: list[Words]) -> list[int]:
+    """The length of the longest common subsequence with each reference.
+
+    One row of the usual table is one whole number (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): bit i
+    is 0 where the row grows at word i of ``said``, so the zeros count the length, and a word of the reference costs one
+    addition instead of a loop.
+    """
+    places: defaultdict[str, int] = defaultdict(int)
+    for place, word in enumerate(said):
+        places[word] |= 1 << place
+    everywhere = (1 << len(said)) - 1
+    lengths = []
+    for words in references:
+        row = everywhere
+        for word in words:
+            shared = row & places.get(word, 0)
+            row = (row + shared) | (row - shared)
+        lengths.append(len(said) - (row & everywhere).bit_count())
+    return lengths
+
+
+SIGMA = 6.0
+SCALE = 10.0
+
+
+def cider(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """The mean of :func:`cider_each`, 0 to 10; NaN when there are no pictures."""
+    return float(cider_each(hypotheses, references).mean())
+
+
+def cider_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
+    """CIDEr-D of each picture, (B,) in 0..10, with document frequencies from all of ``references``.
+
+    >>> said = ["a red seven stands here", "two white birds fly"]
+    >>> cider_each(said, [(said[0],), (said[1], "one bird sits")]).tolist()
+    [10.0, 5.0]
+    """
+    pictures = judged_captions(hypotheses, references)
+    counted = [[_counts(words) for words in (picture.said, *picture.references)] for picture in pictures]
+    rarity = _Rarity([known for _, *known in counted])
+    scores = []
+    for said, *known in counted:
+        caption = _Vectors(said, rarity)
+        scores.append(SCALE * sum(caption.likeness(_Vectors(counts, rarity)) for counts in known) / len(known))
+    return torch.tensor(scores, dtype=torch.float64)
+
+
+def _counts(words: Words) -> list[Counter[NGram]]:
+    return [ngrams(words, order) for order in range(1, ORDERS + 1)]
+
+
+class _Rarity(dict[NGram, float]):
+    """log(pictures / pictures with the n-gram); for one that no reference has, log(pictures)."""
+
+    def __init__(self, references: list[list[list[Counter[NGram]]]]) -> None:
+        self.unseen = math.log(len(references)) if references else 0.0
+        pictures = Counter(chain.from_iterable(set(chain(*chain(*known))) for known in references))
+        super().__init__((ngram, self.unseen - math.log(count)) for ngram, count in pictures.items())
+
+    def __missing__(self, ngram: NGram) -> float:
+        return self.unseen
+
+
+class _Vectors:
+    """The four vectors of a caption, their lengths ‖g_k‖, and the length of the caption."""
+
+    def __init__(self, counts: list[Counter[NGram]], rarity: _Rarity) -> None:
+        self.entries = [{ngram: count * rarity[ngram] for ngram, count in order.items()} for order in counts]
+        self.norms = [math.sqrt(sum(entry * entry for entry in order.values())) for order in self.entries]
+        self.length = counts[1].total()
+
+    def likeness(self, reference: _Vectors) -> float:
+        """The clipped cosine, as a mean over the four lengths of n-grams, times the penalty on the length."""
+        total = 0.0
+        for order in range(ORDERS):
+            norm = self.norms[order] * reference.norms[order]
+            if norm:  # 0 where a caption is too short, or says only what is said of every picture
+                mine, theirs = self.entries[order], reference.entries[order]
+                shared = ((entry, theirs[ngram]) for ngram, entry in mine.items() if ngram in theirs)
+                total += sum(min(entry, other) * other for entry, other in shared) / norm
+        return total / ORDERS * math.exp(-((self.length - reference.length) ** 2) / (2 * SIGMA**2))
+
+
+MAX_WORDS = math.isqrt(math.isqrt(2**63 - 1)) - 1
+"""Words of a vocabulary whose runs of four still have numbers of their own: 55,107."""
+
+
+class NGramRarity:
+    """log(pictures / pictures with the n-gram in a reference), of n-grams as :func:`ngram_keys` numbers them.
+
+    Args:
+        words: the references (N,T) of all pictures, on the device where captions will be judged.
+        picture: (N,) which picture each is about; a picture may have several.
+        vocabulary: how many numbers words have.
+    """
+
+    def __init__(self, words: Tensor, picture: Tensor, vocabulary: int) -> None:
+        if words.dim() != 2 or picture.shape != words.shape[:1]:
+            raise ShapeError("picture", f"({words.shape[0]},), one for each of the references (N,T)", picture.shape)
+        if vocabulary > MAX_WORDS:
+            raise DataError(f"CIDEr-D of numbers: at most {MAX_WORDS:,} words, found {vocabulary:,}; take fewer")
+        self.vocabulary = vocabulary
+        pictures = torch.unique(picture)
+        self.unseen = math.log(len(pictures)) if len(pictures) else 0.0
+        """The weight of an n-gram that no reference has: as if one picture had it."""
+        keys = ngram_keys(words, vocabulary)  # (N,G,T)
+        there = keys > 0
+        self._keys, which = torch.unique(keys[there], return_inverse=True)  # (M,), (all,)
+        about = torch.searchsorted(pictures, picture)[:, None, None].expand_as(keys)[there]  # (all,)
+        pairs = torch.unique(which * len(pictures) + about)  # an n-gram and a picture that has it
+        counts = torch.bincount(pairs // max(1, len(pictures)), minlength=len(self._keys))  # (M,)
+        self._rarity = (self.unseen - counts.double().log()).float()  # (M,)
+
+    def __call__(self, keys: Tensor) -> Tensor:
+        """The rarity of each of the n-grams ``keys`` (…): (…)."""
+        if not len(self._keys):
+            return torch.full_like(keys, self.unseen, dtype=torch.float32)
+        place = torch.searchsorted(self._keys, keys.contiguous()).clamp(max=len(self._keys) - 1)  # (…)
+        return torch.where(self._keys[place] == keys, self._rarity[place], self.unseen)
+
+
+def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
+    """A number for each run of one to four words that begins at a place: (…,T) → (…,G,T), 0 where none does.
+
+    Two runs have the same number only if they are the same words; the words of a caption stand before its −1.
+    """
+    digits = words + 1  # (…,T), 0 where there is no word
+    keys = [digits]
+    for order in range(1, ORDERS):
+        last = F.pad(digits[..., order:], (0, min(order, digits.shape[-1])))  # (…,T)
+        keys.append((keys[-1] * (vocabulary + 1) + last) * (last > 0))
+    return torch.stack(keys, dim=-2)
+
+
+def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Tensor:
+    """A tenth of CIDEr-D, in 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
+
+    A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
+    """
+    if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
+        raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
+    mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
+    entries, other = _vector(mine, rarity)[:, :, None], _vector(theirs, rarity)[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
+    norms = entries.square().sum(-1).sqrt() * other.square().sum(-1).sqrt()  # ‖g(c)‖ ‖g(s)‖: (B,K,R,G)
+    same = mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]  # (B,K,R,G,T,T')
+    clipped = torch.minimum(entries[..., None], other[..., None, :]) * same  # (B,K,R,G,T,T')
+    shared = torch.einsum("bkrgst,brgt->bkrg", clipped, other[:, 0])  # (B,K,R,G)
+    likeness = torch.where(norms > 0, shared / norms.clamp_min(1e-12), 0).mean(-1)  # (B,K,R)
+    bigrams, those = ((keys[..., 1, :] > 0).sum(-1) for keys in (mine, theirs))  # (B,K), (B,R)
+    likeness = likeness * torch.exp(-(bigrams[:, :, None] - those[:, None]).float().square() / (2 * SIGMA**2))
+    counts = (references >= 0).any(-1)  # (B,R)
+    return (likeness * counts[:, None]).sum(-1) / counts.sum(-1, keepdim=True).clamp_min(1)
+
+
+def ngram_counts(keys: Tensor) -> Tensor:
+    """How often each n-gram (…,G,T) is in its caption, at the first place that it has there; 0 elsewhere."""
+    same = keys[..., :, None] == keys[..., None, :]  # (…,G,T,T)
+    is_first = ~same.tril(-1).any(-1) & (keys > 0)  # (…,G,T)
+    return same.sum(-1) * is_first
+
+
+def _vector(keys: Tensor, rarity: NGramRarity) -> Tensor:
+    """The entry g of each n-gram (…,G,T), where it is counted; 0 elsewhere."""
+    return ngram_counts(keys) * rarity(keys)
+
+
+def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
+    """Smoothed BLEU-4, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
+
+    A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
+    """
+    if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
+        raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
+    mine, theirs = (ngram_keys(words, vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
+    in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
+    clipped = torch.minimum(ngram_counts(mine), in_each.amax(2))  # (B,K,G,T)
+    matched, there = clipped.sum(-1).float(), (mine > 0).sum(-1).float()  # (B,K,G)
+    one = (torch.arange(matched.shape[-1], device=said.device) > 0).float()  # (G,): 0 1 1 1
+    precision = (matched + one) / (there + one).clamp_min(1)  # (B,K,G)
+    return _brevity(there[..., 0], references) * precision.log().mean(-1).exp()
+
+
+def _brevity(length: Tensor, references: Tensor) -> Tensor:
+    """exp(min(0, 1 − r/c)) of captions of lengths c (B,K), r the closest length of the references (B,R,T'): (B,K)."""
+    lengths = (references >= 0).sum(-1).float()  # (B,R)
+    counts = (lengths > 0)[:, None]  # (B,1,R)
+    # a quarter of a word more, and of two as close the shorter is the closer
+    away = (lengths[:, None] - length[..., None] + 0.25).abs().masked_fill(~counts, torch.inf)  # (B,K,R)
+    closest = lengths[:, None].expand_as(away).gather(-1, away.argmin(-1, keepdim=True)).squeeze(-1)  # (B,K)
+    penalty = (1 - closest / length.clamp_min(1)).clamp(max=0).exp()
+    return penalty * ((length > 0) & counts.any(-1))
