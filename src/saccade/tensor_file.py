@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,30 +39,26 @@ def verify_digest(path: Path, sha256: str, most: int = MAX_FILE) -> None:
         raise CheckpointError(f"{path}: damaged (SHA-256 {found[:12]}…, expected {sha256[:12]}…); get it again")
 
 
-def read_tensors(
-    path: Path, sha256: str, *, fits: Callable[[Mapping[str, Entry]], None] | None = None, most: int = MAX_FILE
-) -> dict[str, Tensor]:
-    """The tensors of the file ``path``, whose SHA-256 must be ``sha256``.
-
-    Args:
-        path: of the file.
-        sha256: its digest.
-        fits: raises where types and shapes by name are not those that are wanted. No number has been read then.
-        most: bytes.
+def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entry]:
+    """Type and shape of each tensor of the file ``path``, whose SHA-256 must be ``sha256``. No number is read.
 
     Raises:
-        CheckpointError: it cannot be read, is larger, is damaged or is no safetensors file.
+        CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
     """
     from safetensors import SafetensorError, safe_open  # digests alone need no torch
-    from safetensors.torch import load
 
     verify_digest(path, sha256, most)
     try:
         with safe_open(path, "pt") as file:
             parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-            header = {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
-        if fits is not None:
-            fits(header)
-        return load(path.read_bytes())
-    except (SafetensorError, KeyError, TypeError, RuntimeError, OverflowError) as error:
+            return {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
+    except (SafetensorError, OverflowError) as error:
         raise CheckpointError(f"{path}: not a safetensors file ({error}); get it again") from error
+
+
+def read_tensors(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Tensor]:
+    """The tensors of a file, after the checks of :func:`read_header`."""
+    from safetensors.torch import load
+
+    read_header(path, sha256, most)
+    return load(path.read_bytes())

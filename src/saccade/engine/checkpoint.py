@@ -140,7 +140,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path}: {FACTS} is damaged ({error})") from error
     if not is_whole:
         raise CheckpointError(f"{path}: {FACTS} is damaged, its facts are not what was written")
-    return Checkpoint(path, step, read_tensors(path / TENSORS, str(digests.get(TENSORS)), most=_LARGEST), facts)
+    return Checkpoint(path, step, read_tensors(path / TENSORS, str(digests.get(TENSORS)), _LARGEST), facts)
 
 
 def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
