@@ -22,8 +22,7 @@ LAYERS = (
     {"engine", "zoo", "recorded", "papers"},
     {"sighting", "predict"},
     {"scale", "adapters", "web"},
-    {"verbs"},
-    {"cli", "commands", "__main__"},
+    {"verbs", "cli", "commands", "__main__"},
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 SHARED = {"reading", "responder", "pictures", "labels", "splits"}

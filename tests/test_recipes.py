@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from saccade.backbones import build_backbone
+from saccade.commands.train import build_task
 from saccade.config import from_dict
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe, recipe_titles
@@ -20,7 +21,6 @@ from saccade.families.question.scenes.data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
 from saccade.verbs.reproduction.commands import trainings
-from saccade.verbs.training.run import build_task
 from saccade.zoo import shipped
 
 PROTOCOLS = {"authors", "unlimited"}

@@ -75,8 +75,7 @@ def _start(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     text = f"{reached:.1f} s, step {found['reached_step']:,}" if reached else f"not in {found['wall']:.1f} s"
     what = f"`{found['recipe']}`, from the command to {100 * found['target']:.2f} % of validation"
     yield what, f"{text} ({100 * found['accuracy']:.2f} % at the end)", "≤ 20 s"
-    parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in found["start_up_parts"].items())
-    yield "its start-up", f"{found['start_up']:.1f} s: {parts}", "≤ 6 s"
+    yield "its start-up", f"{found['start_up']:.1f} s", "≤ 6 s"
     if found.get("scenes_alone") is not None:
         yield "making the same scenes alone", f"{found['scenes_alone']:.1f} s", "≤ 15 % of the training"
 

@@ -70,17 +70,8 @@ def _train(shared: Path, place: Path, resume: bool, *, seed: int = 0) -> None:
 
 
 def _warm_training() -> None:
-    import lightning_fabric  # noqa: F401
     import torch
 
-    import saccade.engine.loop
-    import saccade.families.question.tables.task
-    import saccade.predict
-    import saccade.verbs.evaluate
-    import saccade.verbs.looking.stream
-    import saccade.verbs.mean_run
-    import saccade.verbs.reproduce
-    import saccade.verbs.training.run  # noqa: F401
     from saccade.engine.run_folder import versions
 
     torch.set_num_threads(1)
@@ -136,32 +127,20 @@ def _warm_get() -> None:
     import saccade.data.fetch  # noqa: F401
 
 
-def _two_runs(shared: Path) -> None:
-    """Two finished runs that began with the same weights."""
-    import saccade
-
+def _one_run(shared: Path) -> None:
+    """A finished run to look with."""
     _write_table(shared)
     _train(shared, shared / "first", resume=False)
-    data, start = f"csv:{shared / 'pictures' / 'table.csv'}", shared / "first" / "run"
-    options: dict[str, Any] = {"data": data, "start": start, "seed": 1, "overrides": TINY, "device": "cpu"}
-    for number in (1, 2):
-        saccade.train("attributes", out=shared / f"tuned{number}", **{**options, "seed": number}, quiet=True)
 
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
     from saccade.predict import load
     from saccade.verbs.looking.stream import stream_looks
 
-    predictor = load(shared / "tuned1", "cpu")
+    predictor = load(shared / "first" / "run", "cpu")
     pictures = sorted((shared / "pictures").glob("*.png"))[:6]
     for _ in stream_looks(predictor, pictures, "colour", out=place / "looks", batch_size=2):
         pass
-
-
-def _average(shared: Path, place: Path, resume: bool) -> None:
-    from saccade.verbs.average import average
-
-    average([shared / "tuned1", shared / "tuned2"], out=place / "mean")
 
 
 class _Cells:
@@ -206,8 +185,7 @@ TARGETS = {
     for target in (
         Target("train", partial(_train, seed=0), _write_table, resumes=True, warm=_warm_training),
         Target("get", _get, warm=_warm_get),
-        Target("look", _look, _two_runs, warm=_warm_training),
-        Target("average", _average, _two_runs, warm=_warm_training),
+        Target("look", _look, _one_run, warm=_warm_training),
         Target("reproduce", _reproduce, _write_table, warm=_warm_training),
     )
 }

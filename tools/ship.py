@@ -58,7 +58,7 @@ def main() -> None:
     model, facts = load_model(options.run / "model")
     if facts.sha256 != result["training"]["sha256"]:
         sys.exit(f"{options.result} is of other weights than {options.run} has now; evaluate and record it again")
-    training = {key: value for key, value in result["training"].items() if key != "mean_of"}  # the facts have it
+    training = result["training"]
     published = published_for(facts)
     score = from_dict(Score, result["evaluation"] | {"model": options.name})
     score = dataclasses.replace(score, published=published.metrics if published else {})

@@ -14,7 +14,6 @@ import torch
 from scale_pictures import assert_same_rows, folder_of, png, shard_of, table_of
 
 from saccade import scale
-from saccade.data.pictures.decoder_pool import DecoderPool
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
 from saccade.predict import load
 from saccade.scale import output, ray_engine, schema
@@ -149,9 +148,7 @@ def test_a_bad_picture_is_a_row_with_an_error(model: str, plain: list[dict], pic
 def test_pictures_are_decoded_with_the_limits_of_untrusted_ones(
     model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from saccade.scale import reading_ahead
-
-    monkeypatch.setattr(reading_ahead, "DecoderPool", lambda count: DecoderPool(count, pixels=100))
+    monkeypatch.setattr("saccade.data.pictures.reading.PIXEL_LIMIT", 100)
     rows = rows_of(pictures, model, tmp_path / "out")
     assert all("31×20 pixels are more than" in row["error"] for row in rows)
 

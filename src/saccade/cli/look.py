@@ -72,7 +72,6 @@ def look(
 ) -> None:
     """Look at each picture as it comes, print what was seen, and say what could not be read."""
     import saccade
-    from saccade.data.pictures.decoder_pool import prestart_decoder
     from saccade.devices import wake_cuda
     from saccade.errors import DataError
 
@@ -93,9 +92,7 @@ def look(
 
         work_offline()
     device, ask, out = given.pop("device"), given.pop("ask"), None if place is None else Path(place)
-    wake_cuda(device)  # both before torch is imported, which takes a second
-    if not all(path.endswith(".txt") for path in paths):
-        prestart_decoder()
+    wake_cuda(device)  # before torch is imported, which takes a second
     predictor = saccade.load(model, device)
     from saccade.checks import check_numbers
     from saccade.verbs.looking.stream import stream_looks

@@ -12,10 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from saccade import yaml_text
-from saccade.config import check_range, from_dict, set_by_path
+from saccade.config import Count, Weight, Within, from_dict, set_by_path
 from saccade.engine.recipe_versions import SCHEMA_VERSION, check_groups, migrate_recipe, spell_out_losses
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
@@ -41,9 +41,9 @@ class OptimizerSpec:
     """An optimiser and its numbers; fields that the named optimiser does not know must stay at their defaults."""
 
     name: Literal["adamw", "adam", "rmsprop", "sgd"] = "adamw"
-    lr: float = 1e-3
+    lr: Annotated[float, Within(0, above=True)] = 1e-3
     """learning rate; the schedule multiplies it"""
-    weight_decay: float = 0.0
+    weight_decay: Weight = 0.0
     momentum: float = 0.0
     """of sgd and rmsprop"""
     nesterov: bool = False
@@ -52,16 +52,10 @@ class OptimizerSpec:
     """of adam and adamw"""
     alpha: float = 0.99
     """smoothing constant of RMSprop"""
-    eps: float | None = None
+    eps: Annotated[float, Within(0, above=True)] | None = None
     """None: the optimiser's usual value, 1e-8"""
 
     def __post_init__(self) -> None:
-        if not 0 < self.lr < math.inf:
-            raise ValueError(f"lr must be above 0 and finite, found {self.lr}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"weight_decay must be 0 or more and finite, found {self.weight_decay}")
-        if self.eps is not None and not 0 < self.eps < math.inf:
-            raise ValueError(f"eps must be above 0 and finite, found {self.eps}")
         for key, shares in (("momentum", (self.momentum,)), ("betas", self.betas), ("alpha", (self.alpha,))):
             if not all(0 <= share < 1 for share in shares):
                 raise ValueError(f"{key}: a share that is kept, 0 or more and below 1; found {shares}")
@@ -129,17 +123,17 @@ class Phase:
     family says which losses there are; ``default`` is its plain one, if it has one"""
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     schedule: Schedule = field(default_factory=Schedule)
-    clip_norm: float | None = None
+    clip_norm: Annotated[float, Within(0, above=True)] | None = None
     """largest norm of the whole gradient"""
-    clip_each: float | None = None
+    clip_each: Annotated[float, Within(0, above=True)] | None = None
     """largest norm of the gradient of each parameter by itself; it comes before ``clip_norm``"""
-    steps: int | None = None
+    steps: Count | None = None
     """length in optimiser steps; either this or ``epochs``"""
-    epochs: int | None = None
+    epochs: Count | None = None
     """length in times through the training data"""
-    validate_every: int | None = None
+    validate_every: Count | None = None
     """in epochs if the phase is given in epochs, else in steps; the end of a phase is always validated"""
-    patience: int | None = None
+    patience: Count | None = None
     """validations without improvement, of ``select.beside`` either, before the phase ends early"""
     select: Select | None = None
     """the metric that decides which weights are kept; None: the last ones"""
@@ -154,14 +148,6 @@ class Phase:
                 found = f"has both, {self.steps} steps and {self.epochs} epochs"
                 mend = "take one away, as with epochs=null to count in steps"
             raise ValueError(f"phase '{self.name}' needs either steps or epochs, but {found}; {mend}")
-        for key in ("steps", "epochs", "validate_every", "patience"):
-            value = getattr(self, key)
-            if value is not None:
-                check_range(self, 1, 10**12, key)
-        for key in ("clip_norm", "clip_each"):
-            limit = getattr(self, key)
-            if limit is not None and not limit > 0:
-                raise ValueError(f"{key} must be above 0, found {limit}")
         if self.select is None and (self.patience is not None or self.restore_best):
             raise ValueError("patience and restore_best need 'select', the metric that decides")
         loss = {"name": self.loss} if isinstance(self.loss, str) else dict(self.loss)
@@ -215,11 +201,11 @@ class Recipe:
     """model whose weights training begins with, where they fit: a name of the zoo, a run, or a model folder"""
     start_parts: tuple[str, ...] = ("*",)
     """patterns of the weights that are taken from it, as in ``backbone.*``; the rest begins anew"""
-    batch_size: int = 64
+    batch_size: Annotated[int, Within(1, 10**6)] = 64
     """samples of one optimiser step, over all micro-batches and devices"""
-    accumulate: int = 1
+    accumulate: Annotated[int, Within(1, 10**6)] = 1
     """micro-batches of one optimiser step"""
-    replicas: int = 1
+    replicas: Annotated[int, Within(1, 1000)] = 1
     """restarts trained side by side as one stacked model, with seeds ``seed``, ``seed + 1``, …"""
     precision: Precision = "32-true"
     """auto: bf16-mixed on a CUDA device, 32-true elsewhere (most CPUs are many times slower in bf16)"""
@@ -231,28 +217,23 @@ class Recipe:
     """on CUDA, fuse the forward and backward pass with torch.compile; costs some 20 s at the start"""
     stored: Literal["float32", "float16", "int8"] = "float32"
     """type of the weights in the model folder; what is scored is what is stored"""
-    ema: float | None = None
+    ema: Annotated[float, Within(0, 1, above=True, below=True)] | None = None
     """decay of a moving average of the weights, which is then what is validated, saved and handed to the next phase"""
-    log_every: int = 50
+    log_every: Count = 50
     """steps between two lines of ``metrics.jsonl``"""
-    checkpoint_every: int = 1000
+    checkpoint_every: Count = 1000
     """steps; besides at every new best, at the end of a phase and at a stop"""
-    keep_checkpoints: int = 3
+    keep_checkpoints: Count = 3
     """how many of the newest stay on disk"""
     tensorboard: bool = False
     """write curves for TensorBoard too (extra ``tensorboard``)"""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, 10**9, "log_every", "checkpoint_every", "keep_checkpoints")
-        check_range(self, 1, 10**6, "batch_size", "accumulate")
-        check_range(self, 1, 1000, "replicas")
         if not self.phases:
             raise ValueError("a recipe needs at least one phase")
         names = [phase.name for phase in self.phases]
         if len(set(names)) < len(names):
             raise ValueError(f"phases need names of their own, found {', '.join(names)}")
-        if self.ema is not None and not 0 < self.ema < 1:
-            raise ValueError(f"ema is a decay between 0 and 1, found {self.ema}")
         if self.channels_last and self.replicas > 1:
             raise ValueError("channels_last and replicas > 1 do not go together; choose one")
 

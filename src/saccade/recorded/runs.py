@@ -36,7 +36,7 @@ class RecordedRun:
     """Resolved: every setting that it was trained with, as today's recipes have it."""
     data: dict[str, Any]
     training: dict[str, Any]
-    """Minutes, machine, versions, steps, digest of the weights; of a mean of runs, whose (``mean_of``)."""
+    """Minutes, machine, versions, steps, digest of the weights."""
     evaluation: Score
     pins: str = ""
     """Options to add to ``command`` today, as in ``--set stored=float32``: its recipe has changed these since."""

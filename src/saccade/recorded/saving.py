@@ -47,7 +47,6 @@ def save_run_record(
         raise CheckpointError(f"{run}: not a finished run ({error}); continue with 'saccade train --resume'") from error
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
     facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
-    facts |= {"mean_of": config["mean_of"]} if config.get("mean_of") else {}  # whose weights were averaged
     classes = cast("Mapping[str, object]", evaluation.get("per_class") or {})
     left_out = {"mistakes", "per_class"} if len(classes) > MOST_CLASSES else {"mistakes"}
     values = {

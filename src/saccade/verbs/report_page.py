@@ -64,7 +64,7 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
                     f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
                 )
             continue
-        if (source / "runs.json").is_file():
+        if any(source.glob("seed-*/config.yaml")):
             raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
         if source.is_dir():
             inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())

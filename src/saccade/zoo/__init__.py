@@ -60,8 +60,8 @@ def resolve(name_or_path: str | Path) -> Path:
         return own
     if is_there:
         refuse_foreign(path)
-        if run := next(iter(sorted(path.glob(f"*/model/{CONFIG}"))), None):
-            raise CheckpointError(f"{path} holds several runs: name one of them, such as {run.parents[1]}")
+        if runs := sorted(path.glob("seed-*/config.yaml")):
+            raise CheckpointError(f"{path} holds several runs: name one of them, such as {runs[0].parent}")
         if (path / "config.yaml").is_file():
             raise CheckpointError(f"{path}: a run without a model yet; continue with 'saccade train … --resume'")
         raise CheckpointError(f"{path}: no model folder (no {CONFIG}) and no run folder (no model/)")

@@ -16,13 +16,13 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
+from saccade.commands.train import resolve
 from saccade.config import from_dict, to_dict
 from saccade.engine.recipe import Recipe, load_recipe, parse_yaml
 from saccade.errors import ConfigError, nearest
 from saccade.families import family, model_spec
 from saccade.families.contract import load_target
 from saccade.recorded import RecordedRun
-from saccade.verbs.training.run import Settings
 
 _ONE = {"--data": "data", "--backbone": "backbone", "--protocol": "protocol", "--start": "start"}
 _ONE |= {"--seed": "seed", "--precision": "precision", "--out": "out"}
@@ -92,7 +92,7 @@ class Training:
         given = told.get("overrides", ())
         told["overrides"] = [text for text in given if text.partition("=")[0] not in self.placeholders]
         told |= {key: tuple(told[key]) for key in ("overrides", "phases") if key in told}
-        return Settings(**told).resolve(self.recipe)
+        return resolve(self.recipe, **told)
 
 
 def trainings(command: str) -> list[Training]:

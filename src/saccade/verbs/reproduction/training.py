@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from saccade.commands.train import train
 from saccade.engine.health import TrainingStopped
 from saccade.metrics.result import Evaluation
 from saccade.recorded import RecordedRun, recorded_runs, save_run_record
 from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduction.cells import Setting
-from saccade.verbs.train import train
 
 RUNS, RESULTS = "runs", "results"
 Progress = Callable[[str, int, int], None]

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from saccade.commands.train import train
 from saccade.data.tables.references import split_reference
 from saccade.errors import ConfigError
 from saccade.families.story.data import READERS
@@ -18,7 +19,6 @@ from saccade.families.story.reproduction.record import record_runs
 from saccade.families.story.reproduction.systems import Row
 from saccade.verbs.reproduction.request import Request
 from saccade.verbs.reproduction.training import RESULTS, RUNS
-from saccade.verbs.train import train
 
 
 def train_cells(cells: Sequence[tuple[Row, str]], request: Request) -> None:

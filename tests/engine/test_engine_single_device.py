@@ -1,9 +1,7 @@
-"""Where the time of a start goes, and what one device does without: Fabric."""
+"""One device trains as Lightning Fabric would, and without it."""
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +11,7 @@ import torch
 from engine_fakes import TinyTask, tiny_recipe
 
 from saccade import devices
-from saccade.engine import start_up
 from saccade.engine.loop import fit
-from saccade.engine.start_up import StartUp
 
 QUIET = {"device": "cpu", "progress": "quiet"}
 
@@ -28,43 +24,6 @@ class DeviceTask(TinyTask):
 
     def batch(self, first, size):
         return {name: value.to(self.device) for name, value in super().batch(first, size).items()}
-
-
-def test_a_clock_adds_up_what_was_spent(monkeypatch):
-    now = iter([10.0, 12.0, 12.01, 13.5, 14.0])
-    monkeypatch.setattr(start_up.time, "monotonic", lambda: next(now))
-    clock = StartUp()
-    for what in ("imports", "model", "data", "imports"):
-        clock.lap(what)
-    assert str(clock) == "start-up 4.0 s: imports 2.5, data 1.5"
-    assert clock.parts == pytest.approx({"imports": 2.5, "model": 0.01, "data": 1.49})
-
-
-def test_a_command_counts_from_the_start_of_its_process_and_its_second_training_does_not(monkeypatch):
-    monkeypatch.setattr(start_up, "_age_of_process", lambda: 100.0)
-    start_up.command_began()
-    first, second = StartUp(), StartUp()
-    for clock in (first, second):
-        clock.lap("imports")
-    assert first.seconds >= 100
-    assert second.seconds < 100
-
-
-def test_the_age_of_a_process_counts_from_its_start(monkeypatch):
-    ticks = [str(number) for number in range(1, 60)]
-    ticks[18] = str(int(997.5 * os.sysconf("SC_CLK_TCK")))  # since boot
-    monkeypatch.setattr(start_up.Path, "read_text", lambda self: f"7 (a) name) S {' '.join(ticks)}")
-    monkeypatch.setattr(start_up.time, "clock_gettime", lambda clock: 1000.0)
-    assert start_up._age_of_process() == pytest.approx(2.5)
-    monkeypatch.setattr(start_up.Path, "read_text", lambda self: "nothing")
-    assert start_up._age_of_process() == 0
-
-
-def test_every_run_says_in_its_log_where_the_time_went(tmp_path):
-    fit(TinyTask(), tiny_recipe({"steps": 3}), tmp_path / "run", **QUIET)
-    said = [line for line in (tmp_path / "run" / "log.txt").read_text().splitlines() if "start-up" in line]
-    assert len(said) == 1
-    assert re.search(r" start-up \d+\.\d s", said[0])
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
