@@ -164,7 +164,7 @@ def test_stop_and_resume_is_bit_for_bit(
 def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None:
     first = train_tiny(tmp_path / "r", max_minutes=1e-9)
     assert (first.stopped, first.step) == ("time", 1)
-    with pytest.raises(CheckpointError, match=r"has not saved a model yet.*--resume"):
+    with pytest.raises(CheckpointError, match=r"--resume"):
         saccade.evaluate(tmp_path / "r")
     assert saccade.train(out=tmp_path / "r", resume=True, device="cpu", quiet=True).stopped == "finished"
     assert_same_run(run, tmp_path / "r")  # the run knew its own recipe

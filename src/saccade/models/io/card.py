@@ -89,7 +89,7 @@ def _facts(facts: ModelFacts) -> Iterator[str]:
     if (fit := facts.calibration) is not None:
         yield f"- confidences: softmax(logits / {fit.temperature:g}), fitted on {fit.n:,} answers ({fit.data})"
     if (note := facts.inputs) is not None:
-        yield f"- trained on {note.of}; inputs unlike {note.compared:,} held-out ones ({note.data}) are told"
+        yield f"- trained on {note.of}; an input unlike {note.compared:,} held-out ones ({note.data}) is pointed out"
     if facts.research_only:
         yield "- for research only: see the licence below"
 
