@@ -12,9 +12,9 @@ from saccade.engine.recipe import Phase, Recipe, Select, load_recipe, parse_yaml
 from saccade.errors import ConfigError
 
 TEXT = """
-schema_version: 1
+schema_version: 2
 name: soft-tiny
-task: attribute
+family: question
 model: {name: soft, config: {width: 8}}
 data: {name: mref, glyphs: disjoint}
 protocol: unlimited
@@ -120,7 +120,8 @@ def test_protocol_for_a_recipe_without_any(tmp_path):
     [
         ("- 1\n- 2\n", "mapping"),
         ("name: x\n", "schema_version"),
-        ("schema_version: 99\n", "newer"),
+        ("schema_version: 1\n", "schema_version 1"),
+        ("schema_version: 99\n", "schema_version 99"),
         ("a: [1\n", "not readable as YAML"),
         ("a: 1\na: 2\n", "'a' again in line 2"),
         ("a: !!python/object/apply:os.system ['true']\n", "not readable as YAML"),
@@ -188,7 +189,7 @@ def test_what_decides_the_settings_is_not_set_by_an_override(override):
 
 
 def extending(folder: Path, text: str, name: str = "more.yaml") -> Path:
-    (folder / name).write_text(f"schema_version: 1\n{text}")
+    (folder / name).write_text(f"schema_version: 2\n{text}")
     return folder / name
 
 
@@ -246,7 +247,7 @@ def test_extensions_that_cannot_be(tmp_path, text, words):
 
 
 def test_a_recipe_without_protocols_can_be_extended_by_some(tmp_path):
-    extending(tmp_path, "name: a\ntask: attribute\nmodel: {name: soft}\nphases: [{steps: 3}]\n", "plain.yaml")
+    extending(tmp_path, "name: a\nfamily: question\nmodel: {name: soft}\nphases: [{steps: 3}]\n", "plain.yaml")
     more = extending(tmp_path, "extends: plain.yaml\nprotocols: {long: {phases.0.steps: 9}}\n")
     assert load_recipe(more).phases[0].steps == 3
     assert load_recipe(more, protocol="long").phases[0].steps == 9

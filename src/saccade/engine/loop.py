@@ -14,7 +14,7 @@ import torch
 
 from saccade.atomic import writing
 from saccade.devices import pick_device
-from saccade.engine.data_note import DataComparison, DataNote, Parts, compare_data
+from saccade.engine.data_note import Parts, compare_data, write_note
 from saccade.engine.launched import check_launched
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
@@ -135,12 +135,15 @@ class _Run:
                     self.folder.log(remark)
                     reporter.note(remark)
                 self.task.on_progress = reporter.preparing
-                found = run_on_rank_zero(fabric, self._check_data)
+                accepted, changes = run_on_rank_zero(fabric, self._check_data)
                 trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
                 if self.resume:
                     trainer.resume()
-                    trainer.report_data_changes(found)
-                trainer.data_changes = run_on_rank_zero(fabric, lambda: self._note_data(found, trainer.at.step))
+                trainer.data_changes = (*accepted, *(f"from step {trainer.at.step} on: {change}" for change in changes))
+                if changes:
+                    trainer.say(f"warning: the data changed, which was accepted: {'; '.join(changes)}")
+                if fabric.is_global_zero and (changes or not self.resume):
+                    write_note(self.folder.path, self._parts, trainer.data_changes)
                 return trainer.run()
             except (ConfigError, DataError):
                 if fabric.is_global_zero and not self.resume:
@@ -165,21 +168,10 @@ class _Run:
         self.folder.create(self.recipe, {**run, "versions": versions()})
         return False
 
-    def _check_data(self) -> DataComparison:
+    def _check_data(self) -> tuple[list[str], list[str]]:
         """Compare what the task learns from with what the run began with, and remember it."""
         self._parts = self.task.data_parts()
-        return (
-            compare_data(self.folder.path, self._parts, accept=self.accept_changed_data)
-            if self.resume
-            else DataComparison()
-        )
-
-    def _note_data(self, found: DataComparison, step: int) -> tuple[str, ...]:
-        """Write down what the run learns from, where that is new; all changes that were accepted so far."""
-        note = DataNote(self._parts, found.accepted_by(step))
-        if not self.resume or found.remark or found.changes:
-            note.write(self.folder.path)
-        return note.accepted
+        return compare_data(self.folder.path, self._parts, accept=self.accept_changed_data) if self.resume else ([], [])
 
 
 def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, strategy: str) -> Fabric:

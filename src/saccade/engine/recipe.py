@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from saccade import yaml_text
-from saccade.config import Count, Weight, Within, from_dict, set_by_path
-from saccade.engine.recipe_versions import SCHEMA_VERSION, check_groups, migrate_recipe, spell_out_losses
+from saccade.config import Count, Weight, Within, check_schema, from_dict, set_by_path
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
 from saccade.untrusted import read_regular
 
+SCHEMA_VERSION = 2
 _LONGEST_CHAIN = 16  # recipes that extend each other
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
@@ -293,19 +294,21 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+    check_schema(values.get("schema_version"), SCHEMA_VERSION, what=where)
+    _check_groups(values, where)
+    values = _spell_out_losses(values)
     if "extends" not in values:
-        return migrate_recipe(values, what=where)
+        return values
     start = values.pop("extends")
     if not isinstance(start, str):
         raise ConfigError(f"{where}: extends: expected the name or path of a recipe, found {start!r}")
     if _is_file(start):
         start = str(Path(name_or_path).parent / start)
     extended = read_recipe(start, (*_inside, where))
-    changes = migrate_recipe(values, what=where, extended=extended)
     protocols = dict(extended.get("protocols") or {})
-    for protocol, overrides in (changes.pop("protocols", None) or {}).items():
+    for protocol, overrides in (values.pop("protocols", None) or {}).items():
         protocols[protocol] = [*_as_list(protocols.get(protocol)), *_as_list(overrides)]
-    _merge(extended, changes)
+    _merge(extended, values)
     return extended | {"protocols": protocols}
 
 
@@ -313,8 +316,7 @@ def resolve_recipe(
     values: Mapping[str, object], *, protocol: str | None = None, overrides: Sequence[str] = ()
 ) -> Recipe:
     """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
-    resolved = copy.deepcopy(spell_out_losses(values))
-    check_groups(resolved, "this recipe")
+    resolved = copy.deepcopy(_spell_out_losses(values))
     protocols = resolved.pop("protocols", None) or {}
     chosen = protocol or resolved.get("protocol")
     if chosen is not None and not isinstance(chosen, str):
@@ -334,9 +336,52 @@ def resolve_recipe(
         if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
             raise ConfigError(f"`overrides={override}`: this decides what the other settings are; use `protocol=NAME`")
         given = {path.strip(): parse_yaml(value, f"`overrides={override}`")}
-        for place, setting in spell_out_losses(given, colons=True).items():
+        for place, setting in _spell_out_losses(given).items():
             set_by_path(resolved, place, setting)
     return from_dict(Recipe, resolved)
+
+
+def _check_groups(values: Mapping[str, Any], what: str) -> None:
+    """Refuse a recipe with a list where settings belong, or the other way round."""
+    told: list[tuple[str, Any, type]] = [(key, values.get(key), Mapping) for key in ("data", "protocols")]
+    told.append(("phases", values.get("phases"), list))
+    phases, protocols = values.get("phases"), values.get("protocols")
+    told += [(f"phases.{at}", each, Mapping) for at, each in enumerate(phases if isinstance(phases, list) else ())]
+    told += [
+        (f"protocols.{name}", each, Mapping)
+        for name, overrides in (protocols if isinstance(protocols, Mapping) else {}).items()
+        for each in _as_list(overrides)
+    ]
+    for key, found, wanted in told:
+        if found is not None and not isinstance(found, wanted):
+            kind = "a list" if wanted is list else "a mapping"
+            raise ConfigError(f"{what}: {key}: expected {kind} of settings")
+
+
+def _spell_out_losses(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``settings`` with every loss that is a bare name as a mapping, so that ``phases.0.loss.entropy`` reaches into it.
+
+    >>> _spell_out_losses({"phases.1.loss": "counts"})
+    {'phases.1.loss': {'name': 'counts'}}
+    """
+
+    def spelt_out(phase: Any) -> Any:
+        loss = phase.get("loss") if isinstance(phase, Mapping) else None
+        return {**phase, "loss": {"name": loss}} if isinstance(loss, str) else phase
+
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key == "phases" and isinstance(value, list):
+            found[key] = [spelt_out(phase) for phase in value]
+        elif re.fullmatch(r"phases\.-?\d+", str(key)):
+            found[key] = spelt_out(value)
+        elif re.fullmatch(r"phases\.-?\d+\.loss", str(key)):
+            found[key] = {"name": value} if isinstance(value, str) else value
+        elif key == "protocols" and isinstance(value, Mapping):
+            found[key] = {name: [_spell_out_losses(each) for each in _as_list(one)] for name, one in value.items()}
+        else:
+            found[key] = value
+    return found
 
 
 def parse_yaml(text: str, where: str) -> object:

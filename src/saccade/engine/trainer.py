@@ -19,7 +19,6 @@ import torch
 
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Checkpoint
-from saccade.engine.data_note import DataComparison
 from saccade.engine.ema import WeightAverage
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
@@ -98,20 +97,13 @@ class Trainer:
         """Take up the newest whole checkpoint of the run folder."""
         checkpoint, problems = self.folder.checkpoints.load_newest()
         for problem in problems:
-            self._say(f"warning: {problem}; falling back to an earlier checkpoint")
+            self.say(f"warning: {problem}; falling back to an earlier checkpoint")
         self.at = unpack_position(checkpoint, len(self.phases))
         self._seconds_before = self.at.seconds
         unpack_model(checkpoint, self.learner, self.ema)
         self._loaded, self._saved, self._is_resumed = checkpoint, checkpoint.path, True
         run_on_rank_zero(self.fabric, lambda: self.folder.rewind(self.at.step))
-        self._say(f"resumed at step {self.at.step} from {checkpoint.path}")
-
-    def report_data_changes(self, found: DataComparison) -> None:
-        """Say what is to be known of the data of a run that goes on."""
-        if found.remark:
-            self._say(found.remark)
-        if found.changes:
-            self._say(f"warning: the data changed, which was accepted: {'; '.join(found.changes)}")
+        self.say(f"resumed at step {self.at.step} from {checkpoint.path}")
 
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
@@ -120,7 +112,7 @@ class Trainer:
             summary, *doubts = described.splitlines()
             epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
             for line in (summary + epoch, *doubts):
-                self._say(line)
+                self.say(line)
         self._was_over = self.at.phase_ended is not None and self.at.phase == len(self.phases) - 1
         while True:
             phase = self.phases[self.at.phase]
@@ -130,13 +122,13 @@ class Trainer:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
                 again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
-                self._say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
+                self.say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
                 break
             if is_over:
                 stopped = "early" if self.at.phase_ended == "early" else "finished"
                 self._complete_model(phase)
                 self._publish_replicas()
-                self._say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
+                self.say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
                 break
             self.at = self.at.next_phase()
             if self.ema is not None:
@@ -251,7 +243,7 @@ class Trainer:
             self.at.phase_ended = "early"
             metrics = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
             so_long = f"{self.at.stale} validation{'s' if self.at.stale != 1 else ''}"
-            self._say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
+            self.say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
         return False
 
     def _complete_model(self, phase: Phase) -> None:
@@ -260,7 +252,7 @@ class Trainer:
             self._publish(0, self.at.validation)
         elif self._is_resumed and (wrong := self._wrong_with_model()):
             best, step = self.at.best, self.at.step
-            self._say(f"warning: {wrong}; the model is written again, from step {best.step if best else step}")
+            self.say(f"warning: {wrong}; the model is written again, from step {best.step if best else step}")
             if best is not None and best.step != step:
                 unpack_model(self.folder.checkpoints.load_step(best.step), self.learner, self.ema)
                 self.at.step = best.step  # as its facts have it
@@ -432,7 +424,8 @@ class Trainer:
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._started
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell whoever watches, and the log."""
         if self.fabric.is_global_zero:
             self.folder.log(text)
         self.reporter.note(text)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from saccade.config import from_dict
-from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score
+from saccade.recorded.recipe_versions import migrate_recipe
 from saccade.recorded.restarts import Restarts
 from saccade.untrusted import parse_json, read_regular
 

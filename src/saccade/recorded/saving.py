@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from saccade.atomic import make_folder, write_json_by_key
 from saccade.config import from_dict
-from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError
+from saccade.recorded.recipe_versions import migrate_recipe
 from saccade.recorded.runs import RecordedRun
 
 DIGITS = 5

@@ -14,7 +14,6 @@ from typing import Any
 from saccade.atomic import make_folder, write_json_by_key
 from saccade.config import from_dict, to_dict
 from saccade.data.tables.references import split_reference
-from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.splits import config_of
 from saccade.families.story.data import READERS, StoryDataConfig
@@ -25,6 +24,7 @@ from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel
 from saccade.recorded import RecordedRun, Restarts
+from saccade.recorded.recipe_versions import migrate_recipe
 
 DIGITS = 5
 CAUSAL_OF_EACH = 100

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scale_pictures import assert_same_rows, folder_of, shard_of
+from row_pictures import folder_of
 
-from saccade import scale
+from saccade import look_folder, score
+from saccade.adapters.folder import read_rows
+from saccade.adapters.ray import look_dataset
 from saccade.errors import ConfigError
-from saccade.verbs.score import score
 from tiny_models import save_tiny
 
 pytestmark = pytest.mark.extras
@@ -27,14 +28,13 @@ PARTS = 24
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A folder and a shard with a bad picture, a model, and the rows of the local engine."""
+    """A folder with a bad picture, a model, and the rows of the local engine."""
     home = tmp_path_factory.mktemp("job")
-    source = folder_of(home / "in", 2 * (PARTS - 1))
+    source = folder_of(home / "in", 2 * PARTS)
     (source / "007.png").write_bytes(b"not a picture")
-    shard_of(home / "in" / "z.tar", {f"{n}.png": (source / f"{n:03d}.png").read_bytes() for n in range(3)})
     options = {"model": str(save_tiny(home / "tiny")), "ask": 1, "part": 2, "batch_size": 2, "device": "cpu"}
-    scale.look(source, out=home / "local", **options)
-    return {"source": source, "options": options, "rows": list(scale.read(home / "local"))}
+    look_folder(source, out=home / "local", **options)
+    return {"source": source, "options": options, "rows": list(read_rows(home / "local"))}
 
 
 NODE = {"num_cpus": 1, "object_store_memory": 100 << 20}
@@ -73,46 +73,51 @@ def in_the_middle(act: Callable[[], None]) -> Callable[[int, int], None]:
 def kill_an_actor(killed: list[int]) -> None:
     """SIGKILL to the process of one actor, as the kernel does when memory is short."""
     held = ray._private.state.actors().values()
-    pids = [each["Pid"] for each in held if each["State"] == "ALIVE" and "Looker" in each["ActorClassName"]]
+    pids = [each["Pid"] for each in held if each["State"] == "ALIVE" and "MapWorker" in each["ActorClassName"]]
     for pid in pids[:1]:
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
 
 
 def test_a_cluster_that_nobody_answers_for_is_one_line(job, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no Ray cluster at '127.0.0.1:9'.*ray start --head"):
-        scale.look(job["source"], out=tmp_path / "out", engine="ray", address="127.0.0.1:9", **job["options"])
-    assert [file.name for file in (tmp_path / "out").iterdir() if file.name != ".lock"] == []
+    with pytest.raises(ConfigError, match=r"127\.0\.0\.1:9"):
+        look_folder(job["source"], out=tmp_path / "out", engine="ray", address="127.0.0.1:9", **job["options"])
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
     killed: list[int] = []
     progress = in_the_middle(lambda: kill_an_actor(killed))
-    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
+    looked = look_folder(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
     assert killed
     assert (looked.rows, looked.errors, looked.parts) == (len(job["rows"]), 1, PARTS)
-    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
+    assert list(read_rows(tmp_path / "out")) == job["rows"]
 
 
 def test_a_job_goes_on_where_the_other_engine_ended(cluster, job, tmp_path: Path) -> None:
     """And what cannot be is said in one line: too many actors, no GPU, a model that is gone."""
-    whole = scale.look(job["source"], out=tmp_path / "out", **job["options"])
-    for file in sorted((tmp_path / "out").glob("part-*"))[5:]:
+    whole = look_folder(job["source"], out=tmp_path / "out", **job["options"])
+    for file in sorted((tmp_path / "out").glob("*.parquet"))[5:]:
         file.unlink()
-    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", resume=True, **job["options"])
+    looked = look_folder(job["source"], out=tmp_path / "out", engine="ray", resume=True, **job["options"])
     assert (looked.rows, looked.resumed) == (whole.rows, 5)
-    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
+    assert list(read_rows(tmp_path / "out")) == job["rows"]
     for wrong, said in (
         ({"actors": 3}, "has 2 CPUs"),
         ({"device": "cuda"}, "no GPUs"),
-        ({"address": "a:1"}, "already"),
     ):
         with pytest.raises(ConfigError, match=said):
-            scale.look(job["source"], out=tmp_path / "no", engine="ray", **{**job["options"], **wrong})
+            look_folder(job["source"], out=tmp_path / "no", engine="ray", **{**job["options"], **wrong})
+
+
+def test_a_model_that_is_another_on_an_actor_is_one_line(cluster, job, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("saccade.adapters.rows.digest_of", lambda predictor: "another")
+    with pytest.raises(ConfigError, match=str(job["options"]["model"])):
+        look_folder(job["source"], out=tmp_path / "out", engine="ray", **job["options"])
 
 
 def test_maps_score_the_same_on_a_cluster(cluster, job, tmp_path: Path) -> None:
-    scale.look(job["source"], out=tmp_path / "out", **job["options"])
+    look_folder(job["source"], out=tmp_path / "out", **job["options"])
     masks = {f"{n:03d}": np.arange(620).reshape(20, 31) % (n + 3) == 0 for n in range(40)}
     np.savez(tmp_path / "masks.npz", **masks)
     here = score(tmp_path / "out", tmp_path / "masks.npz", broken="skip")
@@ -125,7 +130,7 @@ def test_maps_score_the_same_on_a_cluster(cluster, job, tmp_path: Path) -> None:
 def test_a_dataset_of_ray_becomes_a_dataset_of_rows(cluster, job, tmp_path: Path) -> None:
     files = [str(file) for file in sorted(job["source"].glob("*.png"))[:8]]
     pictures = ray.data.read_binary_files(files, include_paths=True)
-    found = scale.look_dataset(pictures, model=job["options"]["model"], ask=1, batch_size=4, device="cpu")
+    found = look_dataset(pictures, model=job["options"]["model"], ask=1, batch_size=4, device="cpu")
     rows = sorted(found.take_all(), key=lambda row: row["source"])
     wanted = {row["source"]: row for row in job["rows"]}
     assert [row["source"] for row in rows] == files
@@ -139,7 +144,7 @@ def test_a_dataset_of_ray_becomes_a_dataset_of_rows(cluster, job, tmp_path: Path
 def test_a_machine_that_is_lost_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
     """The last test of this file: from here on the cluster has one node."""
     progress = in_the_middle(lambda: cluster.remove_node(cluster.second, allow_graceful=False))
-    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
+    looked = look_folder(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
     assert not cluster.second.any_processes_alive()
     assert looked.rows == len(job["rows"])
-    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
+    assert list(read_rows(tmp_path / "out")) == job["rows"]
