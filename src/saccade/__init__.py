@@ -26,7 +26,8 @@ from saccade.errors import (
 )
 
 if TYPE_CHECKING:
-    from saccade import attention, data, families, metrics, models, scale
+    from saccade import attention, data, families, metrics, models
+    from saccade.adapters.folder import look_folder
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
     from saccade.commands.train import train
@@ -87,6 +88,7 @@ __all__ = [
     "list_models",
     "load",
     "look",
+    "look_folder",
     "metrics",
     "models",
     "overlay",
@@ -95,7 +97,6 @@ __all__ = [
     "read_record",
     "report",
     "reproduce",
-    "scale",
     "score",
     "serve",
     "tour",
