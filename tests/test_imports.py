@@ -36,7 +36,7 @@ def room(parts: list[str]) -> str:
     if parts[0] == "families" and len(parts) > 1:
         if (PACKAGE / "families" / parts[1]).is_dir():
             own = parts[2] if len(parts) > 2 else ""
-            return "cli" if own in ABOVE else "families/*"
+            return "commands" if own in ABOVE else "families/*"
         return "tasks" if parts[1] in SHARED else "families"
     return parts[0] if parts[0] in RANK else "root"
 

@@ -24,11 +24,10 @@ def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     """How uvicorn runs ``app``."""
     import uvicorn
 
-    from saccade.web.protocol import protocol_of
-
     return uvicorn.Config(
         app,
-        http=protocol_of(limits),
+        http="h11",
+        limit_concurrency=limits.connections,
         log_level="error",  # what a client does wrong stands in the log of requests
         access_log=False,
         server_header=False,
