@@ -92,7 +92,7 @@ def loaded(job: Job, device: str) -> Predictor:
 
 def digest_of(model: str) -> str:
     """Digest of the model called ``model``."""
-    from saccade.tracing.asking import is_published
+    from saccade.tracing.published import is_published
     from saccade.zoo import resolve
 
     return model_digest(None if is_published(model) else resolve(model), model)
