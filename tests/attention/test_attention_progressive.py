@@ -183,6 +183,5 @@ def test_without_a_frame_a_look_has_no_place() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    gate = ProgressiveAttention(4, 3)
     with pytest.raises(ConfigError, match=r"odd side .* found 2"):
         ProgressiveAttention(4, 3, context=2)
