@@ -18,30 +18,25 @@ import json
 import os
 import platform
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor
 
 import saccade
 
 RUNS = Path(__file__).parents[1] / "tests" / "golden" / "runs"
-FILES = RUNS / "files"
 HERE = "{RUNS}"
 """Stands in stored files for the folder tests/golden/runs."""
 AN_INSTANT = 1e-9
 """Minutes after which a run stops: after one step, whatever the machine."""
-PICTURES, SIDE = 12, 32
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,6 @@ class GoldenRun:
 
 
 COMMON = ("log_every=1", "keep_checkpoints=1")
-SAT = "embed: 3, hidden: 4, attention: 3, dropout: 0.2, longest: 12"
 GOLDEN_RUNS = {
     "question": GoldenRun(
         "soft-mref",
@@ -72,77 +66,6 @@ GOLDEN_RUNS = {
             "phases.0.select={metric: loss, mode: min}",
         ),
     ),
-    "multiset": GoldenRun(
-        "hsal-mnist-multiset",
-        6,
-        (
-            *COMMON,
-            "data.glyphs=pack",
-            "data.size=40",
-            "model.config={backbone: small, through: stage1, input_size: [20, 20], hidden: 6, meta_hidden: 6,"
-            " location_hidden: 4, follow_priority: true}",
-            "batch_size=8",
-            "phases.0.steps=4",
-            "phases.0.validate_every=4",
-            "phases.0.schedule.warmup=1",
-            "phases.1.steps=5",
-            "phases.1.validate_every=5",
-            "phases.1.schedule.warmup=1",
-        ),
-    ),
-    "caption": GoldenRun(
-        "sat-soft-scenes",
-        6,
-        (
-            *COMMON,
-            "data.glyphs=pack",
-            "data.size=[40, 40]",
-            f"model.config={{backbone: small, through: stage1, {SAT}}}",
-            "batch_size=8",
-            "phases.0.loss=soft:1",
-            "phases.0.steps=8",
-            "phases.0.validate_every=4",
-            "phases.0.schedule.warmup=2",
-            "phases.0.select={metric: log_likelihood, mode: max}",
-        ),
-    ),
-    "caption-files": GoldenRun(
-        "sat-soft-tuned",
-        6,
-        (
-            *COMMON,
-            "data.size=[32, 40]",
-            "data.at_least=1",
-            f"model.config={{backbone: compact, through: stem, pretrained: false, {SAT}}}",
-            "batch_size=4",
-            "ema=0.9",
-            "phases.0.epochs=1",
-            "phases.0.schedule.warmup=1",
-            "phases.2.epochs=1",
-            "phases.2.schedule.warmup=1",
-        ),
-        data=f"jsonl:{FILES / 'captions.jsonl'}",
-        phases=("decoder", "self_critical"),
-    ),
-    "question-files": GoldenRun(
-        "attributes",
-        6,
-        (
-            *COMMON,
-            "data.size=[40, 40]",
-            "model.config={backbone: small, channels: 4, depth: 2, hidden: 4, dropout: 0.2}",
-            "batch_size=4",
-            "phases.0.epochs=3",
-            "phases.0.validate_every=3",
-            "phases.0.schedule.warmup=1",
-        ),
-        data=f"jsonl:{FILES / 'questions.jsonl'}",
-    ),
-}
-# In the old code the names 'activation' and 'decoder' decide what their phases learn from: also stop inside these.
-GOLDEN_RUNS |= {
-    "multiset-activation": replace(GOLDEN_RUNS["multiset"], stop=2),
-    "caption-files-decoder": replace(GOLDEN_RUNS["caption-files"], stop=2),
 }
 
 
@@ -211,8 +134,7 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def write_runs() -> None:
-    """Make the pictures and tables, then every run: once to its end, once stopped."""
-    _write_files()
+    """Make every run: once to its end, once stopped."""
     for name, golden in GOLDEN_RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
             _write_run(name, golden, Path(folder))
@@ -270,27 +192,3 @@ def _check_that_it_proves(name: str, stopped: Path, final: dict[str, str]) -> No
     moved = {key.split("/")[0] for key in final if before.get(key) != final[key]}
     if not {"folder", "model"} <= moved:
         raise SystemExit(f"{name}: nothing changes after the stop in {moved}; choose another metric or more steps")
-
-
-def _write_files() -> None:
-    """Twelve small scenes as PNG, with a table of captions and one of questions."""
-    shutil.rmtree(FILES, ignore_errors=True)
-    FILES.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["data", "make", "scenes", "--count", str(PICTURES), "--glyphs", "pack", "--seed", "11", "--quiet"]
-        subprocess.run([sys.executable, "-m", "saccade", *command, "--out", f"{folder}/made"], check=True)
-        rows = [json.loads(line) for line in Path(folder, "made", "scenes.jsonl").read_text().splitlines()]
-        for row in rows:
-            small = Image.open(Path(folder, "made", row["image"])).resize((SIDE, SIDE), Image.Resampling.LANCZOS)
-            small.save(FILES / row["image"][-6:], optimize=True)
-    captions, questions = [], []
-    for number, row in enumerate(rows):
-        about = {"image": row["image"][-6:], "split": ("train", "train", "train", "val", "train", "test")[number % 6]}
-        loose = row["caption"].replace("left of", "and").replace("above", "and").replace("small", "little")
-        captions.append(about | {"captions": [row["caption"], f"there is {loose}"]})
-        for query, thing in (("first", row["objects"][0]), ("last", row["objects"][-1])):
-            box = [round(side * SIDE / 100, 2) for side in thing["box"]]
-            questions.append(about | {"query": query, "label": thing["colour"], "box": box})
-    for name, table in (("captions", captions), ("questions", questions)):
-        lines = "".join(json.dumps(row) + "\n" for row in table)
-        (FILES / f"{name}.jsonl").write_text(lines, encoding="utf-8")

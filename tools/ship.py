@@ -1,8 +1,10 @@
 """Put a recorded run's model into the zoo, with its score and where it came from.
 
-python tools/ship.py RUN docs/results/soft-mref-unlimited-seed0.json --name soft-mref
+saccade evaluate RUN --json > evaluation.json
+python tools/tables.py add evaluation.json RUN …
+python tools/ship.py RUN evaluation.json --name soft-mref
 
-What ships is what was scored: a run whose weights were rounded after its result was recorded is refused.
+What ships is what was scored: a run whose weights were rounded after it was added to results/ is refused.
 ``--beside NAME`` leaves out what the shipped model NAME has bit for bit. Where others lie beside a model that is
 replaced, they are written anew and stay what they were.
 """
@@ -24,7 +26,8 @@ from saccade.config import from_dict
 from saccade.families import model_spec
 from saccade.models.io.facts import WEIGHTS, ModelFacts, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
-from saccade.tasks.published import published_for
+from saccade.papers.published import published_for
+from saccade.papers.results import recorded_runs
 from saccade.zoo import ZOO, shipped
 
 
@@ -65,7 +68,7 @@ def put(model: nn.Module, folder: Path, facts: ModelFacts, beside: str | None, *
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
-    parser.add_argument("result", type=Path, help="its file in docs/results")
+    parser.add_argument("evaluation", type=Path, help="what `saccade evaluate RUN --json` printed")
     parser.add_argument("--name", required=True)
     parser.add_argument("--note", action="append", default=[], help="what else its card should say under deviations")
     parser.add_argument("--whole", action="store_true", help="write the ImageNet weights too: it loads anywhere")
@@ -76,22 +79,24 @@ def main() -> None:
     if leaning and options.beside is not None:
         names = ", ".join(folder.name for folder in leaning)
         sys.exit(f"{names} lies beside {options.name}, which so must be whole; leave out --beside")
-    result = json.loads(options.result.read_text())
     model, facts = load_model(options.run / "model")
-    if facts.sha256 != result["training"]["sha256"]:
-        sys.exit(f"{options.result} is of other weights than {options.run} has now; evaluate and record it again")
-    training = {key: value for key, value in result["training"].items() if key != "mean_of"}  # the facts have it
-    published = published_for(facts)
-    score = from_dict(Score, result["evaluation"] | {"model": options.name})
-    score = dataclasses.replace(score, published=published.metrics if published else {})
+    recorded = [run for run in recorded_runs().values() if run.sha256 and facts.sha256.startswith(run.sha256)]
+    if not recorded:
+        sys.exit(f"no run in results/ has the weights of {options.run}; evaluate it and add it (tools/tables.py add)")
+    found = recorded[0]
+    known = {field.name for field in dataclasses.fields(Score)}
+    evaluation = {key: value for key, value in json.loads(options.evaluation.read_text()).items() if key in known}
+    score = from_dict(Score, evaluation | {"model": options.name})
+    score = dataclasses.replace(score, published=published_for(facts))
+    training = {**facts.training, "minutes": float(found.minutes or 0), "sha256": facts.sha256}
     facts = dataclasses.replace(
         facts,
         name=options.name,
         scores=(score,),
         deviations=(*deviations(facts.architecture), *options.note),
-        revision=result["training"]["revision"],
+        revision=found.commit or facts.revision,
         licence=options.licence or facts.licence,
-        training={**training, "command": result["command"]},
+        training={**training, "command": found.command},
     )
     put(model, ZOO / options.name, facts, options.beside, whole=options.whole)
     for folder, (other, told) in leaning.items():

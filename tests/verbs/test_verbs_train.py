@@ -183,6 +183,24 @@ def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None
         saccade.train(out=tmp_path / "new")
 
 
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_a_finished_run_whose_model_is_gone_or_damaged_gets_it_again(tmp_path: Path, select: str) -> None:
+    more = () if select == "best" else ("phases.0.select=null", "phases.0.restore_best=false")
+    out = train_tiny(tmp_path / "r", *more).out
+    facts, weights = read_facts(out / "model"), (out / "model" / "model.safetensors").read_bytes()
+    for damage in ("gone", "cut", "no config"):
+        if damage == "gone":
+            shutil.rmtree(out / "model")
+        elif damage == "cut":
+            (out / "model" / "model.safetensors").write_bytes(weights[:-8])
+        else:
+            (out / "model" / "config.json").unlink()
+        assert saccade.train(out=out, resume=True, device="cpu", quiet=True).model == out / "model"
+        assert (out / "model" / "model.safetensors").read_bytes() == weights
+        again = read_facts(out / "model")
+        assert (again.inputs, again.training["step"]) == (facts.inputs, facts.training["step"])
+
+
 def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="batch_size = 8, now it is 16"):
         train_tiny(run, "batch_size=16", resume=True)
@@ -224,7 +242,7 @@ def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_we
         ),
         (["--backbone", "resnet"], "no backbone 'resnet': did you mean 'resnet50'"),
         (["--protocol", "author"], "unknown protocol 'author': did you mean 'authors'"),
-        (["--precision", "16"], "precision: found 16"),
+        (["--precision", "16"], "precision: found '16'"),
         (["--seed", "99999999999"], "seed: must lie in"),
         (["--max-minutes", "0"], "max_minutes must be above 0"),
         (["--device", "gpu"], "device 'gpu'"),

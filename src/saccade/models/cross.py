@@ -19,22 +19,17 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import CrossAttention
-from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MAX_UNITS
+from saccade.models.ranges import Units
 
 
 @dataclass(frozen=True)
 class CrossConfig(PictureQueryConfig):
     """Sizes of the cross-attention model; the defaults are those of SOFT."""
 
-    hidden: int = 32
+    hidden: Units = 32
     """Width of queries and keys."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class CrossModel(PictureQueryModel):

@@ -47,13 +47,12 @@ from torch import Tensor
 
 from saccade.attention.glimpse import InhibitionOfReturn, SaliencyMap, covert_look, min_max, priority_map
 from saccade.attention.hard import gumbel_noise, hard_look, log_weights
-from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.fine_cells import FineCells
 from saccade.models.fixed_input import check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.ranges import MAX_GLIMPSES, MAX_UNITS
+from saccade.models.ranges import Glimpses, Units
 from saccade.trace import Look
 
 
@@ -61,17 +60,17 @@ from saccade.trace import Look
 class HsalConfig(MultisetConfig):
     """Sizes of HSAL; the paper's, but for the compact controller (``hidden: 512`` there) and backbone."""
 
-    glimpses: int = 2
+    glimpses: Glimpses = 2
     """k, the glimpses before each class."""
-    gaussians: int = 5
+    gaussians: Units = 5
     """Spotlights of the covert mask."""
     sharpness: tuple[float, float] = (1.5, 2.0)
     """The least and the largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
-    meta_hidden: int = 128
+    meta_hidden: Units = 128
     """Units of the meta-controller."""
-    hidden: int = 256
+    hidden: Units = 256
     """Units of the controller."""
-    location_hidden: int = 64
+    location_hidden: Units = 64
     """Hidden units of the layer that chooses glimpses."""
     carry_state: bool = True
     """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
@@ -85,8 +84,6 @@ class HsalConfig(MultisetConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "gaussians", "meta_hidden", "hidden", "location_hidden")
-        check_range(self, 1, MAX_GLIMPSES, "glimpses")
         if not 0 < self.sharpness[0] <= self.sharpness[1] < math.inf:
             raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
 

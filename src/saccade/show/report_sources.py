@@ -59,7 +59,7 @@ def report_from_run(
         source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
         dash="neither high nor low is better",
     )
-    sections = [Section("Results", blocks=[results])] if best else _mean_sections(settings)
+    sections = [Section("Results", blocks=[results])] if best else []
     sections += _curve_sections(rows, folder)
     sections += [section for section in (looks, *scored) if section is not None]
     source = f"`{folder.name}/config.yaml`, as resolved"
@@ -147,21 +147,6 @@ def _title_and_lead(settings: Mapping[str, object], folder: Path) -> tuple[str, 
         parts.append(f"of recipe `{recipe['name']}`")
     parts += [f"{key} {recipe[key]}" for key in ("paper", "protocol", "seed") if _is_plain(recipe.get(key))]
     return str(recipe.get("title") or f"Run {name}"), ", ".join(parts).replace(", of", " of", 1) + "."
-
-
-def _mean_sections(settings: Mapping[str, object]) -> list[Section]:
-    """Whose mean a run is that was averaged, so that it has no values of its own; none of a run that was trained."""
-    run = settings.get("run")
-    parts = run.get("mean_of") if isinstance(run, Mapping) else None
-    rows = []
-    for part in parts if isinstance(parts, list) else ():
-        if not isinstance(part, Mapping):
-            continue
-        differing = ", ".join(f"{key} {value}" for key, value in _flat(part.get("settings") or {}) if key)
-        rows.append((_said(part.get("name")), percent(part.get("share")), differing or DASH))
-    text = "Every weight is the mean of their weights. Their scores do not hold for it: run `saccade evaluate`."
-    table = Table(("run", "share", "where its recipe differs from the one below"), rows, dash="nowhere")
-    return [Section("The averaged runs", text, [table])] if rows else []
 
 
 def _words(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def doctor() -> dict[str, Any]:
             extra: {"missing": lacking, "get": f"pip install '{DISTRIBUTION}[{extra}]'" if lacking else None}
             for extra, lacking in extras.items()
         },
-        "programs": {"METEOR 1.5": _meteor(), "CUDA MPS": _mps()},
+        "programs": {"METEOR 1.5": _meteor()},
         "cache": _cache(),
         "zoo": zoo,
         "families": list(families()),
@@ -130,13 +129,6 @@ def _meteor() -> str:
     except ImportError as error:
         return f"torch does not load: {error}"
     return meteor_missing() or "ready"
-
-
-def _mps() -> str:
-    """Whether several trainings on one GPU run at the same time, or by turns."""
-    from saccade.engine.mps import PROGRAM
-
-    return "ready" if shutil.which(PROGRAM) else f"{PROGRAM} is not installed: runs side by side share a GPU by turns"
 
 
 def _cache() -> dict[str, Any]:

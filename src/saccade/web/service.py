@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from saccade.data.pictures.reading import Picture
 from saccade.errors import CheckpointError
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
-from saccade.web.decoders import Decoders
+from saccade.web.decode import Sandbox
 from saccade.web.editing import editable_looks, given_weights, told
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
@@ -37,7 +38,7 @@ class Service:
         self.records = Records(self.limits)
         self.requests = 0
         """Number of requests that allocated memory."""
-        self.decoders = Decoders(self.limits)
+        self.decoders = Sandbox(self.limits)
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
@@ -45,11 +46,19 @@ class Service:
         """Keep a picture; with a model, encode it for that one at once."""
         self.requests += 1
         served = None if model is None else self.models[model].reading_pictures()
-        picture = await self.decoders.read(data, shown_name(name))
+        picture = await self._decoded(data, shown_name(name))
         kept = await self.studio.run(lambda: self.pictures.keep(picture))
         if served is not None:
             await served.run(lambda predictor: served.encoded(predictor, kept))
         return Encoding(encoding=kept.id, picture=kept.entry())
+
+    async def _decoded(self, data: bytes, name: str) -> Picture:
+        try:
+            image, notes = await self.decoders.read(data, name)
+        except TimeoutError as error:
+            waited = f"none was done within {self.limits.decoding_wait_seconds:g} s; try again in a moment"
+            raise ApiError(429, "busy", f"other pictures are being decoded, and {waited}") from error
+        return Picture(image, name, notes)
 
     async def render(self, scene: Scene) -> RenderedScene:
         """Draw a scene and tell where everything in it is."""
@@ -113,7 +122,6 @@ class Service:
         """Take no more work."""
         self.models.close()
         self.studio.close()
-        self.decoders.close()
 
     def _picture(self, asked: Question | Questions | EditedQuestion) -> StoredPicture:
         """The picture that a question is about."""

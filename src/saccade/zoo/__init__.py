@@ -68,9 +68,8 @@ def resolve(name_or_path: str | Path) -> Path:
             raise CheckpointError(
                 f"{path}: a run that has not saved a model yet; continue with 'saccade train … --resume'"
             )
-        if (path / "runs.json").is_file():
-            one = next((run.parent for run in sorted(path.glob("**/model/"))), path / "RUN")
-            raise CheckpointError(f"{path} holds several runs: name one of them, such as {one}")
+        if runs := sorted(path.glob("seed-*/config.yaml")):
+            raise CheckpointError(f"{path} holds several runs: name one of them, such as {runs[0].parent}")
         raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
     if str(name_or_path).startswith(("timm:", "hf:")):
         raise CheckpointError(f"'{name_or_path}' comes from another library: only saccade look supports it")

@@ -7,6 +7,7 @@ import json
 import os
 import struct
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import torch
@@ -64,23 +65,23 @@ def header_of(**entries: list[int]) -> bytes:
 @pytest.mark.parametrize(
     ("architecture", "settings", "said"),
     [
-        ("soft", {"channels": 10_000}, "channels must be 8,192 at most, found 10000"),
-        ("soft", {"depth": 100_000}, "depth must be 64 at most, found 100000"),
+        ("soft", {"channels": 10_000}, "channels: must be"),
+        ("soft", {"depth": 100_000}, "depth: must be"),
         ("soft", {"depth": 2**63}, "depth: a whole number beyond 64 bits"),
-        ("soft", {"queries": 10**9}, "queries must be 1,000,000 at most"),
-        ("soft", {"hidden": 10**6}, "hidden must be 8,192 at most"),
-        ("cross", {"hidden": 10**6}, "hidden must be 8,192 at most"),
-        ("hard", {"samples": 10**9}, "samples must be 512 at most"),
-        ("hattnet", {"context": 10**6 + 1}, "context must be 64 at most"),
-        ("hattnet", {"gate_penalty": float("inf")}, "gate_penalty must be 1,000,000"),
-        ("stn", {"crop": [10**6, 10**6]}, "crop must be 4,096 at most"),
-        ("stn", {"picture": [100, 0]}, "picture must be 1 or more"),
-        ("hsal", {"glimpses": 10**6}, "glimpses must be 32 at most"),
-        ("hsal", {"most": 10**6}, "most must be 512 at most"),
-        ("hsal", {"input_size": [10**9, 10**9]}, "input_size must be 4,096 at most"),
+        ("soft", {"queries": 10**9}, "queries: must be"),
+        ("soft", {"hidden": 10**6}, "hidden: must be"),
+        ("cross", {"hidden": 10**6}, "hidden: must be"),
+        ("hard", {"samples": 10**9}, "samples: must be"),
+        ("hattnet", {"context": 10**6 + 1}, "context: must be"),
+        ("hattnet", {"gate_penalty": float("inf")}, "gate_penalty: must be"),
+        ("stn", {"crop": [10**6, 10**6]}, "crop: must be"),
+        ("stn", {"picture": [100, 0]}, "picture: must be 1 or more"),
+        ("hsal", {"glimpses": 10**6}, "glimpses: must be"),
+        ("hsal", {"most": 10**6}, "most: must be"),
+        ("hsal", {"input_size": [10**9, 10**9]}, "input_size: must be"),
         ("sat-soft", {"longest": 10**30}, "longest: a whole number beyond 64 bits"),
-        ("sat-soft", {"longest": 10**6}, "longest must be 512 at most"),
-        ("sat-soft", {"vocabulary": 10**12}, "vocabulary must be 1,000,000 at most"),
+        ("sat-soft", {"longest": 10**6}, "longest: must be"),
+        ("sat-soft", {"vocabulary": 10**12}, "vocabulary: must be"),
     ],
 )
 def test_every_size_has_a_range(architecture: str, settings: dict, said: str) -> None:
@@ -93,9 +94,9 @@ def test_no_number_of_a_model_is_without_a_range() -> None:
     for family in families().values():
         for name, spec in family.models.items():
             config = spec.resolve().Config
-            for field in ("queries", *(each for each, hint in config.__annotations__.items() if hint == "int")):
-                if hasattr(config, field):
-                    with pytest.raises(ConfigError, match=f"{field} must (be|lie)"):
+            for field, hint in get_type_hints(config).items():
+                if hint is int:
+                    with pytest.raises(ConfigError, match=field):
                         spec.build({field: 2**60}, where=name)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from saccade.errors import SaccadeError
 from saccade.families import families, model_spec
 from saccade.families.contract import load_target
-from saccade.models.io.facts import Calibration, InputsNote, ModelFacts, Part, Score
+from saccade.models.io.facts import Calibration, InputsNote, ModelFacts, Score
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~#!>]")
 _ANY = "any question, in the words below"
@@ -36,7 +36,6 @@ def model_card(facts: ModelFacts) -> str:
         f"- parameters: {facts.parameters:,}",
         f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
         *_elsewhere(facts),
-        *_mean_of(facts.mean_of),
         *(["- for research only: see the licence below"] if facts.research_only else []),
         "",
         "## Use",
@@ -132,18 +131,6 @@ def _elsewhere(facts: ModelFacts) -> list[str]:
     if facts.beside is not None:
         sources.append((f"beside the model `{facts.beside.name}`, with which it shares weights", facts.beside.sha256))
     return [f"- {source} (SHA-256 `{digest}`), which it needs to load" for source, digest in sources]
-
-
-def _mean_of(parts: tuple[Part, ...]) -> list[str]:
-    """Whose weights it is the mean of, and what was different about them."""
-    if not parts:
-        return []
-    lines = [f"- the mean of the weights of {len(parts)} runs; the recipe below is that of the first"]
-    for part in parts:
-        differing = ", ".join(f"{key} {_plain(value)}" for key, value in part.settings.items())
-        told = f"{part.share:.4g} of `{part.name}`, SHA-256 `{part.sha256}`"
-        lines.append(f"  - {told}" + (f", with {differing}" if differing else ""))
-    return lines
 
 
 def _changes(facts: ModelFacts) -> list[str]:

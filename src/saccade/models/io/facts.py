@@ -242,20 +242,6 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One of the runs whose weights a model is the mean of."""
-
-    name: str
-    """Name of its folder."""
-    share: float
-    """How much it counts; 1 in all."""
-    sha256: str
-    """Digest of its weights file."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """Where its recipe differs from the first run's, by dotted key."""
-
-
-@dataclass(frozen=True)
 class ModelFacts:
     """Everything about a model that its weights do not say."""
 
@@ -286,8 +272,6 @@ class ModelFacts:
     scores: tuple[Score, ...] = ()
     deviations: tuple[str, ...] = ()
     """Where it differs from the paper."""
-    mean_of: tuple[Part, ...] = ()
-    """The runs whose weights it is the mean of, the first of them the one whose recipe it has; () where it is one's."""
     calibration: Calibration | None = None
     """How confidences are put right; None: they are as the network gives them."""
     inputs: InputsNote | None = None
