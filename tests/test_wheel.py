@@ -43,10 +43,6 @@ def test_wheel_builds_and_doctor_runs_from_it(wheel, tmp_path):
                           env=environment)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "soft-mref" in done.stdout
-    load = "import saccade; print(saccade.load('hsal-mnist-multiset', 'cpu').facts.beside.name)"
-    leaning = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, cwd=tmp_path,
-                             env=environment)  # fmt: skip
-    assert leaning.stdout.strip() == "hsal-mnist-set", leaning.stderr  # found beside it, in the wheel as well
     where = subprocess.run([sys.executable, "-c", "import saccade; print(saccade.__file__)"], capture_output=True,
                            text=True, cwd=tmp_path, env=environment)  # fmt: skip
     assert Path(where.stdout.strip()).is_relative_to(tmp_path / "site")

@@ -5,8 +5,6 @@ python tools/tables.py add evaluation.json RUN …
 python tools/ship.py RUN evaluation.json --name soft-mref
 
 What ships is what was scored: a run whose weights were rounded after it was added to results/ is refused.
-``--beside NAME`` leaves out what the shipped model NAME has bit for bit. Where others lie beside a model that is
-replaced, they are written anew and stay what they were.
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ import re
 import sys
 from pathlib import Path
 
-from torch import nn
-
 from saccade.config import from_dict
 from saccade.families import model_spec
-from saccade.models.io.facts import WEIGHTS, ModelFacts, Score, read_facts
+from saccade.models.io.facts import WEIGHTS, Score
 from saccade.models.io.folder import load_model, save_model
 from saccade.papers.published import published_for
 from saccade.papers.results import recorded_runs
-from saccade.zoo import ZOO, shipped
+from saccade.zoo import ZOO
 
 
 def deviations(architecture: str) -> tuple[str, ...]:
@@ -52,19 +48,6 @@ def plain(text: str) -> str:
     return re.sub(r":\w+:`[~.]*([^`]+)`", r"`\1`", text).replace("``", "`")
 
 
-def leaning_on(name: str) -> dict[Path, tuple[nn.Module, ModelFacts]]:
-    """The shipped models that lie beside ``name``, read while it still is the one they know."""
-    bases = {folder: read_facts(folder).beside for folder in shipped().values()}
-    return {folder: load_model(folder) for folder, base in bases.items() if base is not None and base.name == name}
-
-
-def put(model: nn.Module, folder: Path, facts: ModelFacts, beside: str | None, *, whole: bool = False) -> None:
-    """Save the model and say how large it is there."""
-    kept = save_model(model, folder, facts, beside=beside, whole=whole)
-    shared = f", the rest is in {kept.beside.name}" if kept.beside is not None else ""
-    print(f"{folder.name}: {(folder / WEIGHTS).stat().st_size:,} bytes{shared}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
@@ -73,12 +56,7 @@ def main() -> None:
     parser.add_argument("--note", action="append", default=[], help="what else its card should say under deviations")
     parser.add_argument("--whole", action="store_true", help="write the ImageNet weights too: it loads anywhere")
     parser.add_argument("--licence", help="of the weights, where their data asks for another than the code's")
-    parser.add_argument("--beside", metavar="NAME", help="a shipped model that it shares weights with")
     options = parser.parse_args()
-    leaning = leaning_on(options.name)
-    if leaning and options.beside is not None:
-        names = ", ".join(folder.name for folder in leaning)
-        sys.exit(f"{names} lies beside {options.name}, which so must be whole; leave out --beside")
     model, facts = load_model(options.run / "model")
     recorded = [run for run in recorded_runs().values() if run.sha256 and facts.sha256.startswith(run.sha256)]
     if not recorded:
@@ -98,9 +76,8 @@ def main() -> None:
         licence=options.licence or facts.licence,
         training={**training, "command": found.command},
     )
-    put(model, ZOO / options.name, facts, options.beside, whole=options.whole)
-    for folder, (other, told) in leaning.items():
-        put(other, folder, told, options.name)
+    save_model(model, ZOO / options.name, facts, whole=options.whole)
+    print(f"{options.name}: {(ZOO / options.name / WEIGHTS).stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":
