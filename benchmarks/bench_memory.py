@@ -19,7 +19,7 @@ from pathlib import Path
 
 RUN = """
 import resource, sys
-from saccade.verbs.train import train
+from saccade.commands.train import train
 steps = sys.argv[1]
 train("soft-mref", out=sys.argv[2], quiet=True, device="cpu",
       overrides=[f"phases.0.steps={steps}", "phases.0.validate_every=1000000", "batch_size=64", "data.glyphs=pack"])

@@ -13,8 +13,6 @@ import torch
 from hypothesis import settings
 from torch import Tensor
 
-from saccade.data.pictures import content_digest
-
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False
 torch.set_num_threads(1)
@@ -44,12 +42,6 @@ def _fixed_seed() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test adds its files to the index of contents in the user's cache folder, unless it says so."""
-    monkeypatch.setattr(content_digest, "_SETTLED_NS", 1 << 62)
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ ELSEWHERE = {
     "dots": "needs the family of examples/dots, see tests/families/test_families_dots.py",
 }
 """Words of commands that cannot run here, and why."""
-NOT_RUN = {"from ray.train": "needs a cluster"}
+NOT_RUN = {"import ray": "needs Ray"}
 """Python blocks that cannot run here: a line in them, and why."""
 
 

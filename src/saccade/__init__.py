@@ -26,9 +26,11 @@ from saccade.errors import (
 )
 
 if TYPE_CHECKING:
-    from saccade import attention, data, families, metrics, models, scale
+    from saccade import attention, data, families, metrics, models
+    from saccade.adapters.folder import look_folder
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.commands.train import train
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
-    from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
     from saccade.verbs.export import export
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from saccade.verbs.reproduce import reproduce
     from saccade.verbs.score import score
     from saccade.verbs.tour import tour
-    from saccade.verbs.train import train
     from saccade.web.serve import serve
 else:
     from saccade.lazy_names import lazy_names
@@ -77,7 +77,6 @@ __all__ = [
     "Sighting",
     "SoftAttention",
     "attention",
-    "average",
     "compare",
     "contact_sheet",
     "data",
@@ -89,6 +88,7 @@ __all__ = [
     "list_models",
     "load",
     "look",
+    "look_folder",
     "metrics",
     "models",
     "overlay",
@@ -97,7 +97,6 @@ __all__ = [
     "read_record",
     "report",
     "reproduce",
-    "scale",
     "score",
     "serve",
     "tour",

@@ -23,7 +23,7 @@ from saccade.cli.help import VerbCommand
 from saccade.cli.options import Json
 
 VERBS = (
-    "average", "compare", "evaluate", "export", "look", "probe", "report", "reproduce", "score", "serve", "tour",
+    "compare", "evaluate", "export", "look", "probe", "report", "reproduce", "score", "serve", "tour",
     "train",
 )  # fmt: skip
 OTHERS = ("list", "doctor", "data list", "data make", "data show", "data get")
@@ -131,7 +131,7 @@ def test_a_misspelt_argument_of_the_layer_is_found_when_it_is_made() -> None:
 
 def test_a_docstring_in_its_parts() -> None:
     doc = parse_docstring(saccade.train.__doc__ or "")
-    assert doc.summary == "Train a model by a recipe, or several models side by side."
+    assert doc.summary == "Train a model by a recipe."
     assert doc.arguments["epochs"].short == "How often to see all data"
     assert doc.arguments["epochs"].default == "the recipe's"
     assert "``phases``" in doc.arguments["epochs"].more

@@ -18,7 +18,6 @@ import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
 from saccade.cli import app
-from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.probing.trials import Plan
 from saccade.verbs.probe_run import probe_pictures
@@ -82,7 +81,7 @@ def test_the_whole_command(tmp_path: Path) -> None:
     said = " ".join(result["remarks"])
     assert "1 picture cannot be read: broken.png" in said
     assert "1 class left out with fewer than 3 different pictures: lone" in said
-    assert result["near_copies"] == [["copy.png", "2.png"]]
+    assert result["copies"] == [["copy.png", "2.png"]]
     assert set(result["rivals"]) == {"majority", "knn", "linear", "soft", "queries"}
 
     page = (out / "report.html").read_text("utf-8")
@@ -250,26 +249,6 @@ def test_wrong_words_are_said_before_a_picture_is_read(tmp_path: Path) -> None:
         probe_pictures("compact", "nowhere", tmp_path / "out")
     with pytest.raises(DataError, match="one label each"):
         probe_pictures("compact", "svhn:somewhere", tmp_path / "out")
-
-
-def test_copies_of_copies_are_one_group(tmp_path: Path) -> None:
-    photos = write_pictures(tmp_path, 4, ("a",)) / "a"
-    names = sorted(photos.iterdir())
-    Image.open(names[1]).save(photos / "again.bmp")  # other bytes, the same picture
-    shutil.copy(photos / "again.bmp", photos / "third.bmp")
-    found = copy_groups([*names, photos / "again.bmp", photos / "third.bmp"])
-    assert found.group == [0, 1, 2, 3, 1, 1]
-    assert found.unsearched == ""
-
-
-def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.data.pictures.near_copies.MAX_PICTURES", 3)
-    names = sorted((write_pictures(tmp_path, 3, ("a",)) / "a").iterdir())
-    Image.open(names[0]).save(tmp_path / "again.bmp")
-    shutil.copy(names[1], tmp_path / "same.png")
-    found = copy_groups([*names, tmp_path / "again.bmp", tmp_path / "same.png"])
-    assert found.group == [0, 1, 2, 3, 1]
-    assert "not looked for" in found.unsearched
 
 
 SMALL = Plan(

@@ -17,7 +17,6 @@ import typer
 from typer.core import TyperGroup
 
 from saccade.cli import (
-    average,
     compare,
     data,
     doctor,
@@ -35,7 +34,6 @@ from saccade.cli import (
 )
 from saccade.cli.help import VerbCommand
 from saccade.cli.terminal import warn
-from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
 
 
@@ -92,7 +90,6 @@ for verb in (
     compare.compare,
     tour.tour,
     train.train,
-    average.average,
     evaluate.evaluate,
     score.score,
     probe.probe,
@@ -120,7 +117,6 @@ def main() -> None:
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
-    command_began()
     gc.set_threshold(100_000, 50, 100)  # importing torch makes half a million objects that stay: 0.1 s
     try:
         app(prog_name="saccade")

@@ -27,8 +27,8 @@ PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
 """Photographs that Pillow does not read, or not everywhere."""
 WARNED = 20
 """Different remarks about inputs that are printed; --json has all."""
-OF_ROWS = ("engine", "address", "actors", "part", "column", "maps", "side", "resume")
-"""Arguments of ``saccade.scale.look``, which writes rows."""
+OF_ROWS = ("engine", "address", "actors", "part", "maps", "side", "resume")
+"""Arguments of ``saccade.look_folder``, which writes rows."""
 
 
 @command_of(
@@ -44,7 +44,6 @@ OF_ROWS = ("engine", "address", "actors", "part", "column", "maps", "side", "res
         "address": RARE,
         "actors": RARE,
         "part": RARE,
-        "column": RARE,
         "maps": RARE,
         "side": Typed("--map-side", rare=True),
         "resume": RARE,
@@ -55,7 +54,7 @@ OF_ROWS = ("engine", "address", "actors", "part", "column", "maps", "side", "res
         "rollout": RARE,
         "offline": RARE,
     },
-    also="saccade.scale.looking:look",
+    also="saccade.adapters.folder:look_folder",
     example="""
         saccade look --example digits --ask 7
         saccade look photos/ --model crown-cub --ask wing --out looks
@@ -72,7 +71,6 @@ def look(
 ) -> None:
     """Look at each picture as it comes, print what was seen, and say what could not be read."""
     import saccade
-    from saccade.data.pictures.decoder_pool import prestart_decoder
     from saccade.devices import wake_cuda
     from saccade.errors import DataError
 
@@ -86,16 +84,14 @@ def look(
     if of_rows["engine"] is not None:
         _look_rows(paths, model, place, given, of_rows, json=json, quiet=quiet)
         return
-    if any(of_rows[name] for name in ("address", "actors", "column", "resume")):
-        raise ConfigError("`address`, `actors`, `column` and `resume` go with `engine`; add `engine=local` or ray")
+    if any(of_rows[name] for name in ("address", "actors", "resume")):
+        raise ConfigError("`address`, `actors` and `resume` go with `engine`; add `engine=local` or ray")
     if given.pop("offline"):
         from saccade.backbones.hub import work_offline
 
         work_offline()
     device, ask, out = given.pop("device"), given.pop("ask"), None if place is None else Path(place)
-    wake_cuda(device)  # both before torch is imported, which takes a second
-    if not all(path.endswith(".txt") for path in paths):
-        prestart_decoder()
+    wake_cuda(device)  # before torch is imported, which takes a second
     predictor = saccade.load(model, device)
     from saccade.checks import check_numbers
     from saccade.verbs.looking.stream import stream_looks

@@ -12,13 +12,13 @@ def look_rows(
     paths: list[str], model: str, out: str | None, settings: Mapping[str, Any], *, json: bool, quiet: bool
 ) -> None:
     """Look at all pictures and print what became of them."""
+    from saccade.adapters.folder import look_folder
     from saccade.errors import ConfigError, DataError
-    from saccade.scale.looking import look
 
     if out is None:
         raise ConfigError("`engine` writes rows: say where with `out=DIR`")
     with bar("looking, parts", None, shown=not quiet and not json) as update:
-        looked = look(paths, model=model, out=out, on_progress=update, **settings)
+        looked = look_folder(paths, model=model, out=out, on_progress=update, **settings)
     for text in looked.first_errors if not json else ():
         warn(text)
     if looked.errors == looked.rows:

@@ -25,7 +25,6 @@ from saccade.cli.terminal import print_json, print_table, remark, stages
         "separator": RARE,
         "engine": RARE,
         "address": RARE,
-        "actors": RARE,
     },
     leave_out={"kind", "names"},
     example="saccade score maps/ --truth masks/ --out scored",

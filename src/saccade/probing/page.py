@@ -192,12 +192,12 @@ def _data(probed: ProbeResult) -> Section:
     copies = pictures.copies
     if copies:
         lines.append(
-            f"{pluralise(len(copies), 'picture')} looked like another one. Both stay in the same part of every "
+            f"{pluralise(len(copies), 'picture')} has the bytes of another one. Both stay in the same part of every "
             "split, so no test picture leaks into training."
         )
     else:
-        lines.append("No two pictures look the same.")
-    blocks: list[Block] = [Table(("picture", "looks like"), copies[:_COPIES])] if copies else []
+        lines.append("No two pictures are the same file.")
+    blocks: list[Block] = [Table(("picture", "same as"), copies[:_COPIES])] if copies else []
     return Section("The pictures", "\n\n".join(lines), blocks)
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
+from saccade.data.pictures.content_digest import copy_groups
 from saccade.data.pictures.label_evidence import LabelEvidence
-from saccade.data.pictures.near_copies import copy_groups
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import contradictions, spellings
 from saccade.data.tables.labelled import LabelRow, LabelTable
@@ -58,7 +58,7 @@ class ProbedPictures:
     remarks: tuple[str, ...]
     """What was left out, and what else is to be known, in words."""
     copies: tuple[tuple[str, str], ...]
-    """Near-copies: a picture and the first one that it looks like."""
+    """A picture and the first one with the same bytes."""
     evidence: LabelEvidence | None = None
     """Where labels can be seen, by row; None where the data does not say."""
     rows: Tensor | None = None
@@ -152,9 +152,8 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
     evidence = LabelEvidence(rows, store, torch.device("cpu"), limit=DECODED, picture_of=own)
     if evidence.wrong:
         remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
-    found = copy_groups([files[number] for number in readable], on_progress)
-    remarks += [found.unsearched] if found.unsearched else []
-    like = {number: readable[first] for number, first in zip(readable, found.group)}  # picture → picture
+    first_of = copy_groups([files[number] for number in readable])
+    like = {number: readable[first] for number, first in zip(readable, first_of)}  # picture → picture
     usable = [place for place in range(len(rows)) if own[place] in like]  # rows
     first_row: dict[int, int] = {}
     alike = [first_row.setdefault(like[own[place]], at) for at, place in enumerate(usable)]

@@ -80,7 +80,7 @@ class ProbeResult:
             **self._asked(),
             "classes": {name: int(held) for name, held in zip(classes, torch.bincount(self.pictures.labels))},
             "remarks": list(self.remarks),
-            "near_copies": [list(pair) for pair in self.pictures.copies],
+            "copies": [list(pair) for pair in self.pictures.copies],
             "plan": {
                 "splits": len(self.splits),
                 "seeds": self.plan.seeds,

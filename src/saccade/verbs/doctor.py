@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def doctor() -> dict[str, Any]:
             extra: {"missing": lacking, "get": f"pip install '{DISTRIBUTION}[{extra}]'" if lacking else None}
             for extra, lacking in extras.items()
         },
-        "programs": {"METEOR 1.5": _meteor(), "CUDA MPS": _mps()},
+        "programs": {"METEOR 1.5": _meteor()},
         "cache": _cache(),
         "zoo": zoo,
         "families": list(families()),
@@ -132,13 +131,6 @@ def _meteor() -> str:
     return meteor_missing() or "ready"
 
 
-def _mps() -> str:
-    """Whether several trainings on one GPU run at the same time, or by turns."""
-    from saccade.engine.mps import PROGRAM
-
-    return "ready" if shutil.which(PROGRAM) else f"{PROGRAM} is not installed: runs side by side share a GPU by turns"
-
-
 def _cache() -> dict[str, Any]:
     from saccade.cache import cache_home
 
@@ -154,15 +146,14 @@ def _bytes_in(folder: Path) -> int:
 def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
-    from saccade.models.io.facts import checked_beside, checked_weights, read_facts
+    from saccade.models.io.facts import WEIGHTS, read_facts
+    from saccade.tensor_file import verify_digest
     from saccade.zoo import shipped
 
     states = {}
     for name, folder in shipped().items():
         try:
-            facts = read_facts(folder)
-            checked_weights(folder, facts)
-            checked_beside(folder, facts)
+            verify_digest(folder / WEIGHTS, read_facts(folder).sha256)
             states[name] = "whole"
         except CheckpointError as error:
             states[name] = str(error)

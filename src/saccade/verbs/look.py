@@ -67,7 +67,7 @@ def look(
     A model that takes no question needs no ``ask``. timm:NAME and hf:NAME are vision transformers of other libraries
     with their published weights: the heads of the last layer show what its class token, or its pooling head, looked at.
     One without a classifier gives no answer. For more pictures than fit into memory there are ``look_many`` of
-    ``saccade.load(model)``, and ``saccade.scale.look``, which writes rows to Parquet.
+    ``saccade.load(model)``, and ``saccade.look_folder``, which writes rows to Parquet.
 
     Args:
         sources: pictures or stories (.txt), folders of them, or globs. In Python one picture or a list: paths, bytes,

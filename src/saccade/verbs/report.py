@@ -22,7 +22,7 @@ def report(
     """Make a page that opens offline, of one run or of records.
 
     Args:
-        sources: one run folder, or records and folders of records. Folders of rows that ``scale.look`` wrote count as
+        sources: one run folder, or records and folders of records. Folders of rows that ``look_folder`` wrote count as
             records.
         looks: validation pictures of a run to show, with where its model looks. Of rows, how many are drawn.
         scores: of a run, the file that 'saccade evaluate --json' wrote. None: no scores.

@@ -52,11 +52,10 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
     left_out: list[str] = []
     for source in sources:
         if (source / "job.json").is_file():  # of look --engine
-            from saccade.scale.look_folder import count_look_rows, read_look_records
+            from saccade.adapters.folder import row_records
 
-            drawn = read_look_records(source, looks)
+            drawn, total, errors = row_records(source, looks)
             rows += drawn
-            total, errors = count_look_rows(source)
             if total > len(drawn):
                 failed = f", {errors:,} of them without an answer" if errors else ""
                 left_out.append(
@@ -64,7 +63,7 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
                     f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
                 )
             continue
-        if (source / "runs.json").is_file():
+        if any(source.glob("seed-*/config.yaml")):
             raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
         if source.is_dir():
             inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.checks import check_numbers
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ def score(
     separator: str = "__",
     engine: Literal["local", "ray"] | None = None,
     address: str | None = None,
-    actors: int | None = None,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> ScoreResult:
     """Score maps from any tool, beside baselines and bounds.
@@ -64,9 +62,8 @@ def score(
         empty: what to do with empty truths.
         broken: what to do with unreadable files.
         separator: what stands between picture and question in the name of a map.
-        engine: of rows that ``scale.look`` wrote: local, or ray on a cluster. The scores are the same. None: local.
+        engine: of rows that ``look_folder`` wrote: local, or ray on a cluster. The scores are the same. None: local.
         address: of the Ray cluster: HOST:PORT or auto. None: this machine alone.
-        actors: processes of Ray. None: one a CPU.
         on_progress: called with what is going on, how far it is, and how far it goes.
 
     Returns:
@@ -88,14 +85,13 @@ def score(
     from saccade.scoring.score import score_maps
     from saccade.scoring.truths import open_truth
 
-    check_numbers(least=1, actors=actors)
     sign = signed or ("keep" if method is None else "abs")
     policies = Policies(sign, resize, nan, missing, empty, broken, separator)
     if method is None and isinstance(maps, (str, os.PathLike)):
-        from saccade.scale.look_folder import is_look_folder
+        from saccade.adapters.folder import is_look_folder
 
         if is_look_folder(os.fspath(maps)):
-            from saccade.scale.scoring import score_rows
+            from saccade.adapters.scoring import score_rows
 
             return score_rows(
                 os.fspath(maps),
@@ -105,11 +101,10 @@ def score(
                 key=key,
                 engine=engine or "local",
                 address=address,
-                actors=actors,
                 on_progress=on_progress,
             )
-    if engine is not None or address is not None or actors is not None:
-        raise ConfigError("`engine`, `address` and `actors` score the rows that `scale.look` wrote; leave them out")
+    if engine is not None or address is not None:
+        raise ConfigError("`engine` and `address` score the rows that `look_folder` wrote; leave them out")
     told = open_truth(truth, objects=objects, kind=kind, names=names, key=key)
     if method is None:
         if model is not None:

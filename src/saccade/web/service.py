@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from saccade.data.pictures.reading import Picture
 from saccade.errors import CheckpointError
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
-from saccade.web.decoders import Decoders
+from saccade.web.decode import Sandbox
 from saccade.web.editing import editable_looks, given_weights, told
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
@@ -35,30 +36,33 @@ class Service:
         self.models = Models(models, device, self.limits)
         self.pictures = Pictures(self.limits)
         self.records = Records(self.limits)
-        self.requests = 0
-        """Number of requests that allocated memory."""
-        self.decoders = Decoders(self.limits)
+        self.decoders = Sandbox(self.limits)
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
-        self.requests += 1
         served = None if model is None else self.models[model].reading_pictures()
-        picture = await self.decoders.read(data, shown_name(name))
+        picture = await self._decoded(data, shown_name(name))
         kept = await self.studio.run(lambda: self.pictures.keep(picture))
         if served is not None:
             await served.run(lambda predictor: served.encoded(predictor, kept))
         return Encoding(encoding=kept.id, picture=kept.entry())
 
+    async def _decoded(self, data: bytes, name: str) -> Picture:
+        try:
+            image, notes = await self.decoders.read(data, name)
+        except TimeoutError as error:
+            waited = f"none was done within {self.limits.decoding_wait_seconds:g} s; try again in a moment"
+            raise ApiError(429, "busy", f"other pictures are being decoded, and {waited}") from error
+        return Picture(image, name, notes)
+
     async def render(self, scene: Scene) -> RenderedScene:
         """Draw a scene and tell where everything in it is."""
-        self.requests += 1
         return await self.studio.run(lambda: _rendered(self.pictures.compose(scene)))
 
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
-        self.requests += 1
         served = self.models[asked.model]
         if served.takes_json:
             return await served.run(lambda predictor: self._of_input(asked, predictor))
@@ -78,7 +82,6 @@ class Service:
 
     async def edit(self, asked: EditedQuestion) -> Json:
         """One answer to edited attention, as a view that tells what was edited and the answer without it."""
-        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> Json:
@@ -99,7 +102,6 @@ class Service:
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
-        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:
@@ -113,7 +115,6 @@ class Service:
         """Take no more work."""
         self.models.close()
         self.studio.close()
-        self.decoders.close()
 
     def _picture(self, asked: Question | Questions | EditedQuestion) -> StoredPicture:
         """The picture that a question is about."""

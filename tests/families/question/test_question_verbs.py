@@ -18,11 +18,11 @@ import saccade
 from question_tables import COLOURS, SPLITS, write_table
 from saccade import cli
 from saccade.cli import app
+from saccade.commands.train import data_of, spelt_out
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score, read_facts
 from saccade.verbs.looking.run import run_looks
-from saccade.verbs.training.run import _anywhere, data_of
 from visual_genome_miniature import write_miniature
 
 CONTRACT = {
@@ -324,23 +324,23 @@ def test_the_recipes_of_visual_genome_train(tmp_path: Path, model: str, prior: b
 
 @pytest.mark.parametrize("name", [None, "mref", "csv:"])
 def test_names_stay_as_they_are(name: str | None) -> None:
-    assert _anywhere(name) == name
+    assert spelt_out(name) == name
 
 
 def test_a_drive_is_no_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match=r"'C:/birds.csv': there is no such file"):
-        _anywhere("C:/birds.csv")
+        spelt_out("C:/birds.csv")
     (tmp_path / "C:").mkdir()
     (tmp_path / "C:" / "birds.csv").touch()
-    assert _anywhere("C:/birds.csv") == f"csv:{tmp_path}/C:/birds.csv"
+    assert spelt_out("C:/birds.csv") == f"csv:{tmp_path}/C:/birds.csv"
 
 
 def test_paths_are_spelt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _anywhere("csv:my: table #1.csv") == f"csv:{tmp_path}/my: table #1.csv"
+    assert spelt_out("csv:my: table #1.csv") == f"csv:{tmp_path}/my: table #1.csv"
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert _anywhere("cub:~/birds") == f"cub:{tmp_path}/home/birds"
+    assert spelt_out("cub:~/birds") == f"cub:{tmp_path}/home/birds"
 
 
 def test_a_path_may_hold_what_yaml_would_read(table: Path, tmp_path: Path) -> None:

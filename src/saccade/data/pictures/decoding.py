@@ -1,7 +1,7 @@
 """Decodes picture files with Pillow, in a bounded amount of memory.
 
-This module imports neither torch nor numpy (numpy only for 16-bit and float grey), so that a process which does nothing
-but decode starts in a tenth of a second and takes 20 MB; see :mod:`saccade.data.pictures.decoder_process`.
+This module imports neither torch nor numpy (numpy only for 16-bit and float grey), so that the server's process which
+does nothing but decode starts in a tenth of a second; see :mod:`saccade.web.decode`.
 
 Files are untrusted. Formats are a fixed list. The size in the header is checked before a pixel is decoded. Only the
 first frame is touched. Colours are converted a few rows at a time: besides the decoded pixels there is never more than

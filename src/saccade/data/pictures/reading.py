@@ -3,10 +3,9 @@
 Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an upright 8-bit RGB :class:`Picture`, or
 as a DataError that names the file, what is wrong with it and what to do.
 
-Files are untrusted, and a small one can take minutes to decode. So they are decoded in processes of their own, which
-are killed at a deadline and have a memory limit (:mod:`.decoder_pool`). One exception saves the start of a process: a
-single PNG, WebP or JPEG of few scans is decoded here, because its time is bounded by its pixels. A stream of files is
-always decoded in such processes, ahead of whoever computes.
+Files are untrusted. Before one is decoded, its format must be in a list, its header must not say too many pixels, and
+it must not ask for far more work than its pixels do (scans of a JPEG, comments of a PNM in text). What is uploaded to
+the server is decoded in a process of its own (:mod:`saccade.web.decode`).
 
 Choices, said once: EXIF rotation is applied; transparency is laid over white, as viewers show it; 16-bit grey is scaled
 to 8 bits, not clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
@@ -16,9 +15,9 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,25 +30,20 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.data.files import find_files, local_path
-from saccade.data.pictures.decoder_pool import (
-    SECONDS,
-    Decoded,
-    DecoderPool,
-    Decoding,
-    process_count,
-    shared_pool,
-)
 from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size, fit_inside
-from saccade.untrusted import MAX_PIXELS
+from saccade.untrusted import MAX_PIXELS, open_regular
 
 PIXEL_LIMIT = MAX_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
 SIDE_LIMIT = 4096
 """No network input is higher or wider: a slip in a size must not run out of memory."""
-_PLAIN_BYTES = 64 << 20  # of a file that is decoded here
-_PLAIN_SCANS = 20  # of a JPEG that is decoded here; encoders write about ten
+THREADS = min(4, os.cpu_count() or 1)
+"""That decode side by side; Pillow lets the others run meanwhile."""
+_MOST_BYTES = 1 << 30  # of a file
+_MOST_SCANS = 100  # of a JPEG; encoders write about ten, and each may touch every pixel
+_MOST_COMMENTS, _MOST_TEXT = 100, 16 << 20  # of a PNM in text, which Python parses
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +74,6 @@ Source = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray | 
 def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL_LIMIT) -> Picture:
     """The picture in ``source``.
 
-    A file whose decoding could take longer than its pixels justify is decoded in another process, for at most 60 s.
-    PNG, WebP and ordinary JPEG are decoded here, so that one picture costs no start of a process.
-
     Args:
         source: a path; the bytes or the open binary file of an image; a PIL image; an array (H,W), (H,W,3) or (H,W,4)
             of uint8, or of floats 0..1; a tensor (1,H,W) or (3,H,W) of floats 0..1.
@@ -92,7 +83,8 @@ def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL
     if isinstance(source, Picture):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _from_path(local_path(os.fspath(source), "picture"), name, pixels)
+        path = local_path(os.fspath(source), "picture")
+        return _from_path(path, name or str(path), pixels)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _from_bytes(bytes(source), name or "picture", pixels)
     if isinstance(source, Image.Image):
@@ -148,55 +140,50 @@ def find_pictures(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def stream_pictures(
-    sources: Iterable[Source],
-    batch: int,
-    on_bad: Callable[[Source, DataError], None] | None = None,
-    *,
-    seconds: float = SECONDS,
+    sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None = None
 ) -> Iterator[list[Picture]]:
     """Read ``sources``, in order, into lists of at most ``batch`` pictures (fewer when they are very large).
 
-    Files are decoded in processes of their own, several at a time. Of a list of sources, later batches are decoded
-    while the caller computes with the earlier ones; of any other iterable no more is taken than the next batch needs.
+    Files are decoded by a few threads. Of a list of sources, later batches are decoded while the caller computes with
+    the earlier ones; of any other iterable no more is taken than the next batch needs.
 
     Args:
         sources: what :func:`read_picture` takes.
         batch: pictures in a list.
         on_bad: called with a source that cannot be read and its error, in order, and the rest goes on; without it the
             error is raised.
-        seconds: for one file; then its process is killed.
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")
-    return _batches(sources, batch, on_bad, seconds)
+    return _batches(sources, batch, on_bad)
 
 
 def _batches(
-    sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None, seconds: float
+    sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None
 ) -> Iterator[list[Picture]]:
-    processes = process_count()
-    ahead = batch + processes if isinstance(sources, Sequence) else 0
+    ahead = batch + THREADS if isinstance(sources, Sequence) else 0
     coming = iter(sources)
-    pool = DecoderPool(processes, seconds=seconds)
-    begun: deque[_Begun] = deque()
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="saccade-decoding")
+    begun: deque[tuple[Source, Future[Picture] | None]] = deque()
     gathered: list[Picture] = []
     pixels = 0
     try:
         while True:
             wanted = max(batch - len(gathered), ahead)
-            while len(begun) < wanted and (not begun or sum(each.pixels for each in begun) < PIXEL_LIMIT // 2):
+            while len(begun) < wanted and pixels_waiting(job for _, job in begun) < PIXEL_LIMIT // 2:
                 if not (more := list(islice(coming, 1))):
                     break
-                begun.append(_Begun(more[0], pool))
+                is_file = isinstance(more[0], (str, os.PathLike, bytes, bytearray, memoryview))
+                begun.append((more[0], threads.submit(read_picture, more[0]) if is_file else None))
             if not begun:
                 break
-            first = begun.popleft()
+            source, job = begun.popleft()
             try:
-                picture = first.picture()
+                picture = read_picture(source) if job is None else job.result()
             except DataError as error:
                 if on_bad is None:
                     raise
-                on_bad(first.source, error)
+                on_bad(source, error)
                 continue
             gathered.append(picture)
             pixels += picture.size[0] * picture.size[1]
@@ -206,81 +193,31 @@ def _batches(
         if gathered:
             yield gathered
     finally:
-        pool.close()
+        threads.shutdown(wait=True, cancel_futures=True)
 
 
-class _Begun:
-    """A source whose reading has begun: a file is being decoded, anything else is read when its turn comes."""
-
-    def __init__(self, source: Source, pool: DecoderPool) -> None:
-        self.source = source
-        self._name = ""
-        self._job: Decoding | DataError | None = None
-        try:
-            if isinstance(source, (str, os.PathLike)):
-                path = local_path(os.fspath(source), "picture")
-                _check_ordinary(path)
-                self._name, self._job = str(path), pool.submit(path, str(path))
-            elif isinstance(source, (bytes, bytearray, memoryview)):
-                self._name, self._job = "picture", pool.submit(bytes(source), "picture")
-        except DataError as error:
-            self._job = error
-
-    @property
-    def pixels(self) -> int:
-        """Decoded pixels held in memory."""
-        if not isinstance(self._job, Decoding) or not self._job.is_there:
-            return 0
-        width, height = self._job.result()[0].size
-        return width * height
-
-    def picture(self) -> Picture:
-        if isinstance(self._job, DataError):
-            raise self._job
-        if self._job is None:
-            return read_picture(self.source)
-        image, notes = self._job.result()
-        return Picture(image, self._name, notes)
+def pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
+    """Decoded pixels of pictures that nobody has taken yet."""
+    done = (job.result().size for job in begun if job is not None and job.done() and job.exception() is None)
+    return sum(height * width for height, width in done)
 
 
-def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
-    _check_ordinary(path)
-    called = name or str(path)
+def _from_path(path: Path, name: str, pixels: int) -> Picture:
     try:
-        with path.open("rb") as file:
-            data = _plain_bytes(file)
+        with open_regular(path) as file:
+            data = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; check the path") from error
     except OSError as error:
-        raise _not_opened(path, error) from error
-    if data is not None:
-        return _decode_here(io.BytesIO(data), called, pixels)
-    return _from_decoded(shared_pool().decode(path, called, pixels), called)
-
-
-def _check_ordinary(path: Path) -> None:
-    """Refuse what is no file, before it is opened. Opening a pipe would block until someone writes."""
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise _not_opened(path, error) from error
-    except ValueError as error:  # a NUL in the name
-        raise DataError(f"{str(path)!r}: not the name of a file ({error}); check the path") from error
-    if stat.S_ISDIR(mode):
-        raise DataError(f"{path}: a folder, not a picture; name a file in it")
-    if not stat.S_ISREG(mode):
-        raise DataError(f"{path}: not an ordinary file; save the picture as a file first")
-
-
-def _not_opened(path: Path, error: OSError) -> DataError:
-    if isinstance(error, FileNotFoundError):
-        return DataError(f"{path}: no such file; check the path")
-    return DataError(f"{path}: cannot be opened ({error.strerror or error})")
+        raise DataError(f"{str(path)!r}: cannot be opened as a picture ({error.strerror or error})") from error
+    return _from_bytes(data, name, pixels)
 
 
 def _from_file(file: BinaryIO, name: str, pixels: int) -> Picture:
     """From an open file, where it stands."""
     try:
         start = file.tell()
-        data = file.read()
+        data = file.read(_MOST_BYTES + 1)
         file.seek(start)
     except (OSError, ValueError, AttributeError) as error:
         raise DataError(
@@ -292,37 +229,29 @@ def _from_file(file: BinaryIO, name: str, pixels: int) -> Picture:
 
 
 def _from_bytes(data: bytes, name: str, pixels: int) -> Picture:
-    if not data or _plain_bytes(io.BytesIO(data)) is not None:
-        return _decode_here(io.BytesIO(data), name, pixels)
-    return _from_decoded(shared_pool().decode(data, name, pixels), name)
-
-
-def _plain_bytes(file: BinaryIO) -> bytes | None:
-    """What is in ``file``, if to decode it takes no longer than its pixels justify; otherwise None.
-
-    That is known of PNG, of WebP and of JPEG with few scans. Every scan of a JPEG may touch every pixel, and a few
-    hundred bytes are a scan. The bytes that begin one are counted wherever they occur. Overcounting is safe.
-    """
-    head = file.read(12)
-    is_png = head.startswith(b"\x89PNG\r\n\x1a\n")
-    is_webp = head[:4] == b"RIFF" and head[8:] == b"WEBP"
-    is_jpeg = head.startswith(b"\xff\xd8\xff")
-    if head and not (is_png or is_webp or is_jpeg):
-        return None
-    data = head + file.read(_PLAIN_BYTES + 1)
-    if len(data) > _PLAIN_BYTES or (is_jpeg and data.count(b"\xff\xda") > _PLAIN_SCANS):
-        return None
-    return data
-
-
-def _decode_here(file: BinaryIO, name: str, pixels: int) -> Picture:
+    if is_laborious(data):
+        raise DataError(
+            f"{name}: decoding it takes longer than its pixels justify; save it again as a plain PNG or JPEG"
+        )
     try:
-        image, notes = decode(file, name, min(pixels, PIXEL_LIMIT))
+        image, notes = decode(io.BytesIO(data), name, min(pixels, PIXEL_LIMIT))
         if type(image) is not Image.Image:
-            image = image.copy()  # a plain Image: its own pixels, no link to an open file
+            image = image.copy()  # a plain Image: its own pixels, no link to the file
     except MemoryError as error:
         raise DataError(f"{name}: there is not enough memory to decode it; make it smaller") from error
     return Picture(image, name, notes)
+
+
+def is_laborious(data: bytes) -> bool:
+    """Whether a file asks for far more work than its pixels do.
+
+    The bytes that begin a scan, or a comment, are counted wherever they occur. Overcounting is safe.
+    """
+    if data.startswith(b"\xff\xd8"):
+        return data.count(b"\xff\xda") > _MOST_SCANS
+    if data.startswith((b"P1", b"P2", b"P3")):
+        return len(data) > _MOST_TEXT or data.count(b"#") > _MOST_COMMENTS
+    return len(data) > _MOST_BYTES
 
 
 def _from_pil(image: Image.Image, name: str) -> Picture:
@@ -332,11 +261,6 @@ def _from_pil(image: Image.Image, name: str) -> Picture:
     except MemoryError as error:
         raise DataError(f"{name}: there is not enough memory to convert it; make it smaller") from error
     return Picture(found.copy() if found is image else found, name, notes)
-
-
-def _from_decoded(decoded: Decoded, name: str) -> Picture:
-    image, notes = decoded
-    return Picture(image, name, notes)
 
 
 def _channels_last(tensor: Tensor) -> np.ndarray:

@@ -10,7 +10,6 @@ import torch
 
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import check_request
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
@@ -48,9 +47,7 @@ def open_split(
         words = vocabulary_of(table, config)
     shown = table if count is None else table.some(split, count)
     data = CaptionData(config, split, vocabulary=words, table=shown, progress=progress)
-    summary = table.summary(len(words.words))
-    summary = summary if facts is not None else with_near_copies(summary, table.split_of())
-    return OpenedSplit(lambda many: examples(data, many), summary)
+    return OpenedSplit(lambda many: examples(data, many), table.summary(len(words.words)))
 
 
 def write_split(

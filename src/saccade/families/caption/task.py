@@ -23,7 +23,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
@@ -120,8 +119,7 @@ class CaptionTask(PictureTask):
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         if self.table is None:
             return ""
-        described = self.table.summary(len(self.vocabulary.words))
-        return with_near_copies(described, self.table.split_of(), self.on_progress)
+        return self.table.summary(len(self.vocabulary.words))
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""

@@ -10,7 +10,6 @@ import torch
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.drawn_export import write_drawn
 from saccade.data.pictures.labelled import DrawnSplit
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig, read_table
@@ -32,9 +31,7 @@ def open_split(
     shown = table if table is None or count is None else table.some(split, count)
     words = None if facts is None else facts.answers
     data = LabelData(config, split, table=shown, classes=words, progress=progress)
-    summary = config.remark
-    if table is not None:
-        summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
+    summary = config.remark if table is None else table.summary()
     return OpenedSplit(lambda many: examples(data, many), summary)
 
 

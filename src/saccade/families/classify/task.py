@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
@@ -110,7 +109,7 @@ class ClassifyTask(PictureTask):
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
         if self.table is None:
             return self.data_config.remark
-        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
+        return self.table.summary()
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""

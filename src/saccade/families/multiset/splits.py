@@ -10,7 +10,6 @@ import torch
 
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import check_request
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import Layout
@@ -41,8 +40,7 @@ def open_split(
     table = read_multisets(config.name, config.options)
     shown = table if count is None else table.some(split, count)
     data = MultisetData(config, split, table=shown, progress=progress, **words)
-    summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
-    return OpenedSplit(lambda many: examples(data, many), summary)
+    return OpenedSplit(lambda many: examples(data, many), table.summary())
 
 
 def write_split(

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
@@ -144,7 +143,7 @@ class MultisetTask(PictureTask):
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         if self.table is None:
             return ""
-        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
+        return self.table.summary()
 
     def training_notes(self) -> dict[str, str]:
         """That boxes taught where to look, where they did."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import check_request
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.drawing import drawing_of
 from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
@@ -44,8 +43,7 @@ def open_split(
     words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
     shown = table if count is None else table.some(split, count)
     data = TableData(config, split, table=shown, progress=progress, **words)
-    summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
-    return OpenedSplit(lambda many: table_examples(data, many), summary)
+    return OpenedSplit(lambda many: table_examples(data, many), table.summary())
 
 
 def write_split(

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
@@ -79,7 +78,7 @@ class TableTask(QuestionTask):
 
     def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
-        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
+        return self.table.summary()
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, their pictures, and the words."""
