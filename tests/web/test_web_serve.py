@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -78,27 +77,6 @@ def test_models_are_checked_before_anything_is_served(tmp_path: Path) -> None:
     assert served[len(featured) :] == sorted(set(shipped()) - set(featured))
 
 
-def test_a_second_ctrl_c_ends_at_once_and_is_not_raised_again() -> None:
-    """Two that are raised again would interrupt the end of the event loop, with a traceback."""
-    uvicorn = pytest.importorskip("uvicorn")
-    from saccade.web.ending import EndedServer
-
-    raised: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: raised.append(number))
-    try:
-        server = EndedServer(uvicorn.Config(None))
-        with server.capture_signals():
-            signal.raise_signal(signal.SIGINT)
-            assert server.should_exit
-            assert not server.force_exit
-            signal.raise_signal(signal.SIGINT)
-            assert server.force_exit
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert raised == [signal.SIGINT]
-
-
-@pytest.mark.slow
 def test_the_command_serves_until_it_is_ended(tiny_folder: Path) -> None:
     pytest.importorskip("fastapi")
     command = [sys.executable, "-m", "saccade", "serve", str(tiny_folder / "words"), "--port", "0", "--device", "cpu"]

@@ -1,4 +1,4 @@
-"""Curves of training. The only file that draws with matplotlib.
+"""Curves of training. Drawn with matplotlib (extra ``plots``), here alone.
 
 Figures are built from objects on the Agg canvas; no display, no global state. Every drawing comes in a light and a
 dark theme, so that a report can carry both.
@@ -10,16 +10,14 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-
-from saccade.errors import DataError
+from saccade.errors import DataError, MissingExtraError
 from saccade.show.colours import SERIES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Theme = Literal["light", "dark"]
 Row = Mapping[str, Any]
@@ -90,18 +88,27 @@ def course(rows: Sequence[Row], name: str, kind: str) -> list[tuple[int, float]]
 def figure_svg(figure: Figure) -> str:
     """The figure as SVG text, the same text for the same figure."""
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 
 
 def _figure(width: float, height: float, look: _Palette) -> Figure:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("drawing curves", "plots") from error
     figure = Figure(figsize=(width, height), layout="constrained", facecolor=look.paper)
     FigureCanvasAgg(figure)
     return figure
 
 
 def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> None:
+    from matplotlib import ticker
+
     drawn = 0
     for kind, colour in (("train", look.series[4]), ("validation", look.series[0])):
         points = course(rows, name, kind)
@@ -114,7 +121,7 @@ def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> 
         raise DataError(f"training curves: no row holds the metric '{name}'")
     axes.set_title(name.replace("_", " "), loc="left", fontsize=10.5, color=look.ink, fontweight="bold")
     axes.set_xlabel("step", fontsize=9)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
     _dress(axes, look)
     if drawn > 1:
         _legend(axes, look, side="right")  # the title stands on the left

@@ -18,7 +18,7 @@ from saccade.atomic import write_bytes, write_json
 from saccade.backbones.catalog import FEATURES, has_imagenet_weights
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.backbones.hub import work_offline
-from saccade.backbones.levels import finer_stages
+from saccade.backbones.stages import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.labelled import LabelTable

@@ -58,11 +58,11 @@ def serve(
     check_extra()
     check_host(host, allow_remote=allow_remote)
     import torch
+    import uvicorn
 
     from saccade.web.access import PARAMETER, new_token
-    from saccade.web.access_log import show_log
     from saccade.web.app import create_app
-    from saccade.web.ending import EndedServer
+    from saccade.web.guard import show_log
     from saccade.web.service import Service
 
     # Models this small lose more by handing work between threads than they gain; requests run side by side instead.
@@ -77,18 +77,17 @@ def serve(
         address, actual = open_socket.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         announce(f"http://{shown}:{actual}/" + (f"?{PARAMETER}={token}" if token is not None else ""))
-        EndedServer(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
+        uvicorn.Server(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
 
 
 def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     """How uvicorn runs ``app``."""
     import uvicorn
 
-    from saccade.web.protocol import protocol_of
-
     return uvicorn.Config(
         app,
-        http=protocol_of(limits),
+        http="h11",
+        limit_concurrency=limits.connections,
         log_level="error",  # what a client does wrong stands in the log of requests
         access_log=False,
         server_header=False,
