@@ -18,8 +18,7 @@ from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss
 from saccade.models.base import Raw
-from saccade.models.fine_cells import FineCells
-from saccade.models.hsal import HsalConfig, HsalModel
+from saccade.models.hsal import FineCells, HsalConfig, HsalModel
 
 Near = Callable[..., None]
 T, K, GRID = 3, 2, (6, 7)  # of the tiny model
