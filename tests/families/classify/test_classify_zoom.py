@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.attention.zoom import SMALLEST
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.commands.train import train
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
