@@ -22,7 +22,6 @@ Drawing = Annotated[
 ]
 Protocol = Annotated[str | None, typer.Option("--protocol", help="unlimited or authors.")]
 Scenes = Annotated[str | None, typer.Option("--scenes", help="Of causal: mref (default), mdist or mbg.")]
-Format = Annotated[str | None, typer.Option("--format", help="Of causal: png (default), parquet or both.")]
 Empty = Annotated[float | None, typer.Option("--empty", metavar="X", help="Share of empty scenes.", min=0, max=1)]
 SeedOrZero = Annotated[int, typer.Option("--seed", metavar="N", help="Of the scenes.", min=0)]
 
@@ -65,7 +64,6 @@ def make(
     seed: SeedOrZero = 0,
     empty: Empty = None,
     scenes: Scenes = None,
-    form: Format = None,
     quiet: Quiet = False,
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each.
@@ -73,8 +71,8 @@ def make(
     causal: scenes with seven twins each, in which one thing is changed; masks, questions, answers and a data card. With
     --count 10000 and nothing else this is the frozen test set causal-v1.
     """
+    from saccade.data.tables.doubts import pluralise
     from saccade.data.tables.splits import checked_split
-    from saccade.data.tables.wording import pluralise
     from saccade.errors import DataError
     from saccade.families import family_of_data
 
@@ -92,7 +90,6 @@ def make(
         seed=seed,
         empty=empty,
         scenes=scenes,
-        format=form,
     )
     with bar("writing", count, shown=not quiet) as update:
         folder = write(settings, part, count, out, start=start, progress=update)

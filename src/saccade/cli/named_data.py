@@ -7,7 +7,7 @@ from saccade.cli.terminal import remark
 
 def named_data(data: str, *, quiet: bool = False) -> str:
     """``data`` as READER:PATH where it is a path alone, with a remark that says so; a name as it is."""
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
     from saccade.families import data_entries
 
     found = with_reader(data, data_entries())

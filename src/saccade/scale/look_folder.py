@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
-from saccade.data.maps.named import SEPARATOR, by_short_name
+from saccade.data.maps.members import SEPARATOR, by_short_name
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, SaccadeError
 from saccade.record import Record

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.drawn_export import write_drawn
+from saccade.data.pictures.export import write_drawn
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
@@ -48,7 +48,7 @@ class CrossEntropy:
     """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
 
     evidence_weight: float = 0.0
-    """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.evidence`; 0: no such loss."""
+    """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such loss."""
 
     def __post_init__(self) -> None:
         check_weight("evidence_weight", self.evidence_weight)

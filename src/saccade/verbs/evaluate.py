@@ -76,7 +76,7 @@ def evaluate(
         >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family
     from saccade.families.contract import load_target
     from saccade.models.io.folder import load_model

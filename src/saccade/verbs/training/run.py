@@ -206,11 +206,11 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
 def _anywhere(data: str | None) -> str | None:
     """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is.
 
-    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.reader_for_path`).
+    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.references`).
     """
     if data is None:
         return None
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
 
     data = with_reader(data, data_entries())
     reader, sign, path = data.partition(":")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import saccade.families.question.reproduction.board as verb
-from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.board.measuring import Board, Entrant
 from saccade.families.question.board.methods import LAYERS, METHODS, OWN, ROLLOUT, maker

@@ -11,7 +11,7 @@ from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.cells import mean_text, seeds_text
 
 SCORED_ON = ("blend", "authors")
-"""The drawings of :mod:`saccade.data.scenes.drawing`."""
+"""The drawings of :mod:`saccade.data.scenes.backgrounds`."""
 SHARES = {drawing: {2: "½", 4: "¾"}[every] for drawing, every in EVERY.items()}
 """Drawings that have both: the share that is drawn as the authors draw."""
 CLOSE = 0.003
