@@ -19,7 +19,7 @@ from pathlib import Path
 
 RUN = """
 import resource, sys
-from saccade.verbs.train import train
+from saccade.commands.train import train
 steps = sys.argv[1]
 train("soft-mref", out=sys.argv[2], quiet=True, device="cpu",
       overrides=[f"phases.0.steps={steps}", "phases.0.validate_every=1000000", "batch_size=64", "data.glyphs=pack"])
@@ -38,7 +38,7 @@ LOOK = """
 import resource, sys
 from pathlib import Path
 from saccade.predict import load
-from saccade.verbs.looking.stream import stream_looks
+from saccade.commands.look_files import stream_looks
 files = sorted(Path(sys.argv[2]).iterdir())
 wanted = [files[number % len(files)] for number in range(int(sys.argv[1]))]
 for seen in stream_looks(load("soft-mref", "cpu"), wanted, 7):

@@ -3,7 +3,7 @@
     python benchmarks/bench_time_to_accuracy.py [--recipe hattnet-ctx-mref-fast] [--target 0.9851] [--set key=value …]
 
 The run goes on to its end, so choose a short schedule: the rate should have come down by the time the target is met.
-Beside it where the start-up went, and the share of the time in which scenes are made, measured by making the same
+Beside it how long the start took, and the share of the time in which scenes are made, measured by making the same
 scenes alone.
 """
 
@@ -44,15 +44,12 @@ def measure(recipe: str, target: float, overrides: Sequence[str] = (), device: s
     ended = re.search(r"after step \d+ in ([\d.]+) s", log)
     before = wall - float(ended[1])  # until the trainer's own clock starts, and the end of the process
     reached = next((entry for entry in validated if entry["values"]["accuracy"] >= target), None)
-    said = re.search(r"start-up ([\d.]+) s(?:: (.*))?", log)
-    parts = dict(part.rsplit(" ", 1) for part in said[2].split(", ")) if said and said[2] else {}
     return {
         "recipe": recipe,
         "overrides": list(overrides),
         "target": target,
         "wall": wall,
-        "start_up": float(said[1]) if said else before,
-        "start_up_parts": {what: float(seconds) for what, seconds in parts.items()},
+        "start_up": before,
         "reached_after": before + reached["seconds"] if reached else None,
         "reached_step": reached["step"] if reached else None,
         "steps": validated[-1]["step"],
@@ -82,9 +79,8 @@ def main() -> int:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     found = measure(options.recipe, options.target, options.overrides, options.device)
-    parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in found["start_up_parts"].items())
     print(f"{options.recipe}: {found['accuracy']:.4f} after {found['wall']:.1f} s")
-    print(f"start-up {found['start_up']:.1f} s: {parts}")
+    print(f"before training {found['start_up']:.1f} s")
     for step, seconds, accuracy in found["validations"]:
         print(f"step {step}: {accuracy:.4f} after {seconds:.1f} s")
     if found["reached_after"] is None:

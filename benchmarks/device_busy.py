@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from saccade.commands.train import build_task, resolve
 from saccade.data.scenes.glyphs import has_mnist
 from saccade.engine.loop import fit
 from saccade.engine.recipe import load_recipe
 from saccade.engine.trainer import Trainer
-from saccade.verbs.training.run import _only, build_task
 
 GAP = 20.0
 """Microseconds; kernels of a captured step follow each other within one or two."""
@@ -158,7 +158,7 @@ def measure(
 ) -> dict[str, Any]:
     """The figures of one recipe."""
     glyphs = () if has_mnist() or "glyphs" not in load_recipe(name).data else ("data.glyphs=pack",)
-    recipe = _only(load_recipe(name, overrides=(*glyphs, *overrides)), [phase] if phase else [])
+    recipe = resolve(name, overrides=(*glyphs, *overrides), phases=[phase] if phase else [])
     where = torch.device(device)
     window = Window(warm, steps, where)
     plain = Trainer._one_step

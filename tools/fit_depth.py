@@ -11,7 +11,7 @@ Held-out inputs of generated sets are scenes of the shipped digits, which are te
 learned from them. Statistics and temperature use their ``train`` share, false alarms and calibration errors their
 ``test`` share. Of files and of other generated pictures it is ``val``, and where there is one ``test``. A model that
 learned from val too (``hold_out: false``) has one half of test for the former and the other for the latter. What is
-found stands in the model folder and in docs/results/depth/NAME.json, which ``tools/tables.py`` reads.
+found stands in the model folder and is printed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import foreign_kinds as foreign
 import torch
 from torch import Tensor
 
-from saccade.atomic import write_json
 from saccade.data.pictures.reading import as_float
 from saccade.errors import SaccadeError
 from saccade.families import family
@@ -41,7 +40,6 @@ from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.zoo import shipped
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results" / "depth"
 HELD_OUT, TESTED, ANSWERS, AT_ONCE = 2000, 1000, 3000, 50
 PHOTOGRAPHED = ("flickr", "svhn", "coco")  # they learned from photographs of all kinds, so none are foreign
 
@@ -141,7 +139,6 @@ def fit(name: str, given: argparse.Namespace, known: dict[Any, dict[str, Tensor]
     told = dataclasses.asdict(read_facts(folder).inputs) | {"level": ALPHA, "test_n": len(own) if tests else 0}
     result = {"model": name, "sha256": facts.sha256, "foreign_n": given.foreign, "inputs": told}
     result["calibration"] = None if calibration is None else dataclasses.asdict(calibration)
-    write_json(RESULTS / f"{name}.json", result)
     return result
 
 
@@ -157,7 +154,6 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also models that are fitted already")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    RESULTS.mkdir(parents=True, exist_ok=True)
     known: dict[Any, dict[str, Tensor]] = {}
     for name, folder in shipped().items():
         facts = read_facts(folder)

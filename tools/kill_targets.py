@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -70,17 +69,8 @@ def _train(shared: Path, place: Path, resume: bool, *, seed: int = 0) -> None:
 
 
 def _warm_training() -> None:
-    import lightning_fabric  # noqa: F401
     import torch
 
-    import saccade.engine.loop
-    import saccade.families.question.tables.task
-    import saccade.predict
-    import saccade.verbs.evaluate
-    import saccade.verbs.looking.stream
-    import saccade.verbs.mean_run
-    import saccade.verbs.reproduce
-    import saccade.verbs.training.run  # noqa: F401
     from saccade.engine.run_folder import versions
 
     torch.set_num_threads(1)
@@ -136,69 +126,20 @@ def _warm_get() -> None:
     import saccade.data.fetch  # noqa: F401
 
 
-def _two_runs(shared: Path) -> None:
-    """Two finished runs that began with the same weights."""
-    import saccade
-
+def _one_run(shared: Path) -> None:
+    """A finished run to look with."""
     _write_table(shared)
     _train(shared, shared / "first", resume=False)
-    data, start = f"csv:{shared / 'pictures' / 'table.csv'}", shared / "first" / "run"
-    options: dict[str, Any] = {"data": data, "start": start, "seed": 1, "overrides": TINY, "device": "cpu"}
-    for number in (1, 2):
-        saccade.train("attributes", out=shared / f"tuned{number}", **{**options, "seed": number}, quiet=True)
 
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
+    from saccade.commands.look_files import stream_looks
     from saccade.predict import load
-    from saccade.verbs.looking.stream import stream_looks
 
-    predictor = load(shared / "tuned1", "cpu")
+    predictor = load(shared / "first" / "run", "cpu")
     pictures = sorted((shared / "pictures").glob("*.png"))[:6]
     for _ in stream_looks(predictor, pictures, "colour", out=place / "looks", batch_size=2):
         pass
-
-
-def _average(shared: Path, place: Path, resume: bool) -> None:
-    from saccade.verbs.average import average
-
-    average([shared / "tuned1", shared / "tuned2"], out=place / "mean")
-
-
-class _Cells:
-    """A table with one cell, for which runs of two seeds can be trained."""
-
-    def __init__(self, data: str, runs: tuple[Any, ...] = ()) -> None:
-        self.data, self.runs = data, runs
-
-    def with_runs(self, more: Any) -> _Cells:
-        return _Cells(self.data, (*self.runs, *more))
-
-    def missing(self, seeds: int) -> list[Any]:
-        from saccade.verbs.reproduction.cells import Setting
-        from saccade.verbs.reproduction.training import Job
-
-        jobs = [Job("attributes", "soft", "csv", Setting(""), seed, self.data) for seed in range(seeds)]
-        return [job for job in jobs if job.name not in {run.name for run in self.runs}]
-
-
-def one_cell(request: Any) -> Any:
-    """The function behind the table that is reproduced."""
-    table = request.completed(_Cells(request.data[0]))
-    names = sorted({run.name for run in table.runs})
-    (request.folder / "cells.json").write_text(json.dumps(names), encoding="utf-8")
-    return request.result([], [], "")
-
-
-def _reproduce(shared: Path, place: Path, resume: bool) -> None:
-    from saccade.families.contract import PaperTable
-    from saccade.verbs import reproduce as verb
-
-    declared = {"one-cell": PaperTable("one cell", "kill_targets:one_cell")}
-    setattr(verb, "tables", lambda: declared)  # noqa: B010 - it is of a family that does not exist
-    data = f"csv:{shared / 'pictures' / 'table.csv'}"
-    verb.reproduce(
-        "one-cell", data=[data], seeds=2, train=True, out=place / "table", device="cpu", overrides=TINY, limit=2
-    )
 
 
 TARGETS = {
@@ -206,8 +147,6 @@ TARGETS = {
     for target in (
         Target("train", partial(_train, seed=0), _write_table, resumes=True, warm=_warm_training),
         Target("get", _get, warm=_warm_get),
-        Target("look", _look, _two_runs, warm=_warm_training),
-        Target("average", _average, _two_runs, warm=_warm_training),
-        Target("reproduce", _reproduce, _write_table, warm=_warm_training),
+        Target("look", _look, _one_run, warm=_warm_training),
     )
 }

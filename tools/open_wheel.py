@@ -31,10 +31,6 @@ def open_wheel(wheel: Path, folder: Path) -> Path:
         files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
     configs = {name.split("/")[2]: json.loads(data) for name, data in files.items() if _is_config(name)}
     closed = {name: held["licence"] for name, held in configs.items() if held.get("research_only")}
-    needed = {name: held["beside"]["name"] for name, held in configs.items() if held.get("beside")}
-    for name, other in needed.items():
-        if other in closed and name not in closed:
-            raise SystemExit(f"{name} needs weights of {other}, which is for research only: ship it whole")
     kept = {
         name: data
         for name, data in files.items()

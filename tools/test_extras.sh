@@ -54,7 +54,7 @@ many_machines() {
     not_tested "Ray could not be installed"
     return 0
   fi
-  OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest -m extras tests/scale
+  OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest -m extras tests/adapters
 }
 
 [[ $# -gt 0 ]] || set -- many_machines published_models

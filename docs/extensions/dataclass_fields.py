@@ -15,6 +15,8 @@ import importlib
 import inspect
 import re
 import textwrap
+import types as types_module
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,8 +40,21 @@ def rows_of(cls: type) -> Iterator[Row]:
                 if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
                     types[each.target.id] = ast.unparse(each.annotation)
                     texts[each.target.id] = _text(after)
+    hints = typing.get_type_hints(cls, include_extras=True)
     for item in dataclasses.fields(cls):
-        yield item.name, types.get(item.name, ""), _default(item), texts.get(item.name, "")
+        bounded = "Annotated" in str(hints[item.name])
+        shown = _with_bounds(hints[item.name]) if bounded else types.get(item.name, "")
+        yield item.name, shown, _default(item), texts.get(item.name, "")
+
+
+def _with_bounds(hint: Any) -> str:
+    """A type with the bounds of its numbers: ``int, 1 or more and 64 at most``."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return ", ".join([_with_bounds(args[0]), *map(str, args[1:])])
+    if origin in (typing.Union, types_module.UnionType):
+        return " | ".join(map(_with_bounds, args))
+    return "None" if hint is type(None) else inspect.formatannotation(hint)
 
 
 def _text(statement: ast.stmt | None) -> str:

@@ -26,9 +26,21 @@ from saccade.errors import (
 )
 
 if TYPE_CHECKING:
-    from saccade import attention, data, families, metrics, models, scale
+    from saccade import attention, data, families, metrics, models
+    from saccade.adapters.folder import look_folder
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.commands.evaluate import evaluate
+    from saccade.commands.export import export
+    from saccade.commands.list import list_models
+    from saccade.commands.look import look
+    from saccade.commands.probe import probe
+    from saccade.commands.report import report
+    from saccade.commands.reproduce import reproduce
+    from saccade.commands.score import score
+    from saccade.commands.serve import serve
+    from saccade.commands.tour import tour
+    from saccade.commands.train import train
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
@@ -39,19 +51,6 @@ if TYPE_CHECKING:
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
-    from saccade.verbs.average import average
-    from saccade.verbs.compare import compare
-    from saccade.verbs.evaluate import evaluate
-    from saccade.verbs.export import export
-    from saccade.verbs.list_models import list_models
-    from saccade.verbs.look import look
-    from saccade.verbs.probe import probe
-    from saccade.verbs.report import report
-    from saccade.verbs.reproduce import reproduce
-    from saccade.verbs.score import score
-    from saccade.verbs.tour import tour
-    from saccade.verbs.train import train
-    from saccade.web.serve import serve
 else:
     from saccade.lazy_names import lazy_names
 
@@ -77,8 +76,6 @@ __all__ = [
     "Sighting",
     "SoftAttention",
     "attention",
-    "average",
-    "compare",
     "contact_sheet",
     "data",
     "evaluate",
@@ -89,6 +86,7 @@ __all__ = [
     "list_models",
     "load",
     "look",
+    "look_folder",
     "metrics",
     "models",
     "overlay",
@@ -97,7 +95,6 @@ __all__ = [
     "read_record",
     "report",
     "reproduce",
-    "scale",
     "score",
     "serve",
     "tour",

@@ -2,18 +2,19 @@
 
 One reader for every configuration (models, recipes, zoo): an unknown key is an error that names the nearest valid
 one, a value of the wrong type is an error that names the key, and old files are brought up to date by a table of
-migrations. Numbers have 64 bits, and a setting that decides a size has a range (:func:`check_range`).
+migrations. Numbers have 64 bits, and a setting that decides a size has bounds (:class:`Within`).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from saccade.errors import LONGEST_SHOWN, ConfigError, nearest, shown_value
 from saccade.untrusted import HIGHEST_INT, LOWEST_INT, check_text
@@ -55,25 +56,44 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
         raise ConfigError(f"{where or cls.__name__}: {error}") from error
 
 
-def check_range(settings: object, least: float, most: float, *names: str) -> None:
-    """Refuse settings outside ``least`` … ``most``: for the ``__post_init__`` of a dataclass.
+@dataclasses.dataclass(frozen=True)
+class Within:
+    """Bounds of a number, or of each number of a tuple: ``hidden: Annotated[int, Within(1, 8192)]``.
 
-    Args:
-        settings: the dataclass.
-        least: the smallest value that makes sense.
-        most: the largest; a file that asks for more is damaged or means harm.
-        names: of the fields, each a number or a tuple of numbers.
-
-    Raises:
-        ValueError: names the setting, the bound and what was found.
+    :func:`from_dict` holds what it reads to them. Infinity and NaN are never within bounds.
     """
-    for name in names:
-        found = getattr(settings, name)
-        for value in found if isinstance(found, tuple) else (found,):
-            if not value >= least:
-                raise ValueError(f"{name} must be {least:g} or more, found {shown_value(found)}")
-            if value > most:
-                raise ValueError(f"{name} must be {most:,} at most, found {shown_value(found)}")
+
+    least: float
+    most: float = math.inf
+    above: bool = False
+    """Whether ``least`` itself is out of bounds."""
+    below: bool = False
+    """Whether ``most`` itself is out of bounds."""
+
+    def check(self, value: object, where: str) -> None:
+        """Raise a ConfigError that names ``where`` and the bound if a number of ``value`` is out of bounds."""
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, (int, float)) and not self._holds(number):
+                raise ConfigError(f"{where}: must be {self}, found {shown_value(value)}")
+
+    def _holds(self, number: float) -> bool:
+        enough = number > self.least if self.above else number >= self.least
+        return enough and (number < self.most if self.below or self.most == math.inf else number <= self.most)
+
+    def __str__(self) -> str:
+        low = f"above {self.least:,}" if self.above else f"{self.least:,} or more"
+        high = "finite" if self.most == math.inf else f"below {self.most:,}" if self.below else f"{self.most:,} at most"
+        return f"{low} and {high}"
+
+
+Share = Annotated[float, Within(0, 1)]
+"""A part of a whole: 0 to 1."""
+Portion = Annotated[float, Within(0, 1, below=True)]
+"""A part of a whole that is never all of it."""
+Weight = Annotated[float, Within(0)]
+"""The weight of a term of a loss: 0 or more."""
+Count = Annotated[int, Within(1)]
+Seed = Annotated[int, Within(0, 2**63 - 1)]
 
 
 def to_dict(config: object) -> dict[str, Any]:
@@ -95,27 +115,21 @@ def to_dict(config: object) -> dict[str, Any]:
 
 
 def check_schema(found: object, current: int, *, what: str) -> None:
-    """Refuse a file of a later version, and one that has no version.
-
-    Raises:
-        ConfigError: says which version was found, which ones are read, and what to do.
-    """
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise ConfigError(f"{what}: no schema_version; this is not a file that saccade wrote")
-    if found > current:
-        raise ConfigError(f"{what}: schema_version {found} is newer than this saccade reads ({current}); upgrade it")
+    """Refuse a file of another version, and one that has no version."""
+    if found != current:
+        raise ConfigError(f"{what}: schema_version {shown_value(found)}, but this saccade reads {current} only")
 
 
 def migrate(values: dict[str, object], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, object]:
     """Lift ``values`` from its ``schema_version`` to ``current`` by the migrations in ``table`` (from → step)."""
     version: Any = values.get("schema_version")
-    check_schema(version, current, what=what)
-    while version < current:
+    while isinstance(version, int) and version < current:
         if version not in table:
             raise ConfigError(f"{what}: schema_version {version} is too old to be read")
         values = dict(table[version](values))
         version += 1
         values["schema_version"] = version
+    check_schema(version, current, what=what)
     return values
 
 
@@ -165,7 +179,7 @@ def by_path(values: object, path: str = "") -> dict[str, object]:
 @cache
 def _hints(cls: type) -> dict[str, object]:
     """The types of the fields of ``cls``; finding them takes longer than using them."""
-    return typing.get_type_hints(cls)
+    return typing.get_type_hints(cls, include_extras=True)
 
 
 def _kind(value: object) -> str:
@@ -177,6 +191,11 @@ def _convert(hint: Any, value: Any, where: str) -> object:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return value
+    if origin is Annotated:
+        converted = _convert(args[0], value, where)
+        for bounds in args[1:]:
+            bounds.check(converted, where)
+        return converted
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in args:
             return None

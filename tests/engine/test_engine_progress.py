@@ -6,7 +6,6 @@ import io
 import re
 
 from saccade.engine import progress
-from saccade.engine.multi_run_progress import RichLines
 from saccade.engine.progress import PlainReporter, Reporter, RichReporter, make_reporter
 
 
@@ -69,12 +68,3 @@ def test_a_bar_of_what_is_prepared_goes_when_all_is_there():
             assert [task.description for task in reporter._bar.tasks] == ["main", "features"][: 1 + (done < 6)]
         reporter.preparing("features", 1, 4)  # of another split
         assert reporter._bar.tasks[-1].completed == 1
-
-
-def test_one_run_and_several_show_the_same_columns() -> None:
-    """Several have the phase of each run beside, and a shorter bar."""
-    one, several = RichReporter()._bar.columns, RichLines(["a"])._bar.columns
-    shown = [[getattr(each, "text_format", type(each).__name__) for each in columns] for columns in (one, several)]
-    assert shown[1][1] == "{task.fields[phase]}"
-    assert [shown[1][0], *shown[1][2:]] == shown[0]
-    assert len(shown[0]) == 7

@@ -12,9 +12,9 @@ from saccade.engine.recipe import Phase, Recipe, Select, load_recipe, parse_yaml
 from saccade.errors import ConfigError
 
 TEXT = """
-schema_version: 1
+schema_version: 2
 name: soft-tiny
-task: attribute
+family: question
 model: {name: soft, config: {width: 8}}
 data: {name: mref, glyphs: disjoint}
 protocol: unlimited
@@ -73,15 +73,15 @@ def test_resolved_recipe_survives_a_round_trip(path):
     [
         (["bach_size=3"], "did you mean 'batch_size'"),
         (["phases.0.optimizer.name=adamm"], "did you mean 'adam'"),
-        (["phases.0.steps=0"], "steps must be 1 or more"),
+        (["phases.0.steps=0"], "steps: must be 1 or more"),
         (["phases.0.epochs=3"], "either steps or epochs, but has both, .* and 3 epochs; .* epochs=null"),
         (["phases.0.steps=null"], "either steps or epochs, but has neither; give one"),
         (["phases.0.patience=3"], "need 'select'"),
         (["phases.0.optimizer.nesterov=true"], "nesterov"),
-        (["phases.0.optimizer.lr=-1"], "lr must be above 0"),
-        (["phases.0.optimizer.lr=.inf"], "lr must be above 0 and finite, found inf"),
-        (["phases.0.optimizer.weight_decay=.nan"], "weight_decay must be 0 or more and finite, found nan"),
-        (["phases.0.optimizer.eps=0"], "eps must be above 0"),
+        (["phases.0.optimizer.lr=-1"], "lr: must be above 0"),
+        (["phases.0.optimizer.lr=.inf"], "lr: must be above 0 and finite, found inf"),
+        (["phases.0.optimizer.weight_decay=.nan"], "weight_decay: must be 0 or more and finite, found nan"),
+        (["phases.0.optimizer.eps=0"], "eps: must be above 0"),
         (["phases.0.optimizer.betas=[0.9, 1]"], "betas: a share that is kept, 0 or more and below 1; found .0.9, 1.0"),
         (["phases.0.optimizer.alpha=-0.1"], "alpha: a share"),
         (["phases.0.optimizer.name=sgd", "phases.0.optimizer.momentum=.nan"], "momentum: a share"),
@@ -120,7 +120,8 @@ def test_protocol_for_a_recipe_without_any(tmp_path):
     [
         ("- 1\n- 2\n", "mapping"),
         ("name: x\n", "schema_version"),
-        ("schema_version: 99\n", "newer"),
+        ("schema_version: 1\n", "schema_version 1"),
+        ("schema_version: 99\n", "schema_version 99"),
         ("a: [1\n", "not readable as YAML"),
         ("a: 1\na: 2\n", "'a' again in line 2"),
         ("a: !!python/object/apply:os.system ['true']\n", "not readable as YAML"),
@@ -188,7 +189,7 @@ def test_what_decides_the_settings_is_not_set_by_an_override(override):
 
 
 def extending(folder: Path, text: str, name: str = "more.yaml") -> Path:
-    (folder / name).write_text(f"schema_version: 1\n{text}")
+    (folder / name).write_text(f"schema_version: 2\n{text}")
     return folder / name
 
 
@@ -246,7 +247,7 @@ def test_extensions_that_cannot_be(tmp_path, text, words):
 
 
 def test_a_recipe_without_protocols_can_be_extended_by_some(tmp_path):
-    extending(tmp_path, "name: a\ntask: attribute\nmodel: {name: soft}\nphases: [{steps: 3}]\n", "plain.yaml")
+    extending(tmp_path, "name: a\nfamily: question\nmodel: {name: soft}\nphases: [{steps: 3}]\n", "plain.yaml")
     more = extending(tmp_path, "extends: plain.yaml\nprotocols: {long: {phases.0.steps: 9}}\n")
     assert load_recipe(more).phases[0].steps == 3
     assert load_recipe(more, protocol="long").phases[0].steps == 9

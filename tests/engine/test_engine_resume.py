@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 import torch
 from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
@@ -11,6 +14,7 @@ from saccade.engine.checkpoint import Checkpoint, CheckpointStore
 from saccade.engine.state import unpack_optimizer
 from saccade.errors import CheckpointError, ConfigError, OutputError
 
+QUIET = {"device": "cpu", "progress": "quiet"}
 SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
 TWO_PHASES = (
     {"name": "head", "steps": 6, "train": ["head.*"], "optimizer": {"name": "adam", "lr": 0.01}, "loss": "double"},
@@ -164,3 +168,24 @@ def test_the_state_of_an_optimiser_has_the_layout_of_its_parameter(tmp_path):
         state = optimizer.state[parameter][key]
         assert state.stride() == parameter.stride()
         assert torch.equal(state, moments[f"optimizer/w/{key}"])
+
+
+def test_a_finished_run_whose_model_is_gone_gets_it_again_from_its_best_checkpoint(tmp_path):
+    phase = {"steps": 12, "validate_every": 3, "optimizer": SGD, "select": {"metric": "accuracy"}}
+    recipe = tiny_recipe(phase, ema=0.9, keep_checkpoints=1)
+    task = new_task()
+    task.scripted = [0.2, 0.9, 0.4, 0.3]
+    done = fit(task, recipe, tmp_path / "run", **QUIET)
+    weights_file, facts = tmp_path / "run" / "model" / "model.safetensors", tmp_path / "run" / "model" / "facts.json"
+    kept, step = weights_file.read_bytes(), json.loads(facts.read_text())["step"]
+    assert step == done.best.step == 6
+    for damage in (weights_file.unlink, lambda: weights_file.write_bytes(kept[:-4]), lambda: shutil.rmtree(done.model)):
+        damage()
+        again = fit(new_task(), recipe, tmp_path / "run", resume=True, **QUIET)
+        assert (again.stopped, again.model, again.step) == ("finished", done.model, 12)
+        assert weights_file.read_bytes() == kept
+        assert json.loads(facts.read_text())["step"] == 6
+    shutil.rmtree(done.model)
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000006")
+    with pytest.raises(CheckpointError, match="step 6"):
+        fit(new_task(), recipe, tmp_path / "run", resume=True, **QUIET)

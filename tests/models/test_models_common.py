@@ -701,7 +701,7 @@ def test_forward_raw_is_one_graph(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "setting"), [(name, setting) for setting in WRONG for name in models_with(setting)])
 def test_sizes_that_cannot_be_are_named(name: str, setting: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^model: {setting}\b"):
+    with pytest.raises(ConfigError, match=rf"^model\.{setting}\b"):
         model_spec(name).build({setting: WRONG[setting]})
 
 

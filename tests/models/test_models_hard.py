@@ -271,8 +271,8 @@ def test_the_twin_is_one_graph_in_training() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"samples": 1}, r"samples: at least 2, .* found 1"),
-        ({"channels": 0}, "channels must be 1 or more"),
+        ({"samples": 1}, "samples"),
+        ({"channels": 0}, "channels: must be 1 or more"),
         ({"estimator": "reinforced"}, "did you mean 'reinforce'"),
     ],
 )

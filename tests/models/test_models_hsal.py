@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from saccade.attention.saliency import SALIENCY, register_saliency
-from saccade.attention.sampling import gumbel_noise
+from saccade.attention.glimpse import SALIENCY, register_saliency
+from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss
@@ -361,11 +361,11 @@ def test_finer_cells_can_have_wider_spotlights() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"classes": 0}, "classes must be 1 or more, found 0"),
-        ({"most": 0}, "most must be 1"),
-        ({"glimpses": 0}, "glimpses must be 1"),
-        ({"hidden": -3}, "hidden must be 1 or more, found -3"),
-        ({"gaussians": 0}, "gaussians must be 1"),
+        ({"classes": 0}, "classes: must be 1 or more, found 0"),
+        ({"most": 0}, "most: must be 1"),
+        ({"glimpses": 0}, "glimpses: must be 1"),
+        ({"hidden": -3}, "hidden: must be 1 or more, found -3"),
+        ({"gaussians": 0}, "gaussians: must be 1"),
         ({"sharpness": [2.0, 1.5]}, "sharpness is two numbers above 0, the smaller first"),
         ({"sharpness": [0.0, 1.5]}, "sharpness"),
         ({"saliency": "enrgy"}, "no saliency model 'enrgy': did you mean 'energy'"),

@@ -274,7 +274,7 @@ def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
         ({"vocabulary": 2}, "vocabulary"),
         ({"embed": 0}, "embed"),
         ({"hidden": -1}, "hidden"),
-        ({"attention": 0}, "attention must be"),
+        ({"attention": 0}, "attention: must be"),
         ({"longest": 0}, "longest"),
         ({"dropout": 1.0}, "dropout"),
         ({"expected_share": 1.5}, "expected_share"),

@@ -70,24 +70,6 @@ def test_what_is_only_watched_has_no_best_value_and_is_no_headline(tmp_path):
     assert "– neither high nor low is better</p>" in results
 
 
-def test_a_mean_of_runs_tells_whose_in_place_of_results(tmp_path):
-    parts = [
-        {"name": "slow", "share": 0.25, "sha256": "a", "settings": {}},
-        {"name": "fast", "share": 0.75, "sha256": "b", "settings": {"phases.0.optimizer.lr": 0.001, "ema": None}},
-    ]
-    rows = [{"step": 4, "phase": "average", "kind": "average", "values": {}}]
-    settings = {"recipe": {"name": "soft-mref"}, "run": {"mean_of": parts}}
-    page = report_from_run(write_run(tmp_path / "run", rows, settings))
-    assert [section.title for section in page.sections] == ["The averaged runs", "Settings", "Score it again"]
-    first, second = page.html().split("<tbody>")[1].split("</tbody>")[0].split("</tr>")[:2]
-    assert ">slow<" in first
-    assert 'data-value="0.25"' in first
-    assert ">–</td>" in first
-    assert ">ema –, phases.0.optimizer.lr 0.001</td>" in second
-    trained = report_from_run(write_run(tmp_path / "other", settings=settings))
-    assert trained.sections[0].title == "Results", "what was measured comes first"
-
-
 def test_scoring_again_names_the_files_a_model_does_not_remember(tmp_path):
     made = report_from_run(write_run(tmp_path / "run")).html()
     assert f"<code>saccade evaluate {tmp_path / 'run'}</code>" in made

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 ProgressMode = Literal["auto", "rich", "plain", "quiet"]
-NO_NUMBERS: dict[str, Any] = {"rate": "", "train": "", "validation": ""}
-"""The fields of a task of :func:`training_bar` before anything is known."""
+_NO_NUMBERS: dict[str, Any] = {"rate": "", "train": "", "validation": ""}
 
 
 class Reporter:
@@ -94,7 +93,7 @@ class RichReporter(Reporter):
     """A live bar with rate, time left, loss and the last validation."""
 
     def __init__(self) -> None:
-        self._bar = training_bar()
+        self._bar = _bar()
         self._task: TaskID | None = None
         self._prepared: TaskID | None = None
         self._images = 0
@@ -109,7 +108,7 @@ class RichReporter(Reporter):
     def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
         """A new bar."""
         self._images = images_per_step
-        self._task = self._bar.add_task(phase, total=total, completed=done, **NO_NUMBERS)
+        self._task = self._bar.add_task(phase, total=total, completed=done, **_NO_NUMBERS)
 
     def advance(self, done: int) -> None:
         """Move the bar; rich draws it four times a second at most."""
@@ -120,7 +119,7 @@ class RichReporter(Reporter):
     def preparing(self, what: str, done: int, total: int) -> None:
         """A bar of its own, gone when all is there."""
         if self._prepared is None:
-            self._prepared = self._bar.add_task(what, total=total, **NO_NUMBERS)
+            self._prepared = self._bar.add_task(what, total=total, **_NO_NUMBERS)
         self._bar.update(self._prepared, completed=done)
         if done >= total:
             self._bar.remove_task(self._prepared)
@@ -135,20 +134,14 @@ class RichReporter(Reporter):
         self._bar.console.print(text, markup=False, highlight=False)
 
 
-def training_bar(*fields: str, width: int = 40) -> Progress:
-    """A bar on standard error: description, own ``fields``, bar, steps, rate, time left, training and validation.
-
-    Args:
-        fields: names of further fields of its tasks, shown before the bar; the others are those of :data:`NO_NUMBERS`.
-        width: of the bar in characters.
-    """
+def _bar() -> Progress:
+    """A bar on standard error: description, bar, steps, rate, time left, training and validation."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
         TextColumn("[bold]{task.description}"),
-        *(TextColumn(f"{{task.fields[{name}]}}") for name in fields),
-        BarColumn(bar_width=width),
+        BarColumn(bar_width=40),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),

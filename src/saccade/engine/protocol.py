@@ -114,6 +114,10 @@ class Trainable(Protocol):
         """
         ...
 
+    def check_model(self, folder: Path) -> None:
+        """Raise a SaccadeError if ``folder`` is not, whole, what `save_model` wrote."""
+        ...
+
     def to(self, device: torch.device) -> None:
         """Make batches on ``device`` from now on."""
         ...

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from saccade import yaml_text
-from saccade.config import check_range, from_dict, set_by_path
-from saccade.engine.recipe_versions import SCHEMA_VERSION, check_groups, migrate_recipe, spell_out_losses
+from saccade.config import Count, Weight, Within, check_schema, from_dict, set_by_path
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
 from saccade.untrusted import read_regular
 
+SCHEMA_VERSION = 2
 _LONGEST_CHAIN = 16  # recipes that extend each other
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
@@ -41,9 +42,9 @@ class OptimizerSpec:
     """An optimiser and its numbers; fields that the named optimiser does not know must stay at their defaults."""
 
     name: Literal["adamw", "adam", "rmsprop", "sgd"] = "adamw"
-    lr: float = 1e-3
+    lr: Annotated[float, Within(0, above=True)] = 1e-3
     """learning rate; the schedule multiplies it"""
-    weight_decay: float = 0.0
+    weight_decay: Weight = 0.0
     momentum: float = 0.0
     """of sgd and rmsprop"""
     nesterov: bool = False
@@ -52,16 +53,10 @@ class OptimizerSpec:
     """of adam and adamw"""
     alpha: float = 0.99
     """smoothing constant of RMSprop"""
-    eps: float | None = None
+    eps: Annotated[float, Within(0, above=True)] | None = None
     """None: the optimiser's usual value, 1e-8"""
 
     def __post_init__(self) -> None:
-        if not 0 < self.lr < math.inf:
-            raise ValueError(f"lr must be above 0 and finite, found {self.lr}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"weight_decay must be 0 or more and finite, found {self.weight_decay}")
-        if self.eps is not None and not 0 < self.eps < math.inf:
-            raise ValueError(f"eps must be above 0 and finite, found {self.eps}")
         for key, shares in (("momentum", (self.momentum,)), ("betas", self.betas), ("alpha", (self.alpha,))):
             if not all(0 <= share < 1 for share in shares):
                 raise ValueError(f"{key}: a share that is kept, 0 or more and below 1; found {shares}")
@@ -129,17 +124,17 @@ class Phase:
     family says which losses there are; ``default`` is its plain one, if it has one"""
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     schedule: Schedule = field(default_factory=Schedule)
-    clip_norm: float | None = None
+    clip_norm: Annotated[float, Within(0, above=True)] | None = None
     """largest norm of the whole gradient"""
-    clip_each: float | None = None
+    clip_each: Annotated[float, Within(0, above=True)] | None = None
     """largest norm of the gradient of each parameter by itself; it comes before ``clip_norm``"""
-    steps: int | None = None
+    steps: Count | None = None
     """length in optimiser steps; either this or ``epochs``"""
-    epochs: int | None = None
+    epochs: Count | None = None
     """length in times through the training data"""
-    validate_every: int | None = None
+    validate_every: Count | None = None
     """in epochs if the phase is given in epochs, else in steps; the end of a phase is always validated"""
-    patience: int | None = None
+    patience: Count | None = None
     """validations without improvement, of ``select.beside`` either, before the phase ends early"""
     select: Select | None = None
     """the metric that decides which weights are kept; None: the last ones"""
@@ -154,14 +149,6 @@ class Phase:
                 found = f"has both, {self.steps} steps and {self.epochs} epochs"
                 mend = "take one away, as with epochs=null to count in steps"
             raise ValueError(f"phase '{self.name}' needs either steps or epochs, but {found}; {mend}")
-        for key in ("steps", "epochs", "validate_every", "patience"):
-            value = getattr(self, key)
-            if value is not None:
-                check_range(self, 1, 10**12, key)
-        for key in ("clip_norm", "clip_each"):
-            limit = getattr(self, key)
-            if limit is not None and not limit > 0:
-                raise ValueError(f"{key} must be above 0, found {limit}")
         if self.select is None and (self.patience is not None or self.restore_best):
             raise ValueError("patience and restore_best need 'select', the metric that decides")
         loss = {"name": self.loss} if isinstance(self.loss, str) else dict(self.loss)
@@ -215,11 +202,11 @@ class Recipe:
     """model whose weights training begins with, where they fit: a name of the zoo, a run, or a model folder"""
     start_parts: tuple[str, ...] = ("*",)
     """patterns of the weights that are taken from it, as in ``backbone.*``; the rest begins anew"""
-    batch_size: int = 64
+    batch_size: Annotated[int, Within(1, 10**6)] = 64
     """samples of one optimiser step, over all micro-batches and devices"""
-    accumulate: int = 1
+    accumulate: Annotated[int, Within(1, 10**6)] = 1
     """micro-batches of one optimiser step"""
-    replicas: int = 1
+    replicas: Annotated[int, Within(1, 1000)] = 1
     """restarts trained side by side as one stacked model, with seeds ``seed``, ``seed + 1``, …"""
     precision: Precision = "32-true"
     """auto: bf16-mixed on a CUDA device, 32-true elsewhere (most CPUs are many times slower in bf16)"""
@@ -231,28 +218,23 @@ class Recipe:
     """on CUDA, fuse the forward and backward pass with torch.compile; costs some 20 s at the start"""
     stored: Literal["float32", "float16", "int8"] = "float32"
     """type of the weights in the model folder; what is scored is what is stored"""
-    ema: float | None = None
+    ema: Annotated[float, Within(0, 1, above=True, below=True)] | None = None
     """decay of a moving average of the weights, which is then what is validated, saved and handed to the next phase"""
-    log_every: int = 50
+    log_every: Count = 50
     """steps between two lines of ``metrics.jsonl``"""
-    checkpoint_every: int = 1000
+    checkpoint_every: Count = 1000
     """steps; besides at every new best, at the end of a phase and at a stop"""
-    keep_checkpoints: int = 3
+    keep_checkpoints: Count = 3
     """how many of the newest stay on disk"""
     tensorboard: bool = False
     """write curves for TensorBoard too (extra ``tensorboard``)"""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, 10**9, "log_every", "checkpoint_every", "keep_checkpoints")
-        check_range(self, 1, 10**6, "batch_size", "accumulate")
-        check_range(self, 1, 1000, "replicas")
         if not self.phases:
             raise ValueError("a recipe needs at least one phase")
         names = [phase.name for phase in self.phases]
         if len(set(names)) < len(names):
             raise ValueError(f"phases need names of their own, found {', '.join(names)}")
-        if self.ema is not None and not 0 < self.ema < 1:
-            raise ValueError(f"ema is a decay between 0 and 1, found {self.ema}")
         if self.channels_last and self.replicas > 1:
             raise ValueError("channels_last and replicas > 1 do not go together; choose one")
 
@@ -312,19 +294,21 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+    check_schema(values.get("schema_version"), SCHEMA_VERSION, what=where)
+    _check_groups(values, where)
+    values = _spell_out_losses(values)
     if "extends" not in values:
-        return migrate_recipe(values, what=where)
+        return values
     start = values.pop("extends")
     if not isinstance(start, str):
         raise ConfigError(f"{where}: extends: expected the name or path of a recipe, found {start!r}")
     if _is_file(start):
         start = str(Path(name_or_path).parent / start)
     extended = read_recipe(start, (*_inside, where))
-    changes = migrate_recipe(values, what=where, extended=extended)
     protocols = dict(extended.get("protocols") or {})
-    for protocol, overrides in (changes.pop("protocols", None) or {}).items():
+    for protocol, overrides in (values.pop("protocols", None) or {}).items():
         protocols[protocol] = [*_as_list(protocols.get(protocol)), *_as_list(overrides)]
-    _merge(extended, changes)
+    _merge(extended, values)
     return extended | {"protocols": protocols}
 
 
@@ -332,8 +316,7 @@ def resolve_recipe(
     values: Mapping[str, object], *, protocol: str | None = None, overrides: Sequence[str] = ()
 ) -> Recipe:
     """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
-    resolved = copy.deepcopy(spell_out_losses(values))
-    check_groups(resolved, "this recipe")
+    resolved = copy.deepcopy(_spell_out_losses(values))
     protocols = resolved.pop("protocols", None) or {}
     chosen = protocol or resolved.get("protocol")
     if chosen is not None and not isinstance(chosen, str):
@@ -353,9 +336,52 @@ def resolve_recipe(
         if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
             raise ConfigError(f"`overrides={override}`: this decides what the other settings are; use `protocol=NAME`")
         given = {path.strip(): parse_yaml(value, f"`overrides={override}`")}
-        for place, setting in spell_out_losses(given, colons=True).items():
+        for place, setting in _spell_out_losses(given).items():
             set_by_path(resolved, place, setting)
     return from_dict(Recipe, resolved)
+
+
+def _check_groups(values: Mapping[str, Any], what: str) -> None:
+    """Refuse a recipe with a list where settings belong, or the other way round."""
+    told: list[tuple[str, Any, type]] = [(key, values.get(key), Mapping) for key in ("data", "protocols")]
+    told.append(("phases", values.get("phases"), list))
+    phases, protocols = values.get("phases"), values.get("protocols")
+    told += [(f"phases.{at}", each, Mapping) for at, each in enumerate(phases if isinstance(phases, list) else ())]
+    told += [
+        (f"protocols.{name}", each, Mapping)
+        for name, overrides in (protocols if isinstance(protocols, Mapping) else {}).items()
+        for each in _as_list(overrides)
+    ]
+    for key, found, wanted in told:
+        if found is not None and not isinstance(found, wanted):
+            kind = "a list" if wanted is list else "a mapping"
+            raise ConfigError(f"{what}: {key}: expected {kind} of settings")
+
+
+def _spell_out_losses(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``settings`` with every loss that is a bare name as a mapping, so that ``phases.0.loss.entropy`` reaches into it.
+
+    >>> _spell_out_losses({"phases.1.loss": "counts"})
+    {'phases.1.loss': {'name': 'counts'}}
+    """
+
+    def spelt_out(phase: Any) -> Any:
+        loss = phase.get("loss") if isinstance(phase, Mapping) else None
+        return {**phase, "loss": {"name": loss}} if isinstance(loss, str) else phase
+
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key == "phases" and isinstance(value, list):
+            found[key] = [spelt_out(phase) for phase in value]
+        elif re.fullmatch(r"phases\.-?\d+", str(key)):
+            found[key] = spelt_out(value)
+        elif re.fullmatch(r"phases\.-?\d+\.loss", str(key)):
+            found[key] = {"name": value} if isinstance(value, str) else value
+        elif key == "protocols" and isinstance(value, Mapping):
+            found[key] = {name: [_spell_out_losses(each) for each in _as_list(one)] for name, one in value.items()}
+        else:
+            found[key] = value
+    return found
 
 
 def parse_yaml(text: str, where: str) -> object:

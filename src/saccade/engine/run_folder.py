@@ -30,10 +30,9 @@ import torch
 import yaml
 
 from saccade.atomic import is_draft, make_folder, sweep, write_bytes, writing
-from saccade.config import from_dict, to_dict
+from saccade.config import check_schema, from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.recipe import Recipe, parse_yaml
-from saccade.engine.recipe_versions import migrate_recipe
+from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.lock import locked
 
@@ -133,9 +132,11 @@ class RunFolder:
         if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
             raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
         try:
-            return migrate_recipe(found["recipe"], what=str(self.path / CONFIG))
+            check_schema(found["recipe"].get("schema_version"), SCHEMA_VERSION, what=str(self.path / CONFIG))
         except ConfigError as error:
             raise CheckpointError(str(error)) from error
+        recipe: dict[str, Any] = found["recipe"]
+        return recipe
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import check_range, from_dict
+from saccade.config import Within, from_dict
 from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
 from saccade.engine.learner import Learner
 from saccade.engine.recipe import Select
 from saccade.engine.seeding import RngState, capture_rng, restore_rng
 from saccade.errors import CheckpointError, ConfigError
-from saccade.untrusted import HIGHEST_INT
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class Best:
 class Position:
     """Where a run stands: everything but tensors."""
 
-    step: int = 0
+    step: Annotated[int, Within(0)] = 0
     """optimiser steps done"""
-    phase: int = 0
-    phase_step: int = 0
+    phase: Annotated[int, Within(0)] = 0
+    phase_step: Annotated[int, Within(0)] = 0
     """steps done within the phase"""
     phase_ended: str | None = None
     """'finished' or 'early' once the phase is over"""
-    batches: int = 0
+    batches: Annotated[int, Within(0)] = 0
     """the data cursor: number of the next micro-batch"""
     best: Best | None = None
     """of the present phase"""
-    stale: int = 0
+    stale: Annotated[int, Within(0)] = 0
     """validations since the best one"""
-    seconds: float = 0.0
+    seconds: Annotated[float, Within(0)] = 0.0
     """spent training, over all sittings"""
     validation: dict[str, float] = field(default_factory=dict)
     """the last one"""
@@ -96,10 +96,8 @@ def unpack_position(checkpoint: Checkpoint, phases: int) -> Position:
     """The position that a checkpoint recorded, in a run of so many ``phases``."""
     try:
         position = from_dict(Position, checkpoint.facts["position"], where="position")
-        check_range(position, 0, HIGHEST_INT, "step", "phase", "phase_step", "batches", "stale")
-        check_range(position, 0, phases - 1, "phase")
-        if not 0 <= position.seconds < math.inf:
-            raise ValueError(f"seconds must be 0 or more, found {position.seconds}")
+        if position.phase >= phases:
+            raise ValueError(f"phase {position.phase} of {phases}")
     except (KeyError, ValueError, ConfigError) as error:
         raise CheckpointError(f"{checkpoint.path}: state.json does not fit this saccade ({error})") from error
     return position

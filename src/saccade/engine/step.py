@@ -64,11 +64,6 @@ class TrainStep:
         self._count += 1
         return None if healthy else self.fault()
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether steps run as all that follow will; the first are slower."""
-        return True
-
     def arrange_buckets(self, batch: object) -> None:
         """Run a forward and a backward pass that changes nothing.
 
@@ -190,11 +185,6 @@ class GraphedStep(TrainStep):
             self._graph.replay()  # type: ignore[union-attr]  # it is captured by now
         self._count += 1
         return None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the step is captured."""
-        return self._graph is not None
 
     def _warm_up(self, batches: Sequence[object]) -> None:
         # torch has no types here

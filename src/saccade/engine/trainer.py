@@ -13,31 +13,29 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Checkpoint
-from saccade.engine.data_note import DataComparison
 from saccade.engine.ema import WeightAverage
+from saccade.engine.hardware import gather_rng, is_full_precision, max_over_ranks, run_on_rank_zero
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
 from saccade.engine.phase_plans import phase_plans
 from saccade.engine.phases import apply_phase, build_optimizer, train_mode
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import gather_rng, is_full_precision, max_over_ranks, run_on_rank_zero
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.run_folder import RunFolder, machine, versions
 from saccade.engine.seeding import capture_rng, restore_rng, seed_all
-from saccade.engine.start_up import StartUp
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
 from saccade.engine.stop import StopRequest
 from saccade.engine.validation import best_replica, by_replica, measure, publish_model, summary
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, SaccadeError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -76,25 +74,22 @@ class Trainer:
         folder: RunFolder,
         reporter: Reporter,
         stop: StopRequest,
-        start_up: StartUp,
     ) -> None:
         self.fabric, self.task, self.recipe = fabric, task, recipe
         self.folder, self.reporter, self.stop = folder, reporter, stop
-        self.start_up: StartUp | None = start_up
-        """The clock of the start, until a step has shown the speed of the run."""
         task.on_progress = reporter.preparing
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
-        self._spent("model on the device")
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
         self.micro_batch = self._micro_batch()
+        self.board = self._make_board() if recipe.tensorboard and fabric.is_global_zero else None
         self.epoch, self.phases, self.losses = phase_plans(task, recipe, self.learner)
-        self._spent("training data")
         self.at = Position()
         self.data_changes: tuple[str, ...] = ()
         """Changes of the data that were accepted since the run began, in words."""
         self._loaded: Checkpoint | None = None
+        self._is_resumed = self._was_over = False
         self._saved: Path | None = None
         self._started = time.monotonic()
         self._seconds_before = 0.0
@@ -103,20 +98,13 @@ class Trainer:
         """Take up the newest whole checkpoint of the run folder."""
         checkpoint, problems = self.folder.checkpoints.load_newest()
         for problem in problems:
-            self._say(f"warning: {problem}; falling back to an earlier checkpoint")
+            self.say(f"warning: {problem}; falling back to an earlier checkpoint")
         self.at = unpack_position(checkpoint, len(self.phases))
         self._seconds_before = self.at.seconds
         unpack_model(checkpoint, self.learner, self.ema)
-        self._loaded, self._saved = checkpoint, checkpoint.path
+        self._loaded, self._saved, self._is_resumed = checkpoint, checkpoint.path, True
         run_on_rank_zero(self.fabric, lambda: self.folder.rewind(self.at.step))
-        self._say(f"resumed at step {self.at.step} from {checkpoint.path}")
-
-    def report_data_changes(self, found: DataComparison) -> None:
-        """Say what is to be known of the data of a run that goes on."""
-        if found.remark:
-            self._say(found.remark)
-        if found.changes:
-            self._say(f"warning: the data changed, which was accepted: {'; '.join(found.changes)}")
+        self.say(f"resumed at step {self.at.step} from {checkpoint.path}")
 
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
@@ -125,7 +113,8 @@ class Trainer:
             summary, *doubts = described.splitlines()
             epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
             for line in (summary + epoch, *doubts):
-                self._say(line)
+                self.say(line)
+        self._was_over = self.at.phase_ended is not None and self.at.phase == len(self.phases) - 1
         while True:
             phase = self.phases[self.at.phase]
             interrupted = self._run_phase(phase)
@@ -134,18 +123,19 @@ class Trainer:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
                 again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
-                self._say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
+                self.say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
                 break
             if is_over:
                 stopped = "early" if self.at.phase_ended == "early" else "finished"
-                if phase.select is None:
-                    self._publish(replica=0, metrics=self.at.validation)
+                self._complete_model(phase)
                 self._publish_replicas()
-                self._say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
+                self.say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
                 break
             self.at = self.at.next_phase()
             if self.ema is not None:
                 self.ema.adopt()  # what was validated is what goes on, in frozen parts above all
+        if self.board is not None:
+            self.board.close()
         model = self.folder.model if self.folder.model.is_dir() else None
         return RunResult(
             out=self.folder.path,
@@ -190,7 +180,6 @@ class Trainer:
             self._restore_rng(checkpoint)
         elif self.at.step == 0:
             self._save()  # so that there is a good state from the first step on
-        self._spent("optimiser and checkpoint")
         if self.at.phase_ended is not None:
             return None
         total = phase.total_steps(self.epoch)
@@ -213,20 +202,16 @@ class Trainer:
     def _one_step(self, phase: Phase, batches: Iterator[object], total: int) -> Stopped | None:
         """One step and everything that may follow it."""
         micro = [self._next_batch(batches) for _ in range(self.recipe.accumulate)]
-        self._spent("first batches")
         scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
         fault = self.step(micro, phase.optimizer.lr * scale)
         if fault is not None:
             raise self._broken(phase, fault, micro)
-        self._spent("first steps")
         self.at.step += 1
         self.at.phase_step += 1
         self.at.batches += len(micro)
         is_last = self.at.phase_step == total
         validates = is_last or self.at.phase_step % phase.validation_steps(self.epoch) == 0
         saves = self.at.step % self.recipe.checkpoint_every == 0
-        if self.start_up is not None and self.step.is_settled:
-            self._end_start_up()
         interrupted = self._interruption(is_last)
         if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
             self._log(phase, phase.optimizer.lr * scale)
@@ -261,8 +246,33 @@ class Trainer:
             self.at.phase_ended = "early"
             metrics = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
             so_long = f"{self.at.stale} validation{'s' if self.at.stale != 1 else ''}"
-            self._say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
+            self.say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
         return False
+
+    def _complete_model(self, phase: Phase) -> None:
+        """At the end the model folder holds the best weights, or the last ones; of a resumed run it may be damaged."""
+        if phase.select is None and not self._was_over:
+            self._publish(0, self.at.validation)
+        elif self._is_resumed and (wrong := self._wrong_with_model()):
+            best, step = self.at.best, self.at.step
+            self.say(f"warning: {wrong}; the model is written again, from step {best.step if best else step}")
+            if best is not None and best.step != step:
+                unpack_model(self.folder.checkpoints.load_step(best.step), self.learner, self.ema)
+                self.at.step = best.step  # as its facts have it
+            self._publish(best.replica if best else 0, best.metrics if best else self.at.validation)
+            self.at.step = step
+
+    def _wrong_with_model(self) -> str | None:
+        """Why the model folder cannot be used, if so."""
+
+        def look() -> str | None:
+            try:
+                self.task.check_model(self.folder.model)
+            except SaccadeError as error:
+                return str(error)
+            return None
+
+        return run_on_rank_zero(self.fabric, look)
 
     def _publish_replicas(self) -> None:
         """Write every restart of a stack as a model folder of its own, so that each can be scored."""
@@ -336,8 +346,9 @@ class Trainer:
         entry["seconds"] = round(self._seconds(), 3)
         if self.fabric.is_global_zero:
             self.folder.measure(entry)
-        if self.fabric.loggers:
-            self.fabric.log_dict({f"{kind}/{name}": value for name, value in values.items()}, self.at.step)
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add_scalar(f"{kind}/{name}", value, self.at.step)
         self.reporter.values(kind, values)
 
     def _check(self) -> None:
@@ -406,6 +417,11 @@ class Trainer:
             self.task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Learner(self.task.model, compiled=recipe.compile and self.fabric.device.type == "cuda")
 
+    def _make_board(self) -> Any:
+        from torch.utils.tensorboard import SummaryWriter  # needs the extra
+
+        return SummaryWriter(self.folder.path / "tensorboard")
+
     def _micro_batch(self) -> int:
         parts = self.recipe.accumulate * self.fabric.world_size
         if self.recipe.batch_size % parts:
@@ -414,23 +430,11 @@ class Trainer:
             )
         return self.recipe.batch_size // parts
 
-    def _spent(self, what: str) -> None:
-        """While the run starts: what the time since the last call was spent on, work of the device included."""
-        if self.start_up is not None:
-            if self.fabric.device.type == "cuda":
-                torch.cuda.synchronize(self.fabric.device)
-            self.start_up.lap(what)
-
-    def _end_start_up(self) -> None:
-        """Write down where the time went before the run had its speed; from here on nobody waits for the device."""
-        if self.fabric.is_global_zero:
-            self.folder.log(str(self.start_up))
-        self.start_up = None
-
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._started
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell whoever watches, and the log."""
         if self.fabric.is_global_zero:
             self.folder.log(text)
         self.reporter.note(text)

@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 
 from saccade.attention.spatial_transformer import crop_look
-from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, Raw
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MAX_PIXELS, MAX_UNITS
+from saccade.models.ranges import Pixels, Units
 from saccade.trace import Look
 
 LOOK = "crop"
@@ -29,19 +28,17 @@ LOOK = "crop"
 class CroppingConfig(PictureQueryConfig):
     """Settings that all of them have."""
 
-    hidden: int = 32
+    hidden: Units = 32
     """Units in which localisation feature and query meet."""
-    picture: tuple[int, int] = (100, 100)
+    picture: Pixels = (100, 100)
     """(height, width) of every picture."""
-    crop: tuple[int, int] = (100, 100)
+    crop: Pixels = (100, 100)
     """(height, width) at which the window is read."""
     smallest: float = 0.1
     """Extent of the smallest window, as a share of the picture."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
-        check_range(self, 1, MAX_PIXELS, "picture", "crop")
         if self.backbone != "small":
             raise ValueError(
                 f"backbone: a model that cuts out flattens the last map of the small stack, found '{self.backbone}'; "

@@ -8,7 +8,7 @@ Seo, Eq. (1)           f = CNN(I)                          :meth:`CrossModel.enc
 Vaswani 2017, Eq. (1)  softmax(q·k/√d), weighted mean      :class:`saccade.attention.CrossAttention`
 =====================  ====================================================
 
-Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.cross`.
+Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.soft`.
 """
 
 from __future__ import annotations
@@ -17,24 +17,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from saccade.attention.cross import CrossAttention
-from saccade.attention.given import grid_of
-from saccade.config import check_range
+from saccade.attention.scores import grid_of
+from saccade.attention.soft import CrossAttention
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MAX_UNITS
+from saccade.models.ranges import Units
 
 
 @dataclass(frozen=True)
 class CrossConfig(PictureQueryConfig):
     """Sizes of the cross-attention model; the defaults are those of SOFT."""
 
-    hidden: int = 32
+    hidden: Units = 32
     """Width of queries and keys."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class CrossModel(PictureQueryModel):

@@ -33,9 +33,9 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
-from saccade.config import check_range
+from saccade.config import Portion
 from saccade.models.base import Encoding, Given, Raw, attention_kwargs
-from saccade.models.ranges import MAX_HOPS, MAX_SENTENCES, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import Hops, Sentences, Units, Words
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
 
@@ -44,16 +44,16 @@ from saccade.trace import Look
 class DMNConfig:
     """Sizes of the network."""
 
-    words: int = 30
+    words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
-    memory: int = 50
+    memory: Sentences = 50
     """Sentences that it reads: the last so many of a story."""
-    answer_words: int = 1
+    answer_words: Hops = 1
     """Most words of an answer; comes from the data."""
-    size: int = 64
+    size: Units = 64
     """n of facts, question and memory."""
-    embedding: int = 64
-    passes: int = 3
+    embedding: Units = 64
+    passes: Hops = 3
     """Most passes; a model that ``stops`` spends its last on ending."""
     facts: Literal["words", "sentences"] = "words"
     """What is read in one run: all words of the story, or its sentences, each of which is read by itself."""
@@ -62,16 +62,10 @@ class DMNConfig:
     """How gated facts become an episode: by a recurrent net, or as their weighted sum; the paper has both."""
     stops: bool = False
     """End the passes when the gate chooses the end-of-passes fact; for gates that are taught."""
-    dropout: float = 0.0
+    dropout: Portion = 0.0
     """On the table of embeddings."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "words")
-        check_range(self, 1, MAX_SENTENCES, "memory")
-        check_range(self, 1, MAX_UNITS, "size", "embedding")
-        check_range(self, 1, MAX_HOPS, "answer_words", "passes")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in 0 .. 1, found {self.dropout}")
         if self.episode == "sum" and self.gate != "softmax":
             raise ValueError("episode: sum needs gate: softmax, whose weights sum to 1")
         if self.stops and self.gate != "softmax":

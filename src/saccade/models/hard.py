@@ -26,12 +26,11 @@ of every cell's answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.given import grid_of
 from saccade.attention.hard import (
     HardAttention,
     at_cells,
@@ -43,11 +42,12 @@ from saccade.attention.hard import (
     posterior,
     sample_cells,
 )
-from saccade.config import check_range
+from saccade.attention.scores import grid_of
+from saccade.config import Within
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MAX_STEPS, MAX_UNITS
+from saccade.models.ranges import MAX_STEPS, Units
 from saccade.trace import Look
 
 
@@ -55,19 +55,15 @@ from saccade.trace import Look
 class HardConfig(PictureQueryConfig):
     """Sizes of HARD; the defaults are the paper's."""
 
-    hidden: int = 32
+    hidden: Units = 32
     """Units in which feature and query meet."""
     estimator: Literal["marginal", "reinforce"] = "marginal"
     """Sum over all locations, or draw some."""
-    samples: int = 4
+    samples: Annotated[int, Within(2, MAX_STEPS)] = 4
     """Locations drawn for each picture in training (reinforce); at least two, as each is judged by the others."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
-        if self.samples < 2:
-            raise ValueError(f"samples: at least 2, so that each has others to be judged by, found {self.samples}")
-        check_range(self, 2, MAX_STEPS, "samples")
 
 
 class HardModel(PictureQueryModel):

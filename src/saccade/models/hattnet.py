@@ -31,20 +31,21 @@ the empty background costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
 from saccade.attention.progressive import ProgressiveAttention, gate_look
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
-from saccade.config import check_range
+from saccade.config import Within
 from saccade.errors import ConfigError
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, look_tensors
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MAX_STAGES, MAX_UNITS
+from saccade.models.ranges import Depth, Units
 from saccade.models.resolutions import resolution_ends
 from saccade.trace import Look
 
@@ -56,30 +57,25 @@ OPEN = 0.9
 class HAttNetConfig(PictureQueryConfig):
     """Sizes of HAttNet; the defaults are the paper's."""
 
-    hidden: int = 32
+    hidden: Units = 32
     """Units in which feature and query meet, in each attention."""
-    context: int = 1
+    context: Depth = 1
     """Side of the neighbourhood that a gate sees (odd); the last attention never has context."""
     gated: tuple[str, ...] | None = None
     """Stages followed by a gate; None: all but the last of the small stack, and of any other backbone the two stages
     before the last that end a resolution."""
     norm_after_gates: bool | None = None
     """Whether an attended map is normalised before the next stage; None: unless that stage is pretrained."""
-    gate_start: float | None = None
+    gate_start: Annotated[float, Within(0, 1, above=True, below=True)] | None = None
     """How far gates are open before training, between 0 and 1; None: by a half, and by 0.9 before pretrained stages."""
-    gate_penalty: float = 0.0
+    gate_penalty: Annotated[float, Within(0, 1e6)] = 0.0
     """Price of open gates in the loss: this times the mean opening, each gated stage counting alike."""
-    spread_penalty: float = 0.0
+    spread_penalty: Annotated[float, Within(0, 1e6)] = 0.0
     """Price of gates that are open where nothing is: this times the mean opening ÷ the root mean square opening where
     features stand out, however wide they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
-        check_range(self, 1, MAX_STAGES, "context")
-        check_range(self, 0, 1e6, "gate_penalty", "spread_penalty")
-        if self.gate_start is not None and not 0 < self.gate_start < 1:
-            raise ValueError(f"gate_start lies between 0 and 1, found {self.gate_start:g}")
         if self.gated is not None and len(set(self.gated)) < len(self.gated):
             raise ValueError(f"gated repeats a stage: {', '.join(self.gated)}")
 

@@ -27,7 +27,7 @@ largest weight of each. ``inhibited`` is the saliency of the next step, unless `
 The first maps of each may be given alone; the model computes the later ones. ``location_log_prob`` and
 ``location_entropy`` stay those of the model's own scores.
 
-Deviations from the paper: those of its parts (:mod:`saccade.attention.gaussian`, :mod:`saccade.attention.saliency`,
+Deviations from the paper: those of its parts (:mod:`saccade.attention.glimpse`, :mod:`saccade.attention.glimpse`,
 :mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
 does (``carry_state``), and so it can name later what it saw before. Where to look is decided by a state that the reward
 of glimpses does not reach; ``follow_priority`` lets it add the priority map itself. a_i is a one-hot vector, nothing
@@ -45,17 +45,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.gaussian import covert_look
-from saccade.attention.hard import hard_look, log_weights
-from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max, priority_map
-from saccade.attention.sampling import gumbel_noise
-from saccade.config import check_range
+from saccade.attention.glimpse import InhibitionOfReturn, SaliencyMap, covert_look, min_max, priority_map
+from saccade.attention.hard import gumbel_noise, hard_look, log_weights
 from saccade.models.base import Given, Raw
 from saccade.models.fine_cells import FineCells
 from saccade.models.fixed_input import check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.ranges import MAX_GLIMPSES, MAX_UNITS
+from saccade.models.ranges import Glimpses, Units
 from saccade.trace import Look
 
 
@@ -63,17 +60,17 @@ from saccade.trace import Look
 class HsalConfig(MultisetConfig):
     """Sizes of HSAL; the paper's, but for the compact controller (``hidden: 512`` there) and backbone."""
 
-    glimpses: int = 2
+    glimpses: Glimpses = 2
     """k, the glimpses before each class."""
-    gaussians: int = 5
+    gaussians: Units = 5
     """Spotlights of the covert mask."""
     sharpness: tuple[float, float] = (1.5, 2.0)
     """The least and the largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
-    meta_hidden: int = 128
+    meta_hidden: Units = 128
     """Units of the meta-controller."""
-    hidden: int = 256
+    hidden: Units = 256
     """Units of the controller."""
-    location_hidden: int = 64
+    location_hidden: Units = 64
     """Hidden units of the layer that chooses glimpses."""
     carry_state: bool = True
     """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
@@ -81,14 +78,12 @@ class HsalConfig(MultisetConfig):
     """Whether a learned factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
     alone, which the reward of glimpses does not reach."""
     saliency: str = "energy"
-    """The saliency model by name; see :data:`saccade.attention.saliency.SALIENCY`."""
+    """The saliency model by name; see :data:`saccade.attention.glimpse.SALIENCY`."""
     fine_stage: str | None = None
     """An earlier stage whose finer activations glimpses see too; None: none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "gaussians", "meta_hidden", "hidden", "location_hidden")
-        check_range(self, 1, MAX_GLIMPSES, "glimpses")
         if not 0 < self.sharpness[0] <= self.sharpness[1] < math.inf:
             raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
 

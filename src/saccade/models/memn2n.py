@@ -24,10 +24,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.memory import CODES, Code, SentenceCode, memory_hop, memory_look
-from saccade.config import check_range
+from saccade.attention.memory import Code, SentenceCode, memory_hop, memory_look
 from saccade.models.base import Encoding, Given, Raw, attention_kwargs
-from saccade.models.ranges import MAX_HOPS, MAX_SENTENCES, MAX_STEPS, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import (
+    Hops,
+    Sentences,
+    Steps,
+    Units,
+    Words,
+)
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
 from saccade.trace import Look
 
@@ -38,30 +43,21 @@ INIT_STD = 0.1
 class MemN2NConfig:
     """Sizes of the network."""
 
-    words: int = 30
+    words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
-    memory: int = 50
+    memory: Sentences = 50
     """Sentences that it holds: the last so many of a story."""
-    times: int = 50
+    times: Sentences = 50
     """How far back from the question sentences are told apart; those before share the last time."""
-    longest: int = 12
+    longest: Steps = 12
     """Words of the longest sentence; the position code of the authors' code needs it."""
-    dim: int = 20
+    dim: Units = 20
     """d, the size of an embedding."""
-    hops: int = 3
+    hops: Hops = 3
     tying: Literal["adjacent", "layerwise"] = "adjacent"
     encoding: Code = "position-code"
     mask: bool = False
     """Give no weight to empty slots; the authors' code gives them some."""
-
-    def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "words")
-        check_range(self, 1, MAX_SENTENCES, "memory", "times")
-        check_range(self, 1, MAX_STEPS, "longest")
-        check_range(self, 1, MAX_UNITS, "dim")
-        check_range(self, 1, MAX_HOPS, "hops")
-        if self.encoding not in CODES:
-            raise ValueError(f"encoding must be one of {', '.join(CODES)}, found {self.encoding}")
 
 
 class MemN2NModel(StoryModel):

@@ -16,13 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly, soft_look
-from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.picture_query import look_tensors
-from saccade.models.ranges import MAX_UNITS
+from saccade.models.ranges import Units
 from saccade.trace import Look
 
 CERTAIN = 1e-6
@@ -33,12 +32,8 @@ CERTAIN = 1e-6
 class MultisetCountsConfig(MultisetConfig):
     """Sizes of the counting control."""
 
-    hidden: int = 256
+    hidden: Units = 256
     """Units in which each cell is looked at."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class MultisetCountsModel(MultisetModel):

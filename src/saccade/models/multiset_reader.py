@@ -20,12 +20,11 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MAX_PIXELS, MAX_STEPS, MAX_WORDS
+from saccade.models.ranges import Pixels, Steps, Words
 
 MIN_BOX_CELLS = 1e-6
 """Cells; a box that covers less than this covers nothing."""
@@ -35,9 +34,9 @@ MIN_BOX_CELLS = 1e-6
 class MultisetConfig:
     """Settings that all of them have; the defaults are those of the compact models."""
 
-    classes: int = 10
+    classes: Words = 10
     """How many different labels there are."""
-    most: int = 4
+    most: Steps = 4
     """Labels in the fullest picture; a model says at most one more."""
     backbone: str = "compact"
     """Which network sees the picture: compact, compact-fine, compact-deep, resnet34, vgg16, timm:NAME …"""
@@ -45,13 +44,10 @@ class MultisetConfig:
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = None
     """The last stage of the backbone that is kept; None: all stages."""
-    input_size: tuple[int, int] = (100, 100)
+    input_size: Pixels = (100, 100)
     """(height, width) of every picture."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "classes")
-        check_range(self, 1, MAX_STEPS, "most")
-        check_range(self, 1, MAX_PIXELS, "input_size")
         if self.pretrained:
             check_pretrained(self.backbone)
 

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.config import check_range
+from saccade.config import Portion
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import Depth, Units, Words
 from saccade.trace import Look
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
@@ -35,9 +35,9 @@ TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dro
 class PictureQueryConfig:
     """Settings that all of them have; the defaults are the paper's, the dropout is that of its released code."""
 
-    queries: int = 10
+    queries: Words = 10
     """How many different queries there are."""
-    answers: int = 5
+    answers: Words = 5
     """How many different answers there are."""
     backbone: str = "small"
     """Which network sees the picture: small, resnet34, vgg16, mobilenetv2, timm:NAME …"""
@@ -45,11 +45,11 @@ class PictureQueryConfig:
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = None
     """The last stage of the backbone that is kept, on which the last attention lies; None: all stages."""
-    channels: int = 32
+    channels: Units = 32
     """Channels of every convolution of the small stack."""
-    depth: int = 4
+    depth: Depth = 4
     """Stages of the small stack."""
-    dropout: float = 0.5
+    dropout: Portion = 0.5
     """Share of the attended feature that is dropped in training."""
     multi_label: bool = False
     """Whether several answers may hold at once; the sigmoid of a logit is then the probability of that answer."""
@@ -57,11 +57,6 @@ class PictureQueryConfig:
     """Whether the query adds a learned term of its own to the logits."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "queries", "answers")
-        check_range(self, 1, MAX_UNITS, "channels")
-        check_range(self, 1, MAX_STAGES, "depth")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if self.pretrained:
             check_pretrained(self.backbone)
 

@@ -1,6 +1,6 @@
 """A probe: one small head on the maps of a frozen backbone. Its accuracy shows what the features contain.
 
-The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.levels`).
+The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.stages`).
 :class:`ProbeModel` gives a picture one label, :class:`AskedProbeModel` answers questions about it.
 """
 
@@ -11,17 +11,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.backbones.levels import folded, folded_channels, levels_of, unfolded
-from saccade.backbones.stages import Stages
-from saccade.config import check_range
+from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
 from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel, Raw
 from saccade.models.picture_query import look_tensors
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
-from saccade.models.ranges import MAX_GLIMPSES, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import Glimpses, Units, Words
 from saccade.trace import Look
 
 
@@ -29,7 +27,7 @@ from saccade.trace import Look
 class ProbeConfig:
     """Settings of a probe."""
 
-    answers: int = 10
+    answers: Words = 10
     """How many labels there are."""
     backbone: str = "mobilenetv2"
     """Which network sees the picture: mobilenetv2, efficientnet-lite0, compact, timm:NAME, hf:NAME …"""
@@ -39,17 +37,14 @@ class ProbeConfig:
     """The last stage of the backbone that is kept; None: all stages."""
     head: HeadName = "soft"
     """How the cells of the last map are pooled."""
-    hidden: int = 32
+    hidden: Units = 32
     """Units of the score of ``soft`` and ``hard``, width of the keys of ``cross``."""
-    query_count: int = 4
+    query_count: Glimpses = 4
     """How many queries ``queries`` has."""
     pyramid: tuple[str, ...] = ()
     """The stages that ``pyramid`` attends to, beside the last; the finest first."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "answers")
-        check_range(self, 1, MAX_UNITS, "hidden")
-        check_range(self, 1, MAX_GLIMPSES, "query_count")
         if self.pretrained:
             check_pretrained(self.backbone)
         if (self.head == PYRAMID) != bool(self.pyramid):
@@ -60,12 +55,8 @@ class ProbeConfig:
 class AskedProbeConfig(ProbeConfig):
     """Settings of a probe that is asked."""
 
-    queries: int = 10
+    queries: Words = 10
     """How many different questions there are."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self, 1, MAX_WORDS, "queries")
 
 
 class HeadOnBackbone(ImageModel):

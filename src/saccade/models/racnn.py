@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -60,12 +60,12 @@ from saccade.attention import zoom
 from saccade.attention.spatial_transformer import crop_look, given_window
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.config import check_range
+from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Raw
 from saccade.models.fixed_input import check_pictures, check_size
-from saccade.models.ranges import MAX_PIXELS, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import Pixels, Units, Words
 from saccade.trace import Look
 
 SCALES = ("scale1", "scale2", "scale3")
@@ -79,7 +79,7 @@ _STRIDE = 7  # every seventh pixel each way draws the place of a random crop
 class RacnnConfig:
     """Sizes of RA-CNN; the paper has VGG-19, 448 and 224 pixels, and 1024 hidden units."""
 
-    answers: int = 12
+    answers: Words = 12
     """How many labels there are."""
     backbone: str = "compact"
     """Which network sees each scale: compact, mobilenetv2, vgg19, timm:NAME …"""
@@ -87,38 +87,29 @@ class RacnnConfig:
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = None
     """The last stage of the backbone that is kept; None: all stages."""
-    input_size: tuple[int, int] = (224, 224)
+    input_size: Pixels = (224, 224)
     """(height, width) of the network input, from which crops are read."""
-    coarse: tuple[int, int] = (112, 112)
+    coarse: Pixels = (112, 112)
     """(height, width) at which scale 1 sees the picture."""
-    crop: tuple[int, int] = (112, 112)
+    crop: Pixels = (112, 112)
     """(height, width) at which a crop is read."""
-    hidden: int = 64
+    hidden: Units = 64
     """Units of the attention proposals."""
-    smallest: float = zoom.SMALLEST
+    smallest: Annotated[float, Within(0, 1, above=True)] = zoom.SMALLEST
     """Side of the smallest region, as a share of its parent's; public ports have ⅔."""
-    sharpness: float = zoom.SHARPNESS
+    sharpness: Annotated[float, Within(0, above=True)] = zoom.SHARPNESS
     """k of the mask's edge, for the side of the parent."""
     crops: Crops = "proposed"
     """Where crops come from; all but ``proposed`` are controls."""
-    side: float = 0.5
+    side: Annotated[float, Within(0, 1, above=True)] = 0.5
     """Side of the crops of a control, as a share of their parent's."""
     read: str | None = None
     """The stage of the backbone that attention proposals read; None: the last, as in the paper. An earlier one has more
     cells, which say better where something is."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "answers")
-        check_range(self, 1, MAX_UNITS, "hidden")
-        check_range(self, 1, MAX_PIXELS, "input_size", "coarse", "crop")
         if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
             raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
-        if not 0 < self.smallest <= 1:
-            raise ValueError(f"smallest: a share of the parent's side, above 0 and up to 1, found {self.smallest}")
-        if not 0 < self.side <= 1:
-            raise ValueError(f"side: a share of the parent's side, above 0 and up to 1, found {self.side}")
-        if not 0 < self.sharpness < math.inf:
-            raise ValueError(f"sharpness must be above 0 and finite, found {self.sharpness}")
         if self.pretrained:
             check_pretrained(self.backbone)
 

@@ -20,18 +20,18 @@ weights that it reports for Attention-92 (convolutions and the last layer: 1,931
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Annotated, cast
 
 from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.residual import MaskOutput, MaskType, ResidualAttention
-from saccade.backbones.layers import start_weights
-from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
-from saccade.config import check_range
+from saccade.backbones.plain import start_weights
+from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.config import Within
 from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
 from saccade.models.quadrants import square_batch
-from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, Depth, Words
 from saccade.trace import Look
 
 MAX_POOLS = 8
@@ -41,17 +41,17 @@ MAX_POOLS = 8
 class RanConfig:
     """Sizes; the defaults are those of Attention-56 for 32 × 32."""
 
-    answers: int = 10
+    answers: Words = 10
     """How many labels there are."""
     stem: Stem = "small"
     """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
-    widths: tuple[int, int, int, int] = (64, 128, 256, 256)
+    widths: Annotated[tuple[int, int, int, int], Within(BOTTLENECK, MAX_UNITS)] = (64, 128, 256, 256)
     """Channels of the three stages and of the last units; a step to more channels halves the grid."""
-    modules: tuple[int, int, int] = (1, 1, 1)
+    modules: Annotated[tuple[int, int, int], Within(0, MAX_STAGES)] = (1, 1, 1)
     """Attention modules of each stage."""
-    pools: tuple[int, int, int] = (3, 2, 1)
+    pools: Annotated[tuple[int, int, int], Within(1, MAX_POOLS)] = (3, 2, 1)
     """How often the mask branch of each stage goes down by half."""
-    last: int = 3
+    last: Depth = 3
     """Units behind the last stage."""
     mask_type: MaskType = "mixed"
     """mixed (f1), channel (f2) or spatial (f3)."""
@@ -59,11 +59,6 @@ class RanConfig:
     """(1 + M)·F; else M·F, naive attention learning."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "answers")
-        check_range(self, BOTTLENECK, MAX_UNITS, "widths")
-        check_range(self, 0, MAX_STAGES, "modules")
-        check_range(self, 1, MAX_STAGES, "last")
-        check_range(self, 1, MAX_POOLS, "pools")
         if not any(self.modules):
             raise ValueError("modules: a stage or more needs one; the model 'resnet' has none")
 

@@ -5,6 +5,10 @@ A model folder is untrusted. Its settings are checked before anything is built f
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from saccade.config import Within
+
 MAX_WORDS = 1_000_000
 """Queries, answers, classes, words."""
 MAX_UNITS = 8192
@@ -21,3 +25,12 @@ MAX_SENTENCES = 1024
 """Most sentences of a story in a model's memory."""
 MAX_HOPS = 16
 """Looks at one story, or words of its answer."""
+
+Words = Annotated[int, Within(1, MAX_WORDS)]
+Units = Annotated[int, Within(1, MAX_UNITS)]
+Depth = Annotated[int, Within(1, MAX_STAGES)]
+Steps = Annotated[int, Within(1, MAX_STEPS)]
+Glimpses = Annotated[int, Within(1, MAX_GLIMPSES)]
+Sentences = Annotated[int, Within(1, MAX_SENTENCES)]
+Hops = Annotated[int, Within(1, MAX_HOPS)]
+Pixels = Annotated[tuple[int, int], Within(1, MAX_PIXELS)]

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.backbones import Stages
-from saccade.backbones.layers import start_weights
-from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
-from saccade.config import check_range
+from saccade.backbones.plain import start_weights
+from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.config import Within
 from saccade.models.base import Given, LabelModel, Raw
 from saccade.models.picture_query import look_tensors
 from saccade.models.quadrants import square_batch
-from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, Depth, Words
 from saccade.trace import Look
 
 LOOK = "last"
@@ -37,22 +38,16 @@ LOOK = "last"
 class ResidualNetConfig:
     """Sizes; the defaults match Attention-56 for 32 × 32."""
 
-    answers: int = 10
+    answers: Words = 10
     """How many labels there are."""
     stem: Stem = "small"
     """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
-    widths: tuple[int, int, int, int] = (64, 128, 256, 256)
+    widths: Annotated[tuple[int, int, int, int], Within(BOTTLENECK, MAX_UNITS)] = (64, 128, 256, 256)
     """Channels of the three stages and of the last units; a step to more channels halves the grid."""
-    units: tuple[int, int, int] = (5, 5, 10)
+    units: Annotated[tuple[int, int, int], Within(0, MAX_STAGES)] = (5, 5, 10)
     """Plain units of each stage, behind the one that changes its channels."""
-    last: int = 3
+    last: Depth = 3
     """Units behind the last stage."""
-
-    def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "answers")
-        check_range(self, BOTTLENECK, MAX_UNITS, "widths")
-        check_range(self, 0, MAX_STAGES, "units")
-        check_range(self, 1, MAX_STAGES, "last")
 
 
 class ResidualNetModel(LabelModel):

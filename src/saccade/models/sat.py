@@ -32,18 +32,17 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.hard import cell_entropy, hard_look, log_prob_of
-from saccade.attention.sampling import gumbel_noise
+from saccade.attention.hard import cell_entropy, gumbel_noise, hard_look, log_prob_of
 from saccade.attention.soft import soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.config import check_range
+from saccade.config import Portion, Share, Within
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, marked_given
@@ -52,7 +51,7 @@ from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_sampling import repeat_for_captions, sample_captions
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MAX_PIXELS, MAX_STEPS, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import MAX_WORDS, Pixels, Steps, Units
 from saccade.trace import AttentionTrace, Look, Output, Role
 
 BASELINE_KEEPS = 0.9
@@ -67,7 +66,7 @@ FIRST_WORD = 2
 class SatConfig:
     """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
 
-    vocabulary: int = 10_000
+    vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
     """How many ids there are, the end (0) and the unknown word (1) among them."""
     backbone: str = "vgg19"
     """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
@@ -75,13 +74,13 @@ class SatConfig:
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = "conv5"
     """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
-    input_size: tuple[int, int] = (224, 224)
+    input_size: Pixels = (224, 224)
     """(height, width) of every picture."""
-    embed: int = 512
+    embed: Units = 512
     """m, numbers of an embedded word."""
-    hidden: int = 512
+    hidden: Units = 512
     """n, units of the LSTM."""
-    attention: int = 512
+    attention: Units = 512
     """Units in which cells and state meet."""
     attention_kind: Kind = "soft"
     """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
@@ -89,26 +88,16 @@ class SatConfig:
     """Whether a scalar β says how much of what was seen counts for the next word."""
     deep_output: bool = True
     """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
-    dropout: float = 0.5
+    dropout: Portion = 0.5
     """Share that is dropped in training."""
-    longest: int = 20
+    longest: Steps = 20
     """Words of the longest caption that is said."""
-    expected_share: float = 0.5
+    expected_share: Share = 0.5
     """Share of the pictures that hard attention sees by expectation in training."""
     pick: Pick = "expected"
     """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MAX_UNITS, "embed", "hidden", "attention")
-        check_range(self, 1, MAX_STEPS, "longest")
-        check_range(self, 1, MAX_PIXELS, "input_size")
-        if self.vocabulary <= FIRST_WORD:
-            raise ValueError(f"vocabulary: expected the end, the unknown and a word or more, found {self.vocabulary}")
-        check_range(self, FIRST_WORD + 1, MAX_WORDS, "vocabulary")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
-        if not 0 <= self.expected_share <= 1:
-            raise ValueError(f"expected_share is a share between 0 and 1, found {self.expected_share}")
         if self.pick != "expected" and self.attention_kind != "hard":
             raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
         if self.pretrained:

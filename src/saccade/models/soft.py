@@ -19,24 +19,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
-from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MAX_UNITS
+from saccade.models.ranges import Units
 
 
 @dataclass(frozen=True)
 class SoftConfig(PictureQueryConfig):
     """Sizes of SOFT; the defaults are the paper's."""
 
-    hidden: int = 32
+    hidden: Units = 32
     """Units in which feature and query meet."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class SoftModel(PictureQueryModel):

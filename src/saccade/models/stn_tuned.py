@@ -22,16 +22,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from saccade.attention.pointing import PointingTransformer
+from saccade.attention.spatial_transformer import PointingTransformer
 from saccade.models.base import Given, Raw
 from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
+from saccade.models.ranges import Pixels
 
 
 @dataclass(frozen=True)
 class StnTunedConfig(CroppingConfig):
     """Sizes of the tuned STN."""
 
-    crop: tuple[int, int] = (50, 50)
+    crop: Pixels = (50, 50)
     """(height, width) at which the window is read: as fine as the picture where the window is largest."""
     largest: float = 0.5
     """Extent of the largest window, as a share of the picture."""

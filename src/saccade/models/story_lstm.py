@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from saccade.config import check_range
 from saccade.models.base import Given, Raw
-from saccade.models.ranges import MAX_SENTENCES, MAX_UNITS, MAX_WORDS
+from saccade.models.ranges import Sentences, Units, Words
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
 
@@ -21,17 +20,12 @@ from saccade.trace import Look
 class StoryLSTMConfig:
     """Sizes of the network."""
 
-    words: int = 30
+    words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
-    memory: int = 50
+    memory: Sentences = 50
     """Sentences that it reads: the last so many of a story."""
-    size: int = 50
-    embedding: int = 50
-
-    def __post_init__(self) -> None:
-        check_range(self, 1, MAX_WORDS, "words")
-        check_range(self, 1, MAX_SENTENCES, "memory")
-        check_range(self, 1, MAX_UNITS, "size", "embedding")
+    size: Units = 50
+    embedding: Units = 50
 
 
 class StoryLSTMModel(StoryModel):

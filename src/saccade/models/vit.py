@@ -32,12 +32,11 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.class_token import HeadsOutput, SelfAttention, attention_rollout
-from saccade.attention.given import grid_of
-from saccade.config import check_range
+from saccade.attention.scores import grid_of
 from saccade.geometry import Size
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MAX_STAGES, MAX_UNITS
+from saccade.models.ranges import Depth, Units
 from saccade.trace import Look
 
 
@@ -45,17 +44,15 @@ from saccade.trace import Look
 class VitConfig(PictureQueryConfig):
     """Sizes of the transformer."""
 
-    depth: int = 3
+    depth: Depth = 3
     """Stages of the small stack, whose last cells are the patches."""
-    width: int = 96
+    width: Units = 96
     """Width of a token."""
-    layers: int = 4
-    heads: int = 4
+    layers: Depth = 4
+    heads: Units = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MAX_UNITS, "width", "heads")
-        check_range(self, 1, MAX_STAGES, "layers")
         if self.width % (4 * self.heads):
             raise ValueError(
                 f"width: a multiple of 4 × heads, so that heads and positions share it; found {self.width} for "

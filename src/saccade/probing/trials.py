@@ -23,7 +23,6 @@ from saccade.probing.features import Features, View
 from saccade.probing.folds import Split, some_of
 from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
 from saccade.probing.questions import Questions, picture_of, pictures_of
-from saccade.tasks.losses import check_weight
 
 CLASS_TOKEN = "class-token"  # noqa: S105
 """A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
@@ -59,7 +58,6 @@ class Plan:
     """Weight of an extra loss that trains the attention heads to look at boxes and masks; 0: no such loss."""
 
     def __post_init__(self) -> None:
-        check_weight("evidence_weight", self.evidence_weight)
         if self.steps is not None and self.epochs is not None:
             raise ConfigError("give epochs or steps, not both")
 

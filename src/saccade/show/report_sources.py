@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from PIL import Image
 
 from saccade.errors import CheckpointError, DataError
 from saccade.record import Record
+from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
@@ -59,7 +61,7 @@ def report_from_run(
         source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
         dash="neither high nor low is better",
     )
-    sections = [Section("Results", blocks=[results])] if best else _mean_sections(settings)
+    sections = [Section("Results", blocks=[results])] if best else []
     sections += _curve_sections(rows, folder)
     sections += [section for section in (looks, *scored) if section is not None]
     source = f"`{folder.name}/config.yaml`, as resolved"
@@ -149,21 +151,6 @@ def _title_and_lead(settings: Mapping[str, object], folder: Path) -> tuple[str, 
     return str(recipe.get("title") or f"Run {name}"), ", ".join(parts).replace(", of", " of", 1) + "."
 
 
-def _mean_sections(settings: Mapping[str, object]) -> list[Section]:
-    """Whose mean a run is that was averaged, so that it has no values of its own; none of a run that was trained."""
-    run = settings.get("run")
-    parts = run.get("mean_of") if isinstance(run, Mapping) else None
-    rows = []
-    for part in parts if isinstance(parts, list) else ():
-        if not isinstance(part, Mapping):
-            continue
-        differing = ", ".join(f"{key} {value}" for key, value in _flat(part.get("settings") or {}) if key)
-        rows.append((_said(part.get("name")), percent(part.get("share")), differing or DASH))
-    text = "Every weight is the mean of their weights. Their scores do not hold for it: run `saccade evaluate`."
-    table = Table(("run", "share", "where its recipe differs from the one below"), rows, dash="nowhere")
-    return [Section("The averaged runs", text, [table])] if rows else []
-
-
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
@@ -192,17 +179,15 @@ def _has_validation(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
 
 
 def _course_of(rows: Sequence[Mapping[str, object]], name: str) -> list[tuple[int, float]]:
-    from saccade.show.curves import course  # matplotlib is heavy; records are shown without it
-
     return course(rows, name, "validation" if _has_validation(rows, name) else "train")
 
 
 def _curve_sections(rows: Sequence[Mapping[str, object]], folder: Path) -> list[Section]:
-    from saccade.show.curves import figure_svg, metrics_with_a_course, training_curves
-
     names = metrics_with_a_course(rows)
     if not names:
         return []
+    if find_spec("matplotlib") is None:
+        return [Section("Curves", "Not drawn: this needs the extra `plots` (matplotlib).")]
     shown = names[:_CURVES_SHOWN]
     light, dark = (figure_svg(training_curves(rows, names=shown, theme=theme)[0]) for theme in ("light", "dark"))
     left_out = f"Not drawn: {', '.join(map(_words, names[_CURVES_SHOWN:]))}." if len(names) > len(shown) else ""

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
+from saccade.config import Weight, from_dict
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import write_drawn
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
@@ -36,7 +36,6 @@ from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
 from saccade.tasks.held_out import HeldOut
-from saccade.tasks.losses import check_weight
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
@@ -47,11 +46,8 @@ VALIDATION_BATCH = 500
 class CrossEntropy:
     """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
 
-    evidence_weight: float = 0.0
+    evidence_weight: Weight = 0.0
     """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such loss."""
-
-    def __post_init__(self) -> None:
-        check_weight("evidence_weight", self.evidence_weight)
 
 
 class LabelTask(PictureTask):
@@ -157,7 +153,7 @@ class LabelTask(PictureTask):
         sweeps: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         Beside the accuracy stands the majority-class baseline of the scored pictures.
         """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -62,15 +61,3 @@ def _as_mapping(text: str, known: Mapping[str, type]) -> str:
 def loss_name(loss: object, known: Mapping[str, type]) -> str:
     """What a recipe calls the loss that :func:`build_loss` built."""
     return next(name for name, kind in known.items() if type(loss) is kind)
-
-
-def check_weight(name: str, value: float) -> None:
-    """Refuse a weight that is below 0 or not finite."""
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{name}: a weight is 0 or more and finite, found {value:g}")
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuse a share that is not in 0 .. 1, or that is all."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{name}: a share is 0 or more and below 1, found {value:g}")

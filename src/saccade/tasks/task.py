@@ -22,8 +22,8 @@ from saccade.families.splits import OpenedSplit
 from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
-from saccade.models.io.start import load_matching
+from saccade.models.io.folder import load_model, save_model
+from saccade.models.io.stored import load_matching
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.losses import PhaseSettings, build_loss
@@ -284,7 +284,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         It is called with ``split``, ``limit``, ``progress``, what :meth:`eval_kwargs` gives, and the options that the
         family declares.
@@ -294,6 +294,10 @@ class Task(ABC):
     def open_split(cls, *arguments: Any, **options: Any) -> OpenedSplit:
         """A split for a person to look at, where the family declares no ``splits`` of its own; see ``OpenSplit``."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
+
+    def check_model(self, folder: Path) -> None:
+        """Load the model in ``folder``; a CheckpointError says what is wrong with it."""
+        load_model(folder)
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""

@@ -2,12 +2,10 @@
 
 from itertools import pairwise
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import DataError
 from saccade.families.caption.buckets import bucketed_order
 
 
@@ -46,9 +44,3 @@ def test_the_short_batch_is_not_always_of_the_longest():
     lengths = torch.arange(100)
     last = {int(lengths[bucketed_order(lengths, 8, 0, epoch)[-1]]) // 20 for epoch in range(30)}
     assert len(last) >= 4
-
-
-@pytest.mark.parametrize(("lengths", "batch_size", "epoch"), [([], 4, 0), ([[1]], 4, 0), ([1], 0, 0), ([1], 1, -1)])
-def test_what_cannot_be_ordered(lengths, batch_size, epoch):
-    with pytest.raises(DataError):
-        bucketed_order(torch.tensor(lengths), batch_size, 0, epoch)

@@ -223,14 +223,6 @@ def test_words_keep_their_numbers_and_models_without_the_last_their_sentences(th
         SceneGrammar(old, empty=True)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
-def test_what_is_no_share_is_refused(share):
-    with pytest.raises(ConfigError, match=r"empty: a share lies in 0 \.\. 1"):
-        scene_spec(100, share)
-
-
 def test_what_cannot_be_drawn():
     with pytest.raises(ConfigError, match="40 to 400"):
         scene_spec(30)
-    with pytest.raises(DataError, match="numbered from 0"):
-        sample(torch.tensor([-1]))

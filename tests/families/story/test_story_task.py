@@ -293,16 +293,16 @@ def test_sizes_come_from_the_data() -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"tasks": (21,)}, "numbers 1 to 20, found 21"),
-        ({"noise": 1.5}, "noise is a share in 0 .. 1, found 1.5"),
-        ({"memory": 0}, "memory must lie between 1 and 1000, found 0"),
-        ({"questions": 5}, "questions must lie between"),
-        ({"validation": 1.0}, "validation is a share between 0 and 1"),
+        ({"tasks": (21,)}, "tasks"),
+        ({"noise": 1.5}, "noise"),
+        ({"memory": 0}, "memory"),
+        ({"questions": 5}, "questions"),
+        ({"validation": 1.0}, "validation"),
     ],
 )
 def test_settings_of_the_data_that_cannot_be(settings: dict[str, Any], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        StoryDataConfig(**settings)
+    with pytest.raises(ConfigError, match=why):
+        from_dict(StoryDataConfig, settings)
 
 
 def test_a_task_that_the_files_lack_is_named(tmp_path: Path) -> None:

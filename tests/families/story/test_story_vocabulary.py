@@ -2,7 +2,6 @@
 
 import pytest
 
-from saccade.errors import DataError
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.vocabulary import answer_tokens, kept_places, story_words
 
@@ -32,8 +31,3 @@ def test_the_last_sentences_with_a_known_word_get_slots():
     assert kept_places(ids, 5) == [0, 2, 3]
     assert kept_places(ids, 2) == [2, 3]
     assert kept_places([[], []], 2) == []
-
-
-def test_no_words():
-    with pytest.raises(DataError, match="no stories to take words from"):
-        story_words([])

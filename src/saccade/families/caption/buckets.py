@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.errors import DataError
 
 _TIES, _SHORT, _BATCHES = range(3)  # streams of draws within an epoch
 
@@ -27,10 +26,6 @@ def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> T
         seed: of the shuffles.
         epoch: which shuffle.
     """
-    if lengths.ndim != 1 or not len(lengths):
-        raise DataError(f"lengths: one number for each caption is needed, found shape {tuple(lengths.shape)}")
-    if batch_size < 1 or epoch < 0:
-        raise DataError(f"a batch has 1 caption or more and epochs count from 0, found {batch_size} and {epoch}")
     count = len(lengths)
     full, rest = divmod(count, batch_size)
     shuffled = torch.argsort(hash_u32(seed, epoch, _TIES, torch.arange(count)), stable=True)  # (N,)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor
 
-from saccade.config import from_dict
+from saccade.config import Count, Seed, Share, Within, from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -57,15 +57,15 @@ class CaptionDataConfig:
 
     name: str = SCENES
     """``scenes``, or READER:PATH."""
-    size: Size = None  # type: ignore[assignment]  # 100 × 100 for scenes, 224 × 224 for files
+    size: Annotated[Size, Within(1, SIDE_LIMIT)] = None  # type: ignore[assignment]  # 100 × 100 for scenes, 224 × 224 for files
     """(height, width) of the network input; scenes are square."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader; scenes have none."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of generated scenes."""
-    cache_mb: int = 4096
+    cache_mb: Annotated[int, Within(0)] = 4096
     """Decoded pictures of a split kept on the device at most; the 6,000 of Flickr8k need 862 at 224 × 224."""
-    features_mb: int = FEATURES_MB
+    features_mb: Annotated[int, Within(0)] = FEATURES_MB
     """What kept features of a frozen encoder may take on disk, those of other trainings among them; 0: keep none. The
     6,000 pictures of Flickr8k need 1,148 on 14 × 14 × 512."""
     augment: Augmentation | None = None
@@ -73,29 +73,17 @@ class CaptionDataConfig:
     are: this is for phases that see the pictures themselves, above all those that train the encoder."""
     glyphs: GlyphPolicy = "disjoint"
     """Which digits each split of the scenes is made of, see ``glyphs.py``."""
-    empty: float = 0.0
+    empty: Share = 0.0
     """Share of empty scenes, of which "nothing" is said, in every split; the others are the same with and without."""
-    at_least: int = 5
+    at_least: Count = 5
     """How often a word must be in the training captions to be in the vocabulary."""
-    most_words: int = 10_000
+    most_words: Count = 10_000
     """Words of the vocabulary at most."""
 
     def __post_init__(self) -> None:
         self._check_name()
         if self.size is None:
             object.__setattr__(self, "size", _SCENE_SIZE if self.is_generated else _FILE_SIZE)
-        if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
-            raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
-        if self.glyphs not in (known := get_args(GlyphPolicy)):
-            raise ConfigError(f"glyphs: found '{self.glyphs}'; {nearest(str(self.glyphs), known)}")
-        if not 0 <= self.seed < 1 << 63:
-            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
-        if min(self.cache_mb, self.features_mb) < 0:
-            found = f"{self.cache_mb} and {self.features_mb}"
-            raise ConfigError(f"cache_mb and features_mb: must be at least 0, found {found}")
-        if self.at_least < 1 or self.most_words < 1:
-            found = f"{self.at_least} and {self.most_words}"
-            raise ConfigError(f"at_least and most_words: must be at least 1, found {found}")
         if self.is_generated:
             if self.size[0] != self.size[1]:
                 raise ConfigError(f"size: scenes are square, found {self.size}")
@@ -201,9 +189,7 @@ class CaptionData:
         return self.source.skipped
 
     def __len__(self) -> int:
-        if self.size is None:
-            raise TypeError("training scenes are unlimited and have no length; see .size")
-        return self.size
+        return cast(int, self.size)  # training scenes have no end and no length
 
     def take(self, indices: Tensor, *, augment_seed: int | None = None) -> CaptionBatch:
         """The captions ``indices`` (B,) with their pictures, in that order.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from saccade.config import Portion, Weight
 from saccade.losses.captions import ENTROPY_WEIGHT
-from saccade.tasks.losses import check_share, check_weight
 
 
 @dataclass(frozen=True)
@@ -22,30 +22,22 @@ class Default:
 class Soft:
     """Eq. (14): cross-entropy of the words, and the doubly stochastic penalty."""
 
-    penalty: float = 1.0
+    penalty: Weight = 1.0
     """λ, the weight of the penalty."""
-    smoothing: float = 0.0
+    smoothing: Portion = 0.0
     """ε, the share of each word that goes to all words alike (smoothed labels)."""
-
-    def __post_init__(self) -> None:
-        check_weight("penalty", self.penalty)
-        check_share("smoothing", self.smoothing)
 
 
 @dataclass(frozen=True)
 class Hard:
     """Eq. (10-12): cross-entropy, REINFORCE on the cells that were drawn, and an entropy bonus."""
 
-    entropy: float = ENTROPY_WEIGHT
+    entropy: Weight = ENTROPY_WEIGHT
     """λ_e, the weight of the bonus; by default that of the released code."""
-    smoothing: float = 0.0
+    smoothing: Portion = 0.0
     """ε, the share of each word that goes to all words alike (smoothed labels)."""
     judged: ClassVar[dict[str, Any]] = {}
     """How a draw is judged: options of :func:`~saccade.losses.hard_attention_loss`."""
-
-    def __post_init__(self) -> None:
-        check_weight("entropy", self.entropy)
-        check_share("smoothing", self.smoothing)
 
 
 @dataclass(frozen=True)
@@ -70,14 +62,10 @@ class SelfCritical:
     (:mod:`saccade.metrics.text.meteor`).
     """
 
-    bleu: float = 0.0
+    bleu: Weight = 0.0
     """Weight of BLEU-4."""
-    meteor: float = 0.0
+    meteor: Weight = 0.0
     """Weight of METEOR."""
-
-    def __post_init__(self) -> None:
-        check_weight("bleu", self.bleu)
-        check_weight("meteor", self.meteor)
 
 
 Loss = Soft | Hard | SelfCritical

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.errors import CheckpointError, DataError
 from saccade.families.caption.text import tokenise
 
 END, UNKNOWN = 0, 1
@@ -50,8 +50,6 @@ class Vocabulary:
         Raises:
             DataError: no word is frequent enough.
         """
-        if at_least < 1 or most < 1:
-            raise ConfigError(f"a vocabulary: at_least and most must be 1 or more, found {at_least} and {most}")
         counts: Counter[str] = Counter()
         for caption in captions:
             counts.update(tokenise(caption))
@@ -67,8 +65,6 @@ class Vocabulary:
 
     def __getitem__(self, number: int) -> str:
         """The word of that number; ``<end>`` and ``<unknown>`` too."""
-        if not 0 <= number < len(self):
-            raise DataError(f"words are numbered 0..{len(self) - 1}, found {number}")
         return SPECIAL[number] if number < len(SPECIAL) else self.words[number - len(SPECIAL)]
 
     def __contains__(self, word: object) -> bool:

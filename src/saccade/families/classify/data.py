@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
-from saccade.config import from_dict
+from saccade.config import Seed, Within, from_dict
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -64,9 +64,9 @@ class LabelDataConfig:
 
     name: str = CIFAR
     """``cifar10``, ``cifar10:FOLDER``, a generated set, or READER:PATH."""
-    size: Size = (32, 32)
+    size: Annotated[Size, Within(1, SIDE_LIMIT)] = (32, 32)
     """(height, width) of the network input."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of generated pictures."""
     shift: Shift | None = None
     """Move and mirror training pictures by whole pixels; None: not at all."""
@@ -76,16 +76,10 @@ class LabelDataConfig:
     """For CIFAR-10: whether val, every tenth training picture, is left out of training."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader or of the generated set."""
-    cache_mb: int = 4096
+    cache_mb: Annotated[int, Within(0)] = 4096
     """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
 
     def __post_init__(self) -> None:
-        if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
-            raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
-        if not 0 <= self.seed < 1 << 63:
-            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
-        if self.cache_mb < 0:
-            raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
         if self.shift is not None and self.augment is not None:
             raise ConfigError("shift and augment both change training pictures; give one of them")
         if self.is_generated:
@@ -176,9 +170,7 @@ class LabelData:
         self.size, self.classes, self.skipped = self.source.size, self.source.classes, self.source.skipped
 
     def __len__(self) -> int:
-        if self.size is None:
-            raise TypeError("generated training pictures are unlimited and have no length; see .size")
-        return self.size
+        return cast(int, self.size)  # training scenes have no end and no length
 
     def take(self, indices: Tensor, augment_seed: int | None = None) -> LabelledBatch:
         """The pictures ``indices`` (B,), in that order, float in 0..1.

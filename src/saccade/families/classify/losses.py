@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from saccade.config import Portion, Weight, Within
 from saccade.losses.zoom import MARGIN
 from saccade.tasks.label_task import CrossEntropy
-from saccade.tasks.losses import check_share, check_weight
 
 USUAL_SIDE = 0.5
 """Side of the regions that proposals learn first, as a share of the parent's side, as in the paper."""
@@ -34,15 +33,12 @@ class Proposals:
     target: Literal["strongest", "responses"] = "strongest"
     """``strongest``: a region of ``side`` round the strongest response, as in the paper. ``responses``: the square in
     which the network of the taught scale responds more than on average, ``grow`` times as wide."""
-    side: float = USUAL_SIDE
+    side: Portion = USUAL_SIDE
     """Side of the region round the strongest response, as a share of its parent's."""
-    grow: float = 1.0
+    grow: Annotated[float, Within(0, above=True)] = 1.0
     """Side of the region of ``responses``, as a multiple of the square's."""
 
     def __post_init__(self) -> None:
-        check_share("side", self.side)
-        if not 0 < self.grow < math.inf:
-            raise ValueError(f"grow: a multiple is above 0 and finite, found {self.grow:g}")
         if self.target == "strongest" and self.grow != 1:
             raise ValueError("grow: belongs to 'target: responses'; leave it out, or change target")
         if self.target == "responses" and self.side != USUAL_SIDE:
@@ -53,10 +49,7 @@ class Proposals:
 class Rank:
     """Each scale is to be surer of the true class than the one before it, by ``margin``."""
 
-    margin: float = MARGIN
-
-    def __post_init__(self) -> None:
-        check_weight("margin", self.margin)
+    margin: Weight = MARGIN
 
 
 ZoomLoss = Scales | Proposals | Rank

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from saccade.config import from_dict
+from saccade.config import Seed, Share, Within, from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
@@ -76,9 +76,9 @@ SIZES: dict[str, dict[str, int | None]] = {
 class SceneOptions:
     """Options of generated scenes."""
 
-    clutter: int = 8
+    clutter: Annotated[int, Within(0, 400)] = 8
     """Patches of clutter in a scene."""
-    empty_held_out: float = 0.0
+    empty_held_out: Share = 0.0
     """Share of empty scenes in val and test."""
     among: bool = False
     """Teach the backbone digits among others: scenes of different digits, one of the labels each time. Else scenes of
@@ -93,17 +93,17 @@ class MultisetDataConfig:
     """A key of ``SCENES``, or READER:PATH."""
     glyphs: GlyphPolicy = "disjoint"
     """Which digits each split of a generated set is made of, see ``glyphs.py``."""
-    size: int = 100
+    size: Annotated[int, Within(1, SIDE_LIMIT)] = 100
     """Side of the pictures: of generated scenes, or of the square that files are laid into."""
-    empty: float = 0.03
+    empty: Share = 0.03
     """Share of empty scenes in generated training; mnist-single has none."""
     protocol: MultisetProtocol = "unlimited"
     """How many scenes each split of a generated set has, see the module; files have as many as there are."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of generated scenes."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader, or of the scenes (``SceneOptions``)."""
-    cache_mb: int = 4096
+    cache_mb: Annotated[int, Within(0)] = 4096
     """Decoded pictures of a split kept on the device at most; the 33,402 of SVHN need 300 at 56 × 56."""
     augment: Augmentation | None = None
     """How training pictures are varied; None: not at all."""
@@ -117,16 +117,6 @@ class MultisetDataConfig:
                 split_reference(self.name, MULTISET_READERS)
             except DataError as error:
                 raise ConfigError(f"name: {error}") from error
-        if self.glyphs not in (known := get_args(GlyphPolicy)):
-            raise ConfigError(f"glyphs: found '{self.glyphs}'; {nearest(str(self.glyphs), known)}")
-        if not 1 <= self.size <= SIDE_LIMIT:
-            raise ConfigError(f"size: must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
-        if not 0 <= self.empty <= 1:
-            raise ConfigError(f"empty: a share lies in 0 .. 1, found {self.empty}")
-        if not 0 <= self.seed < 1 << 63:
-            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
-        if self.cache_mb < 0:
-            raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
         if self.is_generated:
             self.scenes("train")
             self.scenes("test")
@@ -238,9 +228,7 @@ class MultisetData:
         return self.source.beyond
 
     def __len__(self) -> int:
-        if self.size is None:
-            raise TypeError("training scenes are unlimited and have no length; see .size")
-        return self.size
+        return cast(int, self.size)  # training scenes have no end and no length
 
     def take(self, indices: Tensor, order_seed: int | None = None, *, augment_seed: int | None = None) -> MultisetBatch:
         """The pictures ``indices`` (B,), in that order.

@@ -6,8 +6,9 @@ The paper is Welleck et al. 2017, arXiv:1711.05165.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from saccade.tasks.losses import check_weight
+from saccade.config import Weight, Within
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,11 @@ class EachObject:
 class Reinforce:
     """Myopic REINFORCE with a learned baseline, and cross-entropy of the stop: the paper's loss."""
 
-    entropy: float = 0.0
+    entropy: Weight = 0.0
     """Weight of an entropy bonus; the paper mentions none."""
-    elsewhere: float = 1.0
+    elsewhere: Annotated[float, Within(-1, 1)] = 1.0
     """Reward of naming a label that is there but not looked at, and factor on the reward of a glimpse beside the label
     that is then named. 1: as published. Below 1 it needs boxes."""
-
-    def __post_init__(self) -> None:
-        check_weight("entropy", self.entropy)
-        if not -1 <= self.elsewhere <= 1:
-            raise ValueError(f"elsewhere: a reward lies in -1 .. 1, found {self.elsewhere:g}")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saccade.tasks.losses import check_weight
+from saccade.config import Weight
 
 ENTROPY_WEIGHT = 0.002
 """λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early."""
@@ -14,18 +14,13 @@ ENTROPY_WEIGHT = 0.002
 class Default:
     """Cross-entropy of the answer; REINFORCE where the model draws locations in training."""
 
-    entropy: float = ENTROPY_WEIGHT
+    entropy: Weight = ENTROPY_WEIGHT
     """λ of the entropy bonus of REINFORCE."""
-    evidence_weight: float = 0.0
+    evidence_weight: Weight = 0.0
     """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such
     loss."""
-    overlap_weight: float = 0.0
+    overlap_weight: Weight = 0.0
     """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.maps`."""
-
-    def __post_init__(self) -> None:
-        check_weight("entropy", self.entropy)
-        check_weight("evidence_weight", self.evidence_weight)
-        check_weight("overlap_weight", self.overlap_weight)
 
 
 @dataclass(frozen=True)
@@ -37,14 +32,10 @@ class Reinforce(Default):
 class CrossEntropy:
     """Cross-entropy of the answer, whether or not the model draws locations."""
 
-    evidence_weight: float = 0.0
+    evidence_weight: Weight = 0.0
     """As in :class:`Default`."""
-    overlap_weight: float = 0.0
+    overlap_weight: Weight = 0.0
     """As in :class:`Default`."""
-
-    def __post_init__(self) -> None:
-        check_weight("evidence_weight", self.evidence_weight)
-        check_weight("overlap_weight", self.overlap_weight)
 
 
 Loss = Default | Reinforce | CrossEntropy

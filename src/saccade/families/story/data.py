@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from saccade.config import Portion, Seed, Share, Within
 from saccade.data.tables.doubts import summarised
 from saccade.data.tables.references import split_reference
 from saccade.errors import DataError
@@ -28,42 +29,28 @@ class StoryDataConfig:
 
     name: str = GENERATED
     """``stories``, which are generated, ``babi:PATH`` or ``jsonl:PATH``."""
-    tasks: tuple[int, ...] = ()
+    tasks: Annotated[tuple[int, ...], Within(1, 20)] = ()
     """Numbers of the bAbI tasks that are asked; none: all that there are."""
     size: Size = "1k"
     """For bAbI: 1,000 or 10,000 training questions of each task."""
-    questions: int = 1000
+    questions: Annotated[int, Within(10, 1_000_000)] = 1000
     """For generated stories: training questions of each task. There are a tenth as many for validation, and as many
     for testing, but at most 1,000."""
     words: Literal["babi", "wide"] = "babi"
     """For generated stories: the words of bAbI, or more."""
-    seed: int = 0
+    seed: Seed = 0
     """Seed of generated stories."""
-    validation: float = 0.1
+    validation: Annotated[float, Within(0, 1, above=True, below=True)] = 0.1
     """Share of the training stories of files that are kept for validation."""
-    memory: int = 50
+    memory: Annotated[int, Within(1, 1000)] = 50
     """Sentences of a story that are kept: the last so many."""
     fill: bool = False
     """For bAbI: generate the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
-    noise: float = 0.0
+    noise: Share = 0.0
     """While training, the largest share of blank times between sentences (random noise)."""
-    leave_out: float = 0.0
+    leave_out: Portion = 0.0
     """While training, the share of sentences that are left out, drawn anew each time, of those that the answer does not
     need. Supporting facts say which; the stories of questions without any stay whole."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.validation < 1:
-            raise ValueError(f"validation is a share between 0 and 1, found {self.validation}")
-        if not 0 <= self.noise <= 1:
-            raise ValueError(f"noise is a share in 0 .. 1, found {self.noise}")
-        if not 0 <= self.leave_out < 1:
-            raise ValueError(f"leave_out is a share from 0 to less than 1, found {self.leave_out}")
-        if not 1 <= self.memory <= 1000:
-            raise ValueError(f"memory must lie between 1 and 1000, found {self.memory}")
-        if not 10 <= self.questions <= 1_000_000:
-            raise ValueError(f"questions must lie between 10 and 1,000,000, found {self.questions}")
-        if any(not 1 <= task <= 20 for task in self.tasks):
-            raise ValueError(f"tasks have the numbers 1 to 20, found {', '.join(map(str, self.tasks))}")
 
     @property
     def is_generated(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saccade.tasks.losses import check_weight
+from saccade.config import Weight
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,8 @@ class LinearStart(AnswerLoss):
 class GatedLoss(AnswerLoss):
     """Cross-entropy of the answer, and of the choice of the supporting fact in each pass (Kumar et al. 2016)."""
 
-    gates: float = 1.0
+    gates: Weight = 1.0
     """Weight of the gates, α in the paper."""
-
-    def __post_init__(self) -> None:
-        check_weight("gates", self.gates)
 
 
 LOSSES: dict[str, type] = {

@@ -22,7 +22,6 @@ from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.twins import Places, free_places
-from saccade.errors import DataError
 from saccade.families.question.scenes.data import SceneBatch
 from saccade.metrics.maps.interventions import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
@@ -165,8 +164,6 @@ class SceneTwins:
         movable[self.layout.present] = self.places.found
         stays = ~movable[self.scene] & movable[self.scene].gather(1, self.target[:, None])  # (B,N)
         others = self.layout.present[self.scene].scatter(1, self.target[:, None], False)  # (B,N)
-        if not bool(others.any(1).all()):
-            raise DataError("a scene holds no other digit to change")
         return (apart + 100.0 * stays).masked_fill(~others, torch.inf).argmin(1)
 
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from saccade.config import Within
 from saccade.data.tables.cub_files import CubFiles
 from saccade.data.tables.splits import hashed_share
 from saccade.errors import ConfigError, nearest
@@ -52,7 +53,7 @@ class CubOptions:
 
     splits: Literal["pictures", "species"] = "pictures"
     """New pictures of known species, or unseen species."""
-    min_percent: float = 50.0
+    min_percent: Annotated[float, Within(0, 100)] = 50.0
     """How many of the annotators must have named the colour."""
     min_species: int = 5
     """A colour that is the answer for fewer species is left out."""
@@ -60,13 +61,9 @@ class CubOptions:
     """Keys of ``PARTS``. Not asked by default: eyes, black for 191 of 200 species, and legs, mostly seen as a pair."""
 
     def __post_init__(self) -> None:
-        for part in self.parts:
+        for part in self.parts or ("",):
             if part not in PARTS:
                 raise ConfigError(f"parts: found '{part}'; {nearest(part, PARTS)}")
-        if not self.parts:
-            raise ConfigError(f"parts: none named; {nearest('', PARTS)}")
-        if not 0 <= self.min_percent <= 100:
-            raise ConfigError(f"min_percent: must lie in 0 .. 100, found {self.min_percent}")
 
 
 def read_cub(path: Path, options: CubOptions) -> QuestionTable:

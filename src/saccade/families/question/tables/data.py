@@ -10,11 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 
+from saccade.config import Within
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.label_evidence import evidence_of
@@ -41,15 +42,15 @@ class TableDataConfig:
 
     name: str
     """READER:PATH, see ``question_readers.py``."""
-    size: Size = (224, 224)
+    size: Annotated[Size, Within(1, SIDE_LIMIT)] = (224, 224)
     """(height, width) of the network input."""
     augment: Augmentation | None = field(default_factory=Augmentation)
     """How training pictures are varied; None: not at all."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader."""
-    cache_mb: int = 4096
+    cache_mb: Annotated[int, Within(0)] = 4096
     """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
-    features_mb: int = FEATURES_MB
+    features_mb: Annotated[int, Within(0)] = FEATURES_MB
     """What kept features of a frozen backbone may take on disk, those of other trainings among them; 0: keep none. Of
     pictures that are not varied; 7,000 on 14 × 14 × 96 need 251."""
 
@@ -58,11 +59,6 @@ class TableDataConfig:
             split_reference(self.name, READERS)
         except DataError as error:
             raise ConfigError(f"name: {error}") from error
-        if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
-            raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
-        for name in ("cache_mb", "features_mb"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}: must be at least 0, found {getattr(self, name)}")
 
 
 class TableData:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from saccade.errors import DataError, nearest
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.kinds import generate_colours, generate_fears
-from saccade.families.story.world.lexicon import VERBS, Words
+from saccade.families.story.world.lexicon import Words
 from saccade.families.story.world.motives import generate_motives
 from saccade.families.story.world.people import PLOTS, generate_people
 from saccade.families.story.world.places import generate_beside, generate_way
@@ -62,12 +61,6 @@ def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> l
     Raises:
         DataError: there is no such task, story or choice of words.
     """
-    if task not in TASKS:
-        raise DataError(f"no task {task}: stories are told for tasks 1 to {max(TASKS)}")
-    if words not in VERBS:
-        raise DataError(f"no words '{words}': {nearest(str(words), VERBS)}")
-    if seed < 0 or index < 0:
-        raise DataError(f"seed and number of a story are 0 or more, found seed {seed}, story {index}")
     draws = Draws(seed, task, index)
     asked = generate_people(task, draws, words) if task in PLOTS else _SMALL_WORLDS[task](draws)
     where = f"generated, seed {seed}, qa{task}, story {index}"

@@ -1,0 +1,289 @@
+"""Looks at every picture of folders, here or on a Ray cluster, and writes a row for each to Parquet.
+
+The pictures are cut into parts of so many files. A part goes through the model in batches of its own and becomes
+Parquet files of its own, so that its rows are equal whoever makes them, and a part whose rows are all there need not be
+made again. ``job.json`` in the folder says what was asked, and how many rows there must be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from PIL import Image
+
+from saccade import geometry
+from saccade.adapters.rows import TOTAL, decode_map, job_of, parquet_modules, table_of
+from saccade.atomic import make_folder, write_bytes, write_json
+from saccade.checks import check_numbers
+from saccade.data.pictures.reading import find_pictures, read_picture
+from saccade.errors import ConfigError, DataError, OutputError, nearest
+from saccade.families.responder import Question
+from saccade.likeness import Fit
+from saccade.predict import load
+from saccade.record import Record
+from saccade.trace import AttentionTrace, Look
+from saccade.untrusted import parse_json, read_regular
+
+JOB = "job.json"
+ENGINES = ("local", "ray")
+_AT_ONCE = 64  # rows that are read together
+_ERRORS_TOLD = 5
+
+
+@dataclass(frozen=True)
+class FolderLooks:
+    """What became of the pictures of folders."""
+
+    out: str
+    rows: int
+    errors: int
+    parts: int
+    resumed: int
+    """Parts that were there already."""
+    seconds: float
+    unlike: int
+    """Rows whose picture is unlike those that the model learned from."""
+    remarks: tuple[str, ...] = ()
+    """What to know about all answers, a sentence each."""
+    first_errors: tuple[str, ...] = field(default=(), compare=False)
+
+    def to_json(self) -> dict[str, object]:
+        """As plain values."""
+        return asdict(self)
+
+
+def look_folder(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    model: str = "soft-mref",
+    out: str | os.PathLike[str],
+    ask: Question | None = None,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    actors: int | None = None,
+    batch_size: int = 32,
+    part: int = 1024,
+    maps: Literal["total", "all", "none"] = "total",
+    side: int = 64,
+    resume: bool = False,
+    device: str = "auto",
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    **options: object,
+) -> FolderLooks:
+    """Ask a model about every picture of folders; a row for each goes to Parquet files in ``out``.
+
+    Both engines make the same rows, equal to the last bit on the same kind of device with the same number of threads.
+
+    Args:
+        sources: folders, picture files and globs. With Ray all machines see them under the same paths.
+        model: a zoo name, a folder that all machines see, ``timm:NAME`` or ``hf:NAME``.
+        out: a new folder; of several machines one that they share.
+        ask: one question for all. None: none.
+        engine: write rows to Parquet: local, or ray on a cluster.
+        address: of the Ray cluster: HOST:PORT or auto. None: the one that is connected, else this machine alone.
+        actors: processes of Ray. None: one a GPU, or else a CPU.
+        batch_size: how many go through the model together.
+        part: with ``engine``, pictures in an output file. A part is what is done again when a machine is lost.
+        maps: with ``engine``, keep the total map, all maps or none. All are those of every look and step too.
+        side: longer side of a kept map, in cells.
+        resume: with ``engine``, go on with what is in ``out``.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        on_progress: called with parts done and parts in all.
+        options: those of the model's family, such as beam.
+
+    Returns:
+        Counts of rows, errors and parts.
+
+    Raises:
+        ConfigError: no such engine, cluster or option.
+        DataError: there are no pictures, or the question cannot be asked.
+        OutputError: ``out`` holds something already, or something else than what is to be resumed.
+    """
+    check_numbers(least=1, part=part, actors=actors)
+    if engine not in ENGINES:
+        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
+    if engine == "local" and (address is not None or actors is not None):
+        raise ConfigError("`address` and `actors` are for `engine=ray`; leave them out")
+    parquet_modules()
+    started = time.monotonic()
+    predictor = load(model, device if engine == "local" else "cpu")
+    job = job_of(predictor, model, ask, batch_size=batch_size, maps=maps, side=side, options=options)
+    pictures = _named(find_pictures([sources] if isinstance(sources, (str, os.PathLike)) else sources))
+    parts = {first // part: pictures[first : first + part] for first in range(0, len(pictures), part)}
+    note = {**asdict(job), "part": part, "pictures": len(pictures), "files": _digest(pictures)}
+    folder = Path(os.path.abspath(out))
+    if engine == "ray":
+        from saccade.adapters.ray import actor_pool, write_parts
+
+        with actor_pool(address, device, actors) as pool:
+            todo = _begin(folder, note, parts, resume=resume)
+            resumed = len(parts) - len(todo)
+            write_parts(pool, job, todo, folder, lambda done: on_progress(resumed + done, len(parts)))
+    else:
+        todo = _begin(folder, note, parts, resume=resume)
+        resumed = len(parts) - len(todo)
+        for done, (number, members) in enumerate(todo.items()):
+            on_progress(resumed + done, len(parts))
+            table = table_of(predictor, job, [(source, name, source) for source, name in members], number)
+            buffer = io.BytesIO()
+            parquet_modules()[1].write_table(table, buffer, compression="zstd")
+            write_bytes(folder / f"part-{number:06d}.parquet", buffer.getvalue())
+    on_progress(len(parts), len(parts))
+    found = list(read_rows(folder, ["error", "fit"]))
+    errors = [str(row["error"]) for row in found if row["error"]]
+    unlike = sum(bool(Fit(row["fit"]).unlike) for row in found)
+    told = predictor.of_unlike(unlike, len(found) - len(errors))
+    remarks = (*filter(None, [told]), *predictor.caveats)
+    seconds = round(time.monotonic() - started, 2)
+    counts = (len(found), len(errors), len(parts), resumed, seconds, unlike)
+    return FolderLooks(os.fspath(out), *counts, remarks, tuple(errors[:_ERRORS_TOLD]))
+
+
+def _named(files: Sequence[Path]) -> list[tuple[str, str]]:
+    """Path and name of each file: the name is the path from the folder that all are in, without its suffix."""
+    paths = [os.path.abspath(file) for file in files]
+    root = os.path.commonpath([os.path.dirname(path) for path in paths])
+    return [(path, os.path.splitext(os.path.relpath(path, root))[0]) for path in paths]
+
+
+def _digest(pictures: Sequence[tuple[str, str]]) -> str:
+    """Digest of paths, sizes and times: it changes when a file does."""
+    stats = [(source, os.stat(source)) for source, _ in pictures]
+    text = json.dumps([[source, told.st_size, told.st_mtime_ns] for source, told in stats])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+_Parts = dict[int, list[tuple[str, str]]]
+
+
+def _begin(folder: Path, note: dict[str, Any], parts: _Parts, *, resume: bool) -> _Parts:
+    """The parts that are still to be done; files of parts that are not whole go."""
+    make_folder(folder)
+    note = json.loads(json.dumps(note))
+    if not any(folder.iterdir()):
+        write_json(folder / JOB, note)
+        return parts
+    if not resume:
+        raise OutputError(f"{folder} exists and is not empty; choose another `out`, or add `resume=True` to continue")
+    before = _note(folder)
+    if changed := [name for name, value in note.items() if before.get(name) != value]:
+        raise OutputError(
+            f"{folder} cannot be resumed: other {', '.join(changed)} than when it was begun; choose another `out`"
+        )
+    there = _files_of_parts(folder)
+    todo = {}
+    for number, members in parts.items():
+        if sum(rows for _, rows, _ in there.get(number, ())) != len(members):
+            todo[number] = members
+            for *_, file in there.get(number, ()):
+                file.unlink()
+    for *_, file in there.get(-1, ()):  # cannot be read: a writer was stopped
+        file.unlink()
+    return todo
+
+
+def _note(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(parse_json(read_regular(folder / JOB).decode("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise OutputError(f"{folder}: no {JOB} of `look_folder` in it ({error}); choose another folder") from error
+
+
+def _files_of_parts(folder: Path) -> dict[int, list[tuple[int, int, Path]]]:
+    """First row, number of rows and path of the files of each part; those that cannot be read are of part -1."""
+    _, parquet = parquet_modules()
+    found: dict[int, list[tuple[int, int, Path]]] = defaultdict(list)
+    for file in sorted(folder.glob("*.parquet")):
+        try:
+            places = parquet.ParquetFile(file).read(["part", "row"])
+            found[places["part"][0].as_py()].append((places["row"][0].as_py(), len(places), file))
+        except (OSError, ValueError, IndexError, KeyError):
+            found[-1].append((0, 0, file))
+    return {number: sorted(files) for number, files in found.items()}
+
+
+def is_look_folder(where: str | os.PathLike[str]) -> bool:
+    """Whether ``where`` is a folder of :func:`look_folder`, finished or not."""
+    return (Path(where) / JOB).is_file()
+
+
+def row_files(out: str | os.PathLike[str]) -> list[Path]:
+    """The files of a finished folder, in the order of their rows; a DataError where rows are missing."""
+    folder = Path(out)
+    wanted = _note(folder).get("pictures")
+    files = [file for _, files in sorted(_files_of_parts(folder).items()) for file in files]
+    if (rows := sum(count for _, count, _ in files)) != wanted:
+        raise DataError(f"{out}: {rows} rows are there, and {wanted} must be; continue with 'saccade look … --resume'")
+    return [file for *_, file in files]
+
+
+def rows_in(file: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of one file."""
+    _, parquet = parquet_modules()
+    try:
+        for batch in parquet.ParquetFile(file).iter_batches(_AT_ONCE, columns=columns):
+            yield from batch.to_pylist()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: damaged ({' '.join(str(error).split())[:120]}); look again") from error
+
+
+def read_rows(out: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a finished folder, in order, as plain values; :mod:`saccade.adapters.rows` names the columns.
+
+    Args:
+        out: the folder.
+        columns: those that are wanted; None: all.
+    """
+    for file in row_files(out):
+        yield from rows_in(file, columns)
+
+
+def row_records(out: str | os.PathLike[str], count: int) -> tuple[list[Record], int, int]:
+    """Records of the first ``count`` rows that have an answer, how many rows there are, and how many have an error.
+
+    Pictures are read again where they are still there.
+    """
+    records: list[Record] = []
+    for row in read_rows(out):
+        if len(records) == count:
+            break
+        if not row["error"]:
+            records.append(_record(row))
+    if not records:
+        raise DataError(f"{out}: no row has an answer; see the column 'error'")
+    errors = [bool(row["error"]) for row in read_rows(out, ["error"])]
+    return records, len(errors), sum(errors)
+
+
+def _record(row: Mapping[str, Any]) -> Record:
+    height, width = row["height"], row["width"]
+    looks = [_look(stored, (height, width), len(row["maps"])) for stored in row["maps"]]
+    trace = AttentionTrace(tuple(looks), canvas=geometry.identity(1), image_size=torch.tensor([[height, width]]))
+    info = {name: row[name] for name in ("model", "question", "answer", "confidence", "notes")}
+    info |= {"picture": row["source"], "size": [height, width]}
+    info["alternatives"] = [[other["answer"], other["confidence"]] for other in row["alternatives"]]
+    if row["peak_x"] is not None:
+        info["peak"] = [int(row["peak_x"]), int(row["peak_y"])]
+    try:
+        picture = read_picture(row["source"]).image
+    except DataError:  # it is gone
+        picture = Image.new("RGB", (width, height), (128, 128, 128))
+    return Record(trace, info, picture)
+
+
+def _look(stored: Mapping[str, Any], picture: geometry.Size, many: int) -> Look:
+    """A stored map as a look on the picture: its cells cover all of it."""
+    frame = geometry.scale_shift((picture[1] / stored["width"], picture[0] / stored["height"]), (0.0, 0.0))
+    step = f" {stored['step'] + 1}" if many > 2 else ""
+    name = "all looks" if stored["look"] == TOTAL else f"{stored['look']}{step}"
+    return Look(name, "soft", "derived", torch.from_numpy(decode_map(stored))[None], frame=frame)

@@ -1,0 +1,126 @@
+"""Scores the maps of a folder of rows file by file, here or on Ray, and brings the files together.
+
+What is added up over files is a value for each map and whole numbers of pixels, so nothing depends on who scored which
+file, or when. Only the baseline of exchanged maps knows the files: maps are exchanged inside a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.adapters.folder import ENGINES, row_files, rows_in
+from saccade.adapters.rows import TOTAL, decode_map
+from saccade.data.maps.members import SEPARATOR, by_short_name
+from saccade.errors import ConfigError, DataError, SaccadeError, nearest
+from saccade.scoring.maps import Chunk
+from saccade.scoring.policies import Policies
+from saccade.scoring.results import ScoreResult
+from saccade.scoring.score import OnProgress, Scoring, score_maps
+from saccade.scoring.shard import Shard
+from saccade.scoring.truths import open_truth
+
+
+class RowMaps:
+    """The total maps of rows as :class:`saccade.scoring.maps.Maps`; a row with an error is a map that cannot be read.
+
+    Rows are called by the column ``name``, with the question behind it: ``cats/1__colour``.
+    """
+
+    is_stacked, is_fixed, ignored = False, False, 0
+
+    def __init__(self, out: str, files: Sequence[Path] | None = None) -> None:
+        self.where = out
+        self.files = row_files(out) if files is None else list(files)
+        self._short = False
+
+    def paths(self) -> list[str] | None:
+        """Names with their folders."""
+        return [_called(row) for file in self.files for row in rows_in(file, ["name", "question"])]
+
+    def name(self, short: bool) -> None:
+        """Call maps by the last part of their names, or by all of it."""
+        self._short = short
+
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
+        """Maps in the order in which they lie in the files: one way through, whatever ``first`` asks."""
+        for file in self.files:
+            for row in rows_in(file, ["name", "question", "maps", "error"]):
+                (name,) = by_short_name([_called(row)], self._short)
+                total = next((stored for stored in row["maps"] or () if stored["look"] == TOTAL), None)
+                why = row["error"] or f"{row['name']}: no map was kept; look again with `maps=total`"
+                yield Chunk([name], DataError(why) if total is None else torch.from_numpy(decode_map(total))[None])
+
+    def read(self, name: str) -> Tensor | None:
+        """One map again; the files are read until it comes."""
+        found = (chunk.maps for chunk in self.each(1) if chunk.names == [name])
+        maps = next(found, None)
+        return None if maps is None or isinstance(maps, SaccadeError) else maps[0]
+
+
+def _called(row: Mapping[str, Any]) -> str:
+    return row["name"] if row["question"] is None else f"{row['name']}{SEPARATOR}{row['question']}"
+
+
+def score_rows(
+    out: str,
+    truth: Any,
+    policies: Policies,
+    *,
+    objects: Any = None,
+    key: str | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> ScoreResult:
+    """How the total maps of rows lie on their truth; both engines find the same.
+
+    Args:
+        out: the folder of rows.
+        truth: see :func:`saccade.score`; with Ray a path that all machines see.
+        policies: what to do with maps and truths that are not as they should be.
+        objects: masks of all objects, for ``selectivity``.
+        key: of the array in files of masks that hold several.
+        engine: local, or ray.
+        address: of the Ray cluster.
+        on_progress: called with what is going on, how far it is, and how far it goes.
+    """
+    if engine not in ENGINES:
+        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
+    opened = open_truth(truth, objects=objects, key=key)
+    maps = RowMaps(out)
+    if opened.kind == "points" or opened.pool(policies) is not None:  # these need the maps of all files together
+        if engine == "ray":
+            raise ConfigError("`engine=ray` scores against masks and boxes; leave it out for points and causal sets")
+        return score_maps(maps, opened, policies, on_progress=on_progress)
+    scoring = Scoring(maps, opened, policies, on_progress)
+    asked: dict[str, Any] = {"out": os.path.abspath(out), "policies": policies, "key": key, "short": scoring.short}
+    if engine == "ray":
+        from saccade.adapters.ray import on_tasks
+
+        for name, value in {"truth": truth, "objects": objects}.items():
+            if value is not None and not isinstance(value, (str, os.PathLike)):
+                raise ConfigError(f"{name}: `engine=ray` takes the path of a file that all machines see")
+        asked |= {"truth": os.path.abspath(truth), "objects": objects and os.path.abspath(objects)}
+        shards = on_tasks(score_file, asked, [str(file.absolute()) for file in maps.files], address)
+    else:
+        shards = (score_file(**asked, truth=truth, objects=objects, item=str(file)) for file in maps.files)
+    for number, shard in enumerate(shards, 1):
+        scoring.join(shard)
+        on_progress("scoring parts", number, len(maps.files))
+    return scoring.finish()
+
+
+def score_file(
+    *, out: str, truth: Any, objects: Any, key: str | None, policies: Policies, short: bool, item: str
+) -> Shard:
+    """What is found of the file ``item``."""
+    opened = open_truth(truth, objects=objects, key=key)
+    scoring = Scoring(RowMaps(out, [Path(item)]), opened, policies, lambda *_: None, short=short)
+    scoring.gather()
+    return scoring.shard()

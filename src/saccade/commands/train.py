@@ -1,0 +1,342 @@
+"""``train``: a recipe in, a run folder out; with ``seeds`` a folder of runs, trained in turn."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import statistics
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, overload
+
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import print_table, remark
+from saccade.config import from_dict
+from saccade.engine.recipe import Recipe, load_recipe
+from saccade.errors import ConfigError, nearest
+from saccade.families import data_entries, family
+from saccade.families.contract import load_target
+
+if TYPE_CHECKING:
+    from saccade.engine.loop import RunResult
+    from saccade.engine.protocol import Trainable
+    from saccade.tasks.task import Task
+
+
+@overload
+def train(recipe: str | Path | None = None, *, out: Path | str, seeds: None = None, **options: Any) -> RunResult: ...
+
+
+@overload
+def train(recipe: str | Path, *, out: Path | str, seeds: int, **options: Any) -> list[RunResult]: ...
+
+
+def train(  # type: ignore[misc]  # the options are typed here alone
+    recipe: str | Path | None = None,
+    *,
+    out: Path | str,
+    data: str | None = None,
+    backbone: str | None = None,
+    protocol: str | None = None,
+    start: str | Path | None = None,
+    phases: Sequence[str] = (),
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    epochs: Annotated[int | None, Number(1)] = None,
+    steps: Annotated[int | None, Number(1)] = None,
+    batch_size: Annotated[int | None, Number(1)] = None,
+    lr: float | None = None,
+    seed: Annotated[int | None, Number(0)] = None,
+    seeds: Annotated[int | None, Number(1)] = None,
+    resume: bool = False,
+    accept_changed_data: bool = False,
+    max_minutes: float | None = None,
+    device: str = "auto",
+    devices: Annotated[int, Number(1)] = 1,
+    nodes: Annotated[int, Number(1)] = 1,
+    strategy: str = "auto",
+    precision: Literal["auto", "32-true", "bf16-mixed"] | None = None,
+    offline: bool = False,
+    quiet: bool = False,
+) -> RunResult | list[RunResult]:
+    """Train a model by a recipe.
+
+    Ctrl-C stops cleanly, and ``resume=True`` goes on exactly from there.
+
+    With ``seeds``, one run is trained after the other, each into a folder ``seed-N`` below ``out``. Each is what it
+    would be alone. With ``resume``, runs that are finished stay as they are.
+
+    Args:
+        recipe: name of 'saccade list recipes', or a YAML file. ``saccade.families.recipes()`` has the names; for
+            labelled pictures of your own begin with attributes-head. To go on with a run, leave it out: the run knows
+            its own.
+        out: the run folder, or with ``seeds`` the folder for all of them. It must be new, but to ``resume``.
+        data: name, path, or READER:PATH. As in csv:my.csv; 'saccade data list' has names and readers. None: the
+            recipe's.
+        backbone: backbone, e.g. mobilenetv2 or timm:NAME. 'saccade list backbones' has all names. None: the recipe's.
+        protocol: one of the recipe's protocols, e.g. authors or unlimited. None: the recipe's.
+        start: model to take the first weights from. They are taken where they fit. A zoo name, a run or a model folder.
+            None: the recipe's.
+        phases: train this phase of the recipe alone. By name; several may be named. None: all.
+        overrides: change a setting, as in phases.0.steps=100. Values are read as YAML. In Python also a mapping, as in
+            {'phases.0.steps': 100}.
+        epochs: how often to see all data. Of the one phase of the recipe, or of the one in ``phases``. None: the
+            recipe's.
+        steps: or how many batches to learn from. None: the recipe's.
+        batch_size: examples in a batch. None: the recipe's.
+        lr: learning rate. Of the same phase as ``epochs``. None: the recipe's.
+        seed: seed of everything random. With ``seeds``, the first of them. None: the recipe's.
+        seeds: train this many seeds, one after the other. None: one run.
+        resume: go on with what is in ``out``. It is refused when the data changed since.
+        accept_changed_data: with ``resume``, go on although the data changed. The model's card says so.
+        max_minutes: stop cleanly after this long. None: no limit.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        devices: processes on each machine, one for each device.
+        nodes: machines.
+        strategy: auto or ddp. Any strategy of Lightning Fabric by its name.
+        precision: auto, 32-true or bf16-mixed. None: the recipe's.
+        offline: fetch no weights from the hubs of timm and transformers.
+        quiet: no progress and no remarks.
+
+    Returns:
+        How the run ended: its folder, step, best validation, and the folder of its model. With ``seeds``, a list of
+        these; it is shorter when training was stopped.
+
+    Raises:
+        ConfigError: the recipe or an argument cannot be used.
+        DataError: the data cannot be read, or cannot be trained on.
+        OutputError: ``out`` is not empty, or cannot be written.
+
+    Example:
+        >>> done = saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
+        >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
+    """
+    check_call(train, locals())
+    one_device = devices == nodes == 1
+    if one_device:
+        from saccade.devices import wake_cuda
+
+        wake_cuda(device)
+    if offline:
+        from saccade.backbones.hub import work_offline
+
+        work_offline()
+    changes: dict[str, Any] = {"data": data, "backbone": backbone, "protocol": protocol, "start": start, "seed": seed}
+    changes |= {"phases": phases, "overrides": overrides, "epochs": epochs, "steps": steps, "batch_size": batch_size}
+    changes |= {"lr": lr, "precision": precision}
+    if recipe is not None:
+        resolved = resolve(recipe, **changes)
+    elif not resume or seeds is not None:
+        raise ConfigError("no recipe: name one (see 'saccade list recipes'); only one run goes on without, by resume")
+    elif given := [name for name, value in changes.items() if value not in (None, (), [], {})]:
+        raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(given)}")
+    else:
+        resolved = _recorded(Path(out))
+
+    from saccade.engine.loop import fit
+    from saccade.engine.run_folder import RunFolder
+
+    runs = {Path(out): resolved}
+    if seeds is not None:
+        numbers = range(resolved.seed, resolved.seed + seeds * resolved.replicas, resolved.replicas)
+        runs = {Path(out) / f"seed-{number}": replace(resolved, seed=number) for number in numbers}
+        if not resume:
+            for folder in runs:
+                RunFolder(folder).check_free()
+    until = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+    results: list[RunResult] = []
+    for folder, own in runs.items():
+        goes_on = resume and (seeds is None or any(folder.glob("*")))
+        task = build_task(own)
+        if own.start is not None and (not goes_on or RunFolder(folder).has_no_state):
+            _start_from(task, own.start, own.start_parts)
+        results.append(
+            fit(
+                task,
+                own,
+                folder,
+                resume=goes_on,
+                accept_changed_data=accept_changed_data and goes_on,
+                max_minutes=max_minutes if until is None or not results else (until - time.monotonic()) / 60,
+                device=device,
+                devices=devices,
+                nodes=nodes,
+                strategy=strategy,
+                progress="quiet" if quiet else "auto",
+            )
+        )
+        if results[-1].stopped in ("time", "signal"):
+            break
+        if one_device:
+            _describe(task, results[-1])
+    return results if seeds is not None else results[0]
+
+
+def resolve(recipe: str | Path, **told: Any) -> Recipe:
+    """``recipe`` with what :func:`train` was told to change in it, by the same names."""
+    overrides, phases, protocol = told.get("overrides", ()), told.get("phases", ()), told.get("protocol")
+    if isinstance(overrides, Mapping):
+        overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
+    chosen = list(overrides)
+    epochs, steps, lr = told.get("epochs"), told.get("steps"), told.get("lr")
+    if epochs is not None and steps is not None:
+        raise ConfigError("give epochs or steps, not both")
+    if epochs is not None or steps is not None or lr is not None:
+        chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, epochs, steps, lr)
+    given = {name: told.get(name) for name in ("batch_size", "seed", "precision")}
+    given |= {"data.name": spelt_out(told.get("data")), "model.config.backbone": told.get("backbone")}
+    given["start"] = None if told.get("start") is None else str(told["start"])
+    chosen += [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]  # YAML reads JSON
+    found = load_recipe(recipe, protocol=protocol, overrides=chosen)
+    known = [phase.name for phase in found.phases]
+    for name in phases:
+        if name not in known:
+            raise ConfigError(f"no phase '{name}' in the recipe '{found.name}': {nearest(name, known)}")
+    return replace(found, phases=tuple(phase for phase in found.phases if not phases or phase.name in phases))
+
+
+def _length(
+    recipe: Recipe, phases: Sequence[str], epochs: int | None, steps: int | None, lr: float | None
+) -> list[str]:
+    """The overrides that give one phase of ``recipe`` this length and rate."""
+    meant = [(at, phase) for at, phase in enumerate(recipe.phases) if not phases or phase.name in phases]
+    if len(meant) != 1:
+        names = ", ".join(phase.name for phase in recipe.phases)
+        raise ConfigError(
+            f"'{recipe.name}' has the phases {names}: epochs, steps and lr are for one. Name it by phase, "
+            "or change the settings phases.0.epochs=10 for each"
+        )
+    at, phase = meant[0]
+    chosen = [] if lr is None else [f"phases.{at}.optimizer.lr={lr!r}"]
+    for unit, other, count in (("epochs", "steps", epochs), ("steps", "epochs", steps)):
+        if count is not None:
+            chosen += [f"phases.{at}.{unit}={count}", f"phases.{at}.{other}=null"]
+            if getattr(phase, unit) is None:  # it counted otherwise, and so did its validations
+                chosen.append(f"phases.{at}.validate_every=null")
+    return chosen
+
+
+def spelt_out(data: str | None) -> str | None:
+    """READER:PATH with the whole path, so that the run can be resumed from any folder; a name as it is."""
+    if data is None:
+        return None
+    from saccade.data.tables.references import with_reader
+
+    data = with_reader(data, data_entries())
+    reader, sign, path = data.partition(":")
+    return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
+
+
+def build_task(recipe: Recipe) -> Trainable:
+    """The task that a resolved recipe describes."""
+    task: Trainable = load_target(family(recipe.family).task).for_data(str(recipe.data.get("name", "")))(
+        model=recipe.model.name,
+        model_config=recipe.model.config,
+        data=recipe.data,
+        protocol=recipe.protocol,
+        seed=recipe.seed,
+    )
+    return task
+
+
+def data_of(run: Path | str) -> str:
+    """What a run learns from, as ``--data`` names it; of files READER:PATH, which its model does not remember."""
+    return str(_recorded(Path(run)).data.get("name", ""))
+
+
+def _recorded(run: Path) -> Recipe:
+    """The recipe that a run began with."""
+    from saccade.engine.run_folder import RunFolder
+
+    return from_dict(Recipe, RunFolder(run).recorded(), where=str(run / "config.yaml"))
+
+
+def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:
+    """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
+    from saccade.engine.phases import check_patterns, fits
+    from saccade.models.io.folder import load_model
+    from saccade.zoo import resolve
+
+    weights = load_model(resolve(start))[0].state_dict()
+    check_patterns(parts, list(weights), where="start_parts")
+    wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
+    left = cast("Task", task).start_from(wanted, start)
+    unasked = [name for name in left if fits(name, parts)]
+    if unasked:
+        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=3)
+
+
+def _describe(task: Trainable, result: RunResult) -> None:
+    """Once a run is over, let its model know what its inputs look like, and say so in the log of the run."""
+    from saccade.engine.run_folder import RunFolder
+    from saccade.models.io.facts import read_facts
+    from saccade.tasks.describing import describe_trained
+
+    if result.model is not None and read_facts(result.model).inputs is None:
+        RunFolder(result.out).log(describe_trained(task, result.model))
+
+
+def scored_by(out: Path, data: str | None = None) -> str:
+    """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
+    named = data or data_of(out)
+    return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
+
+
+def over_seeds(results: Sequence[RunResult]) -> dict[str, tuple[float, float | None]]:
+    """Mean and standard deviation of each score over finished runs: of their best validation, or of their last."""
+    finished = [result for result in results if result.stopped in ("finished", "early")]
+    scores = [result.best.metrics if result.best is not None else result.validation for result in finished]
+    values = {name: [each[name] for each in scores if name in each] for name in (scores[0] if scores else ())}
+    return {
+        name: (statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None)
+        for name, found in values.items()
+    }
+
+
+def show(done: RunResult | list[RunResult], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print how it ended: of several seeds a row for each, and what to type next."""
+    if isinstance(done, list):
+        _show_seeds(given["out"], done)
+    if quiet:
+        return
+    last = done[-1] if isinstance(done, list) else done
+    score = f"; score it with: {scored_by(last.out, given['data'])}" if last.model else ""
+    remark(f"run folder: {last.out}{score}")
+    if isinstance(done, list) and last.stopped in ("time", "signal"):
+        remark("the same command with --resume goes on from here")
+
+
+def _show_seeds(out: Path, results: list[RunResult]) -> None:
+    """A row for each seed, and one for each score over those that are finished."""
+    rows = []
+    for result in results:
+        scores = result.best.metrics if result.best is not None else result.validation
+        text = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+        rows.append((result.out.name, result.stopped, result.step, text, f"{result.seconds / 60:.1f}"))
+    print_table(str(out), ("run", "state", "step", "validation", "minutes"), rows)
+    means = [
+        (name, f"{mean:.4f}" + ("" if std is None else f" ± {std:.4f}"))
+        for name, (mean, std) in over_seeds(results).items()
+    ]
+    if means:
+        print_table("over seeds", ("validation", "mean ± std"), means)
+
+
+def _exit_code(done: RunResult | list[RunResult]) -> int:
+    """130 after Ctrl-C, so that ``train && evaluate`` does not go on with half a run."""
+    last = done[-1] if isinstance(done, list) else done
+    return 130 if last.stopped == "signal" else 0
+
+
+COMMAND = Command(
+    train,
+    show,
+    place={"recipe": "RECIPE"},
+    names={"out": "-o", "phases": "--phase", "overrides": "--set", "quiet": "-q"},
+    words={"phases": "NAME", "overrides": "KEY=VALUE"},
+    code=_exit_code,
+    example="saccade train soft-mref --out runs/soft\nsaccade train ran-56-photos --data pets/ --epochs 5 -o runs/pets",
+)

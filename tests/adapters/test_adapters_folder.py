@@ -1,0 +1,225 @@
+"""Rows of many pictures on one machine: what they hold, what is refused, and how a stopped run goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from row_pictures import folder_of, png
+from typer.testing import CliRunner
+
+from saccade import look_folder
+from saccade.adapters import folder, rows
+from saccade.adapters.folder import read_rows
+from saccade.commands.door import app
+from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+from saccade.predict import load
+from tiny_models import save_tiny
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_tiny(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of(tmp_path_factory.mktemp("pictures"), 7)
+
+
+def rows_of(sources, model: str, out: Path, **options) -> list[dict]:
+    look_folder(sources, model=model, ask=1, out=out, device="cpu", **options)
+    return list(read_rows(out))
+
+
+@pytest.fixture(scope="module")
+def plain(model: str, pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+    """The rows of the seven pictures in parts of three."""
+    return rows_of(pictures, model, tmp_path_factory.mktemp("plain") / "out", part=3, batch_size=2)
+
+
+def test_a_row_says_what_the_predictor_says(model: str, pictures: Path, plain: list[dict]) -> None:
+    assert [(row["part"], row["row"]) for row in plain] == [(n // 3, n % 3) for n in range(7)]
+    predictor = load(model, "cpu")
+    for row in plain:
+        seen = predictor.look(row["source"], 1)
+        assert row["answer"] == seen.answer
+        assert row["confidence"] == pytest.approx(seen.confidence, abs=1e-6)
+        assert [other["answer"] for other in row["alternatives"]] == [word for word, _ in seen.alternatives]
+        assert (row["height"], row["width"], row["question"], row["error"]) == (20, 31, "1", None)
+        assert row["name"] == Path(row["source"]).stem
+        (stored,) = row["maps"]
+        expected = seen.trace.image_map("total", (20, 31))[0].numpy()
+        np.testing.assert_allclose(rows.decode_map(stored), expected, rtol=2e-3, atol=1e-6)
+        y, x = np.unravel_index(rows.decode_map(stored).argmax(), (20, 31))
+        assert abs(row["peak_x"] - x) <= 1
+        assert abs(row["peak_y"] - y) <= 1
+
+
+def test_a_map_keeps_its_values_to_eleven_bits_and_small_ones_too() -> None:
+    values = torch.rand(9, 4).numpy() * 1e-7 + np.eye(9, 4, dtype=np.float32) * 1e-4
+    back = rows.decode_map(rows.encode_map(values))
+    np.testing.assert_allclose(back, values, rtol=2**-11, atol=values.max() * 2**-24)
+    assert rows.decode_map(rows.encode_map(np.zeros((2, 3), np.float32))).tolist() == [[0.0] * 3] * 2
+
+
+def test_all_maps_of_a_model_with_crops_and_none(tmp_path: Path) -> None:
+    folder_of(tmp_path / "in", 1)
+    (row,) = rows_of(tmp_path / "in", "stn-mref", tmp_path / "all", maps="all")
+    assert {stored["look"] for stored in row["maps"]} > {"total"}
+    (box,) = row["boxes"]
+    assert box["x0"] < box["x1"]
+    assert box["y0"] < box["y1"]
+    assert rows_of(tmp_path / "in", "stn-mref", tmp_path / "none", maps="none")[0]["maps"] == []
+
+
+def test_a_picture_is_turned_upright(model: str, tmp_path: Path) -> None:
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    (tmp_path / "in").mkdir()
+    Image.new("RGB", (31, 20)).save(tmp_path / "in" / "a.jpg", exif=turned)
+    (row,) = rows_of(tmp_path / "in", model, tmp_path / "out")
+    assert (row["height"], row["width"]) == (31, 20)
+
+
+def test_files_of_the_same_name_in_different_folders_stay_apart(model: str, tmp_path: Path) -> None:
+    sources = [folder_of(tmp_path / "x" / "a", 1), folder_of(tmp_path / "y" / "a", 1)]
+    found = rows_of([*sources, sources[0] / "000.png"], model, tmp_path / "out")
+    assert [row["name"] for row in found] == ["x/a/000", "y/a/000"]  # and the one that was named twice comes once
+
+
+def test_a_bad_picture_is_a_row_with_an_error(model: str, plain: list[dict], pictures: Path, tmp_path: Path) -> None:
+    shutil.copytree(pictures, tmp_path / "in")
+    (tmp_path / "in" / "001x.png").write_bytes(png(1)[:40])
+    (tmp_path / "in" / "001y.png").write_bytes(b"")
+    found = rows_of(tmp_path / "in", model, tmp_path / "out", batch_size=2, part=5)
+    bad = [row for row in found if row["error"]]
+    assert [row["name"] for row in bad] == ["001x", "001y"]
+    assert all(row["answer"] is None and str(tmp_path) in row["error"] for row in bad)
+    good = [(row["name"], row["answer"]) for row in found if not row["error"]]
+    assert good == [(row["name"], row["answer"]) for row in plain]
+
+
+def test_a_run_that_was_stopped_goes_on(
+    model: str, pictures: Path, plain: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost or there twice, what was done is not done again, and a file that is cut off is."""
+    out = tmp_path / "out"
+    write, left = folder.write_bytes, iter(range(2))
+
+    def write_twice(path: Path, data: bytes) -> Path:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return write(path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folder, "write_bytes", write_twice)
+        with pytest.raises(KeyboardInterrupt):
+            rows_of(pictures, model, out, part=3, batch_size=2)
+    first, second = sorted(out.glob("*.parquet"))
+    before = first.stat().st_mtime_ns
+    second.write_bytes(second.read_bytes()[:-9])
+    with pytest.raises(DataError, match="3 rows"):
+        list(read_rows(out))
+    looked = look_folder(pictures, model=model, ask=1, out=out, part=3, batch_size=2, device="cpu", resume=True)
+    assert (looked.rows, looked.errors, looked.parts, looked.resumed) == (7, 0, 3, 1)
+    assert first.stat().st_mtime_ns == before
+    assert list(read_rows(out)) == plain
+
+
+def test_another_question_model_or_picture_is_not_mixed_in(tmp_path: Path) -> None:
+    source, model = folder_of(tmp_path / "in", 2), str(save_tiny(tmp_path / "tiny"))
+    rows_of(source, model, tmp_path / "out", part=1)
+    kept = sorted(file.name for file in (tmp_path / "out").iterdir())
+    options = {"model": model, "out": tmp_path / "out", "part": 1, "device": "cpu"}
+    with pytest.raises(OutputError, match="`resume=True`"):
+        look_folder(source, ask=1, **options)
+    with pytest.raises(OutputError, match="other ask"):
+        look_folder(source, ask=2, resume=True, **options)
+    (source / "000.png").write_bytes(png(99))
+    with pytest.raises(OutputError, match="other files"):
+        look_folder(source, ask=1, resume=True, **options)
+    save_tiny(tmp_path / "tiny", seed=1)
+    with pytest.raises(OutputError, match="other digest"):
+        look_folder(source, ask=1, resume=True, **options)
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == kept
+
+
+def test_a_folder_of_something_else_is_left_alone(model: str, pictures: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(OutputError):
+            look_folder(pictures, model=model, ask=1, out=tmp_path / "out", resume=resume)
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+def test_wrong_requests_are_refused_before_anything_is_written(model: str, pictures: Path, tmp_path: Path) -> None:
+    wrong = [
+        ({"engine": "spark"}, ConfigError, "local, ray"),
+        ({"actors": 2}, ConfigError, "engine=ray"),
+        ({"maps": "some"}, ConfigError, "maps"),
+        ({"side": 0}, ConfigError, "side"),
+        ({"part": 0}, ConfigError, "part"),
+        ({"ask": "nobody"}, DataError, "nobody"),
+        ({"model": "memn2n-babi"}, ConfigError, "pictures"),
+        ({"sources": tmp_path / "nowhere"}, DataError, "nowhere"),
+    ]
+    for change, kind, named in wrong:
+        request = {"sources": pictures, "model": model, "ask": 1, "device": "cpu", **change}
+        with pytest.raises(kind, match=named):
+            look_folder(request.pop("sources"), out=tmp_path / "out", **request)
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_ray_no_folder_is_made(
+    model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match="ray"):
+        look_folder(pictures, model=model, ask=1, out=tmp_path / "out", engine="ray")
+    assert not (tmp_path / "out").exists()
+
+
+def test_pictures_that_the_model_does_not_know_are_counted(
+    model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from saccade.predict import Predictor
+
+    monkeypatch.setattr(Predictor, "_like", lambda self, inputs, encoding: (0.001,) * len(inputs))
+    asked = {"model": model, "ask": 1, "out": tmp_path / "out", "device": "cpu"}
+    first, again = look_folder(pictures, **asked), look_folder(pictures, **asked, resume=True)
+    assert first.unlike == again.unlike == 7
+    assert "7 of 7" in first.remarks[0]
+
+
+def test_the_command_line_writes_rows_and_says_what_became_of_them(model: str, pictures: Path, tmp_path: Path) -> None:
+    asked = ["look", str(pictures), "--model", model, "--ask", "1", "--engine", "local", "--device", "cpu"]
+    done = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["errors"], told["parts"]) == (7, 0, 1)
+    shown = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--resume"])
+    assert "1 of 1 files" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--engine", "local"], "out"),
+        (["--resume"], "engine"),
+        (["--engine", "local", "--out", "x", "--cells"], "cells"),
+        (["--engine", "local", "--out", "x", "--address", "auto"], "engine"),
+    ],
+)
+def test_options_that_do_not_go_together(model: str, pictures: Path, options: list[str], named: str) -> None:
+    done = CliRunner().invoke(app, ["look", str(pictures), "--model", model, "--ask", "1", *options])
+    assert done.exit_code == 2
+    assert named in done.output
+    assert not Path("x").exists()

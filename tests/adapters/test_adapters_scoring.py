@@ -1,0 +1,126 @@
+"""What a job wrote is read by ``score`` and by ``report``, and by the command line."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from row_pictures import folder_of
+from typer.testing import CliRunner
+
+from saccade import look_folder, report, score
+from saccade.adapters.folder import row_records
+from saccade.commands.door import app
+from saccade.errors import ConfigError, DataError
+from saccade.metrics.maps.localisation import no_counts, pr_counts
+from saccade.predict import load
+from tiny_models import save_tiny
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A finished job over four pictures, one bad one, and masks of the four."""
+    home = tmp_path_factory.mktemp("job")
+    places = {"model": save_tiny(home / "tiny"), "in": folder_of(home / "in", 4), "out": home / "out"}
+    (home / "in" / "bad.png").write_bytes(b"x")
+    look_folder(home / "in", model=str(home / "tiny"), ask=1, out=home / "out", device="cpu", part=2)
+    masks = {f"{n:03d}": np.zeros((20, 31), bool) for n in range(4)}
+    for number, mask in enumerate(masks.values()):
+        mask[2 : 6 + number, 3:9] = True
+    np.savez(home / "masks.npz", **masks)
+    return {**places, "masks": home / "masks.npz"}
+
+
+def test_its_maps_score_as_those_of_the_predictor_do(job: dict[str, Path]) -> None:
+    predictor = load(job["model"], "cpu")
+    own = {f"{n:03d}__1": predictor.look(job["in"] / f"{n:03d}.png", 1).map() for n in range(4)}
+    wanted = score(own, job["masks"])
+    found = score(job["out"], job["masks"], broken="skip")
+    assert found.names == wanted.names
+    assert found.counts["scored"] == 4
+    for name in ("true_positive_strength", "pointing", "iou"):
+        assert found.scores[name].mean == pytest.approx(wanted.scores[name].mean, abs=1e-4)
+
+
+def test_parts_that_are_scored_apart_score_as_all_together(job: dict[str, Path], tmp_path: Path) -> None:
+    """Values, pooled pixels and intervals to the last bit; exchanged maps are others."""
+    from saccade.adapters.scoring import RowMaps
+    from saccade.scoring.maps import MappingMaps
+    from saccade.scoring.policies import Policies
+    from saccade.scoring.score import score_maps
+    from saccade.scoring.truths import open_truth
+
+    chunks = [chunk for chunk in RowMaps(job["out"]).each(1) if not isinstance(chunk.maps, Exception)]
+    together = MappingMaps({chunk.names[0]: chunk.maps[0] for chunk in chunks})
+    wanted = score_maps(together, open_truth(job["masks"]), Policies())
+    found = score(job["out"], job["masks"], broken="skip", engine="local")
+    assert found.scores == {**wanted.scores, "pr_auc": found.scores["pr_auc"]}
+    assert found.scores["pr_auc"].mean == wanted.scores["pr_auc"].mean
+    assert all(torch.equal(found.values[name], wanted.values[name]) for name in wanted.values)
+    for name in ("uniform", "centre_gaussian", "grid_oracle"):
+        assert found.baselines[name] == pytest.approx(dict(wanted.baselines[name]), nan_ok=True)
+    assert found.counts["pictures"] == 4
+
+
+def test_counts_of_pixels_travel_as_they_are() -> None:
+    counts = pr_counts(torch.rand(3, 5, 4), torch.rand(3, 5, 4) > 0.5)
+    state = counts.__getstate__()
+    assert state[0].is_sparse
+    back = no_counts()
+    back.__setstate__(state)
+    assert torch.equal(back.positives, counts.positives)
+    assert torch.equal(back.negatives, counts.negatives)
+    assert (back.pictures, back.undefined) == (counts.pictures, counts.undefined)
+
+
+def test_a_row_with_an_error_is_a_map_that_cannot_be_read(job: dict[str, Path], tmp_path: Path) -> None:
+    """Without a truth it is counted as unreadable; with one it stops, or is left out and counted."""
+    without = score(job["out"], job["masks"])
+    assert (without.counts["broken"], without.counts["extra"]) == (1, 0)
+    assert "1 unreadable" in without.counted()
+    assert "without a truth" not in without.counted()
+    with np.load(job["masks"]) as masks:
+        np.savez(tmp_path / "masks.npz", **masks, bad=np.ones((20, 31), bool))
+    with pytest.raises(DataError, match=r"bad\.png"):
+        score(job["out"], tmp_path / "masks.npz")
+    assert score(job["out"], tmp_path / "masks.npz", broken="skip").counts["broken"] == 1
+
+
+def test_report_draws_the_first_rows_on_their_pictures(job: dict[str, Path], tmp_path: Path) -> None:
+    page = report([job["out"]], looks=2).save(tmp_path / "page.html").read_text()
+    assert page.count("000.png") >= 1
+    assert "001.png" in page
+    assert "002.png" not in page
+    assert "data:image/" in page
+    assert "Of the 5 rows in" in page
+    assert "3 are left out, 1 of them without an answer" in page
+    told = CliRunner().invoke(app, ["report", str(job["out"]), "--out", str(tmp_path / "page.html")])
+    assert "1 are left out" in told.stderr
+    assert (
+        CliRunner()
+        .invoke(app, ["report", str(job["out"]), "-o", str(tmp_path / "new.html")])
+        .stderr.endswith("new.html\n")
+    )
+
+
+def test_a_picture_that_is_gone_is_drawn_grey(job: dict[str, Path], tmp_path: Path) -> None:
+    shutil.copytree(job["in"], tmp_path / "in")
+    look_folder(tmp_path / "in", model=str(job["model"]), ask=1, out=tmp_path / "out", device="cpu")
+    record = row_records(tmp_path / "out", 1)[0][0]
+    (tmp_path / "in" / "000.png").unlink()
+    grey = row_records(tmp_path / "out", 1)[0][0]
+    assert np.asarray(record.picture).std() > 50
+    assert np.asarray(grey.picture).std() == 0
+    assert record.trace.validate() is record.trace
+
+
+def test_an_engine_is_for_rows_and_for_masks(job: dict[str, Path]) -> None:
+    with pytest.raises(ConfigError, match="engine"):
+        score(np.ones((2, 4, 4)), np.ones((2, 4, 4), bool), engine="ray")
+    with pytest.raises(ConfigError, match="engine"):
+        score(job["out"], job["masks"], engine="slurm")
+    with pytest.raises(ConfigError, match="truth"):
+        score(job["out"], {"000": np.ones((20, 31), bool)}, engine="ray")

@@ -1,0 +1,108 @@
+"""One device trains as Lightning Fabric would, and without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from engine_fakes import TinyTask, tiny_recipe
+
+from saccade import devices
+from saccade.engine import loop
+from saccade.engine.loop import fit
+from saccade.errors import MissingExtraError
+
+QUIET = {"device": "cpu", "progress": "quiet"}
+
+
+class DeviceTask(TinyTask):
+    """Moves its batches, as a task is asked to."""
+
+    def to(self, device):
+        self.device = device
+
+    def batch(self, first, size):
+        return {name: value.to(self.device) for name, value in super().batch(first, size).items()}
+
+
+def trained_by_fabric(monkeypatch, task, recipe, out, *, device="cpu"):
+    from lightning_fabric import Fabric
+
+    fabric = Fabric(accelerator=device, devices=1, precision=recipe.precision)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "pick_hardware", lambda *_: fabric)
+        fit(task, recipe, out, progress="quiet", device=device)
+    return task.model.state_dict()
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_one_device_computes_as_fabric_does(tmp_path, monkeypatch, precision):
+    one, other = TinyTask(norm=False), TinyTask(norm=False)
+    recipe = tiny_recipe({"steps": 6}, precision=precision)
+    fit(one, recipe, tmp_path / "one", **QUIET)
+    found = trained_by_fabric(monkeypatch, other, recipe, tmp_path / "other")
+    assert all(torch.equal(value, found[name]) for name, value in one.model.state_dict().items())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_gpu_computes_as_fabric_does(tmp_path, monkeypatch, graph):
+    one, other = DeviceTask(norm=False), DeviceTask(norm=False)
+    recipe = tiny_recipe({"steps": 8}, precision="bf16-mixed", graph=graph)
+    fit(one, recipe, tmp_path / "one", device="cuda", progress="quiet")
+    found = trained_by_fabric(monkeypatch, other, recipe, tmp_path / "other", device="cuda")
+    assert all(torch.equal(value, found[name]) for name, value in one.model.state_dict().items())
+
+
+def test_several_devices_without_fabric_name_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightning_fabric", None)
+    with pytest.raises(MissingExtraError, match="distributed"):
+        fit(TinyTask(), tiny_recipe(), tmp_path / "run", devices=2, **QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_device_does_not_import_fabric(tmp_path):
+    code = (
+        "import sys; from engine_fakes import TinyTask, tiny_recipe; from saccade.engine.loop import fit\n"
+        f"fit(TinyTask(), tiny_recipe({{'steps': 1}}), {str(tmp_path / 'run')!r}, **{QUIET})\n"
+        "print(*(name for name in ('lightning_fabric', 'torchmetrics', 'matplotlib') if name in sys.modules))"
+    )
+    here = Path(__file__).parent
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here)
+    assert found.stdout.strip() == ""
+
+
+class Driver:
+    """The calls of CUDA's driver that make a context."""
+
+    def __init__(self, result: int = 0) -> None:
+        self.called: list[str] = []
+        self._result = result
+
+    def __getattr__(self, name: str):
+        return lambda *_: (self.called.append(name), self._result)[1]
+
+
+def test_the_context_is_made_by_the_driver_in_the_background(monkeypatch):
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: driver)
+    driver = Driver()
+    thread = devices.wake_cuda("cuda:1")
+    assert thread is not None
+    thread.join()
+    assert driver.called == ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]
+    driver = Driver(result=100)  # no device
+    devices.wake_cuda().join()
+    assert driver.called == ["cuInit"]
+    assert devices.wake_cuda("cpu") is devices.wake_cuda("cuda:x") is None
+
+
+def test_without_a_driver_nothing_is_woken(monkeypatch):
+    def missing(name: str):
+        raise OSError(name)
+
+    monkeypatch.setattr(devices.ctypes, "CDLL", missing)
+    assert devices.wake_cuda("auto") is None
