@@ -145,7 +145,7 @@ def test_an_edited_scene_keeps_its_drawing() -> None:
 
 
 def test_an_unknown_drawing_is_refused() -> None:
-    for made in (SceneDataConfig, SceneSpec, Distractors):
+    for made in (SceneSpec, Distractors):
         with pytest.raises(ConfigError, match="drawing: found 'author'"):
             made(drawing="author")
 

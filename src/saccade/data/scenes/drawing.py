@@ -1,4 +1,17 @@
-"""The five colours of the attribute task, in the order that their labels have."""
+"""The five colours, in the order of their labels, and how ink becomes colour: two drawings of the same scene.
+
+============== =====================================================================================================
+blend           saccade's own. A digit of ink g (0 … 255) lies on its background with opacity g/255, so on black it is
+                colour · g/255. Sums of distractors stop at 255
+authors         that of the generator that Seo et al. released. A digit is painted in colour · g/255, cut to whole
+                numbers, and pasted with opacity g/255. So ink counts twice: on black it is colour · (g/255)².
+                Distractors are painted in the same way and added as bytes: sums wrap around at 256
+both            scenes with an even number as ``blend``, the others as ``authors``
+mostly-authors  every fourth scene as ``blend``, the others as ``authors``: for models that find those harder
+============== =====================================================================================================
+
+Digits, places, colours, masks and boxes do not depend on the drawing.
+"""
 
 from __future__ import annotations
 
