@@ -153,7 +153,7 @@ def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
     from saccade.models.io.facts import WEIGHTS, read_facts
-    from saccade.tensor_file import verify_digest
+    from saccade.untrusted import verify_digest
     from saccade.zoo import shipped
 
     states = {}
