@@ -79,7 +79,7 @@ def _foreign() -> list[str]:
         other = importlib.metadata.distribution("saccade")
     except importlib.metadata.PackageNotFoundError:
         return []
-    commands = other.entry_points.select(group="console_scripts", value="saccade.commands:main")
+    commands = other.entry_points.select(group="console_scripts", value="saccade.commands.door:main")
     if commands:  # this package, from the time when it was called so
         return []
     return [
