@@ -149,7 +149,7 @@ def test_the_sheet_of_a_comparison_says_what_was_asked(
         written.extend(captions)
         return Image.new("RGB", (4, 4))
 
-    monkeypatch.setattr("saccade.show.contact_sheet.contact_sheet", remember)
+    monkeypatch.setattr("saccade.show.sheets.contact_sheet", remember)
     run("compare", model, model, "--image", album / "a.png", "--ask", "north", "--out", tmp_path)
     assert len(written) == 2
     assert all(re.fullmatch(r"tiny, asked north: \w+ \d+%", caption) for caption in written)

@@ -19,8 +19,8 @@ from PIL import Image
 from saccade.geometry import scale_shift
 from saccade.record import Record, write_record
 from saccade.show.report import Report
-from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.report_sources import read_metrics
+from saccade.show.score_tables import answer_sections, scores_section
 from saccade.trace import AttentionTrace, Look
 from saccade.verbs.report import report
 from saccade.verbs.report_page import _scores

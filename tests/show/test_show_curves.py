@@ -103,7 +103,7 @@ def test_a_dark_figure_is_dark_on_paper_too(tmp_path):
 
 def test_pictures_and_reports_do_not_import_matplotlib():
     code = (
-        "import sys, saccade.show.filmstrip, saccade.show.slot_table, saccade.show.contact_sheet;"
+        "import sys, saccade.show.filmstrip, saccade.show.slot_table, saccade.show.sheets;"
         "import saccade.show.report_sources; sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

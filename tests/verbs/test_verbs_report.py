@@ -14,8 +14,8 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
-from saccade.show.report_scores import TITLE as SCORES
-from saccade.show.report_scores import scores_section
+from saccade.show.score_tables import TITLE as SCORES
+from saccade.show.score_tables import scores_section
 from saccade.verbs.looking.run import TITLE, run_looks
 from saccade.verbs.report import report
 from saccade.verbs.report_page import _scores

@@ -125,9 +125,9 @@ def show(
     from saccade.data.tables.splits import checked_split
     from saccade.families import family_of_data
     from saccade.families.contract import load_target
-    from saccade.show.contact_sheet import contact_sheet
     from saccade.show.marks import Mask
-    from saccade.show.png import png_bytes
+    from saccade.show.overlay import png_bytes
+    from saccade.show.sheets import contact_sheet
 
     part, options = checked_split(split), _options(option or [])
     name = named_data(name, quiet=quiet)

@@ -14,7 +14,7 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from saccade.show.slot_grid import SlotGrid
+    from saccade.show.slot_table import SlotGrid
 
 _LONGEST_NAME = 28
 _BROKEN_PATH = 14
@@ -71,7 +71,7 @@ def print_slots(title: str, grid: SlotGrid) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from saccade.show.slot_grid import NEEDED
+    from saccade.show.slot_table import NEEDED
 
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     for heading in ("", "sentence"):

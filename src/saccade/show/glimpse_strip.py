@@ -15,12 +15,10 @@ from PIL import Image, ImageDraw
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.show import acts as drawing
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, legend_bar
-from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Values, by_shared_peak, legend_bar
 from saccade.show.marks import Mark, Scanpath, draw_marks
-from saccade.show.overlay import OPACITY, as_marks, paint
-from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Values, by_shared_peak
+from saccade.show.overlay import OPACITY, PictureLike, as_marks, as_picture, fit_panel, paint
+from saccade.show.sheets import elide, font, line_height, wrap
 from saccade.trace import AttentionTrace, Look
 
 MARGIN, GUTTER = 28, 14

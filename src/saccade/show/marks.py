@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.show.lettering import font
+from saccade.show.sheets import font
 
 _LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
 _WARM = (255, 184, 77)  # of numbered discs: neither in the colour map of weights nor in grey pictures

@@ -48,7 +48,7 @@ def compare(
 
 def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
     """One row: each model's overlay, its name, what it was asked and its answer."""
-    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.sheets import contact_sheet
 
     captions = [f"{seen.model}{_asked(seen)}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
     return contact_sheet([_drawn(seen) for seen in sightings], captions, columns=len(sightings), panel=400)
@@ -57,7 +57,7 @@ def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
 def write_comparison(sightings: Sequence[Sighting], folder: Path, *, html: bool = False) -> list[Path]:
     """Write ``STEM-compare.png``, the models side by side, and with ``html`` a page of every look of theirs."""
     from saccade.atomic import write_bytes
-    from saccade.show.png import png_bytes
+    from saccade.show.overlay import png_bytes
     from saccade.show.report_sources import report_from_records
 
     name = f"{sightings[0].stem}-compare"

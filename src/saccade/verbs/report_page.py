@@ -10,8 +10,8 @@ from saccade.config import by_path
 from saccade.errors import ConfigError, DataError
 from saccade.record import Record, read_record
 from saccade.show.report import Report
-from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.report_sources import report_from_records, report_from_run
+from saccade.show.score_tables import answer_sections, scores_section
 from saccade.untrusted import parse_json, read_regular
 
 
