@@ -13,7 +13,7 @@ from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.predict import load
-from saccade.show.marks import Mask
+from saccade.show.overlay import Mask
 from saccade.show.sheets import Example, Shown, comparison_grid, contact_sheet
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"

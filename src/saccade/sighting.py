@@ -122,11 +122,12 @@ class Sighting:
     ) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
 
-        The total of several crops is nested frames (:func:`saccade.show.overlay.nested_crops`). Where no look lies
+        The total of several crops is nested frames (:func:`saccade.show.nested_crops.nested_crops`). Where no look lies
         on a place, as for masks of channels, the total is the picture alone.
         """
         from saccade.show.colours import by_own_ends
-        from saccade.show.overlay import is_nested, nested_crops, overlay
+        from saccade.show.nested_crops import is_nested, nested_crops
+        from saccade.show.overlay import overlay
 
         image = self.picture.image
         if look == "total" and not self.has_places:
@@ -238,7 +239,7 @@ class Sighting:
         Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell. Of
         several crops it is the middle of the last.
         """
-        from saccade.show.overlay import is_nested
+        from saccade.show.nested_crops import is_nested
 
         if not self.is_spatial:
             raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
@@ -410,7 +411,7 @@ class Sighting:
     @property
     def _is_strip(self) -> bool:
         """Whether all looks are drawn side by side by default."""
-        from saccade.show.overlay import is_nested
+        from saccade.show.nested_crops import is_nested
 
         adds = self.has_places and any(look.base for look in self.trace.looks_of_total)
         return self.labels is not None or not self.is_spatial or adds or is_nested(self.trace)

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from saccade import geometry
-from saccade.show.overlay import is_nested, nested_crops
+from saccade.show.nested_crops import is_nested, nested_crops
 from saccade.trace import AttentionTrace, Look
 
 SIZE = 400

@@ -10,8 +10,18 @@ from PIL import Image
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
 from saccade.show.colours import by_own_peak
-from saccade.show.marks import Box, Mask, Points, Polygon
-from saccade.show.overlay import as_picture, enlarge, fit_panel, let_through, overlay, stretch
+from saccade.show.overlay import (
+    Box,
+    Mask,
+    Points,
+    Polygon,
+    as_picture,
+    enlarge,
+    fit_panel,
+    let_through,
+    overlay,
+    stretch,
+)
 from saccade.trace import AttentionTrace, Look
 
 

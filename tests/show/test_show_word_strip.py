@@ -16,9 +16,9 @@ from saccade.errors import DataError
 from saccade.record import Record
 from saccade.show import word_strip as module
 from saccade.show.colours import smooth
-from saccade.show.marks import Mask
+from saccade.show.lettering import elide
+from saccade.show.overlay import Mask
 from saccade.show.report_sources import report_from_records
-from saccade.show.sheets import elide
 from saccade.show.word_strip import GATE, GUTTER, MARGIN, has_words, word_strip
 from word_traces import CELLS, GATES, WORDS, word_trace
 

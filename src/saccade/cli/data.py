@@ -125,8 +125,7 @@ def show(
     from saccade.data.tables.splits import checked_split
     from saccade.families import family_of_data
     from saccade.families.contract import load_target
-    from saccade.show.marks import Mask
-    from saccade.show.overlay import png_bytes
+    from saccade.show.overlay import Mask, png_bytes
     from saccade.show.sheets import contact_sheet
 
     part, options = checked_split(split), _options(option or [])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -26,12 +27,14 @@ from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR, TITLES
 from saccade.probing.data import Split, picture_of
 from saccade.probing.features import Features
-from saccade.probing.probe import ProbeResult
 from saccade.probing.trials import CLASS_TOKEN, Trial
 from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Block, Cell, Picture, Report, Section, Table, percent
 from saccade.show.report_tables import Value
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
+
+if TYPE_CHECKING:
+    from saccade.probing.probe import ProbeResult
 
 SIMPLE = {
     "majority": "commonest class",

@@ -14,7 +14,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.show.colours import Values, as_map
-from saccade.show.marks import Mark, Points, Polygon
+from saccade.show.overlay import Mark, Points, Polygon
 from saccade.trace import AttentionTrace, Look
 
 

@@ -32,9 +32,19 @@ from saccade.show.colours import (
     by_shared_peak,
     legend_bar,
 )
-from saccade.show.marks import Mark, draw_marks
-from saccade.show.overlay import OPACITY, PictureLike, as_marks, as_picture, fit_panel, is_nested, let_through, paint
-from saccade.show.sheets import Font, font, line_height, wrap
+from saccade.show.lettering import Font, font, line_height, wrap
+from saccade.show.nested_crops import is_nested
+from saccade.show.overlay import (
+    OPACITY,
+    Mark,
+    PictureLike,
+    as_marks,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    let_through,
+    paint,
+)
 from saccade.trace import AttentionTrace
 
 Scale = Literal["own", "shared"]

@@ -16,9 +16,18 @@ from saccade import geometry
 from saccade.errors import DataError
 from saccade.show import acts as drawing
 from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Values, by_shared_peak, legend_bar
-from saccade.show.marks import Mark, Scanpath, draw_marks
-from saccade.show.overlay import OPACITY, PictureLike, as_marks, as_picture, fit_panel, paint
-from saccade.show.sheets import elide, font, line_height, wrap
+from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.overlay import (
+    OPACITY,
+    Mark,
+    PictureLike,
+    Scanpath,
+    as_marks,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    paint,
+)
 from saccade.trace import AttentionTrace, Look
 
 MARGIN, GUTTER = 28, 14

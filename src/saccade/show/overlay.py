@@ -1,4 +1,11 @@
-"""A picture with a map over it, as an image or a PNG, and nested crops of it.
+"""A picture with a map over it and outlines on it, as an image or a PNG.
+
+Outlines on a picture: evidence masks, boxes, crops and points, in a double line that shows on any background.
+
+All coordinates are those of the picture that was handed in (pixels, x to the right, y down); the drawing is scaled
+with the picture, the width of the lines is not. A mask is outlined from outside, so that small evidence stays visible.
+
+A picture with a map over it, as an image or a PNG, and nested crops of it.
 
 A picture as the bytes of a PNG file, and such bytes as an address that holds them whole.
 
@@ -6,30 +13,150 @@ Any kind of picture as an upright RGB image, enlarged by whole factors or reduce
 
 A map laid over its picture, pixel for pixel, and the picture as the map lets it through.
 
-A picture with the crops that a model cut out of it, one inside the other, each with what was said there.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image, ImageDraw, ImageEnhance, ImageOps
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
-from saccade.show import acts as drawing
 from saccade.show import colours
-from saccade.show.colours import INK, PAPER, MapLike, Scaled, Values, as_map, by_own_peak
-from saccade.show.marks import Mark, Polygon, draw_marks
-from saccade.show.sheets import font, line_height
-from saccade.trace import AttentionTrace
+from saccade.show.colours import MapLike, Scaled, Values, as_map, by_own_peak
+from saccade.show.lettering import font
+
+_LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
+_WARM = (255, 184, 77)  # of numbered discs: neither in the colour map of weights nor in grey pictures
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Evidence as a mask (H,W), true inside, at the picture's size."""
+
+    inside: Tensor | npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box xyxy."""
+
+    corners: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Polygon:
+    """A closed outline of (x, y) points: a crop, turned or not."""
+
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Places (x, y), each drawn as a ring."""
+
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Scanpath:
+    """Places (x, y) in the order they were looked at: numbered, and joined by a line."""
+
+    points: Sequence[tuple[float, float]]
+
+
+Mark = Mask | Box | Polygon | Points | Scanpath
+
+
+def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[int, int]) -> Image.Image:
+    """``image`` with ``marks`` drawn on it.
+
+    Args:
+        image: the picture as shown, at any size; it is not changed.
+        marks: in the coordinates of the picture.
+        picture_size: (width, height) of the picture that the marks speak of.
+    """
+    result = image.copy() if marks else image
+    scale_x, scale_y = image.width / picture_size[0], image.height / picture_size[1]
+    for mark in marks:
+        if isinstance(mark, Mask):
+            result = _outline_mask(result, mark, picture_size)
+        elif isinstance(mark, Points):
+            for x, y in mark.points:
+                _ring(result, x * scale_x, y * scale_y)
+        elif isinstance(mark, Scanpath):
+            _numbered(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
+        else:
+            points = _box_points(mark) if isinstance(mark, Box) else mark.points
+            _closed_line(result, [(x * scale_x, y * scale_y) for x, y in points])
+    return result
+
+
+def _box_points(box: Box) -> list[tuple[float, float]]:
+    if len(box.corners) != 4:
+        raise ShapeError("box", "(4,) as x0, y0, x1, y1", (len(box.corners),))
+    x0, y0, x1, y1 = (float(value) for value in box.corners)
+    return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+
+
+def _outline_mask(image: Image.Image, mark: Mask, picture_size: tuple[int, int]) -> Image.Image:
+    inside = mark.inside.detach().cpu().numpy() if isinstance(mark.inside, Tensor) else np.asarray(mark.inside)
+    if inside.shape != (picture_size[1], picture_size[0]):
+        raise ShapeError(
+            "evidence mask", f"({picture_size[1]},{picture_size[0]}), the picture's own size", inside.shape
+        )
+    body = Image.fromarray((inside > 0).astype(np.uint8) * 255).resize(image.size, Image.Resampling.NEAREST)
+    near = body.filter(ImageFilter.MaxFilter(5))  # two pixels around the evidence
+    far = near.filter(ImageFilter.MaxFilter(3))  # and one more
+    held, light, dark = (np.asarray(layer) > 0 for layer in (body, near, far))
+    pixels = np.asarray(image).copy()
+    pixels[dark & ~held] = _DARK
+    pixels[light & ~held] = _LIGHT
+    return Image.fromarray(pixels)
+
+
+def _closed_line(image: Image.Image, points: list[tuple[float, float]]) -> None:
+    pen = ImageDraw.Draw(image)
+    path = [(x - 0.5, y - 0.5) for x, y in [*points, *points[:2]]]  # edges lie between pixels; the start joins twice
+    pen.line(path, fill=_DARK, width=5, joint="curve")
+    pen.line(path, fill=_LIGHT, width=3, joint="curve")
+
+
+def _numbered(image: Image.Image, points: list[tuple[float, float]]) -> None:
+    """Discs with the number of each place; a place that was looked at several times bears all its numbers."""
+    pen = ImageDraw.Draw(image)
+    for colour, width in ((_DARK, 5), (_WARM, 3)):
+        pen.line(points, fill=colour, width=width, joint="curve")
+    numbers: dict[tuple[float, float], list[str]] = {}
+    for number, point in enumerate(points, 1):
+        numbers.setdefault(point, []).append(str(number))
+    face = font(max(11, round(0.06 * max(image.size))), bold=True)
+    for (x, y), held in numbers.items():
+        text = "·".join(held)
+        reach = face.getlength("0") * 0.95  # a disc for one digit; longer texts make a capsule
+        half = max(reach, face.getlength(text) / 2 + reach / 2)
+        box = [x - half, y - reach, x + half, y + reach]
+        pen.rounded_rectangle([box[0] - 1, box[1] - 1, box[2] + 1, box[3] + 1], radius=reach + 1, fill=_DARK)
+        pen.rounded_rectangle(box, radius=reach, fill=_WARM)
+        pen.text((x, y), text, _DARK, font=face, anchor="mm")
+
+
+def _ring(image: Image.Image, x: float, y: float) -> None:
+    pen = ImageDraw.Draw(image)
+    radius = max(4.0, 0.02 * max(image.size))
+    for extra, colour, width in ((1.0, _DARK, 5), (0.0, _LIGHT, 3)):
+        reach = radius + extra
+        pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
+
 
 Effort = Literal["fast", "plain", "small"]
 """What counts: the time it takes, neither, or the bytes it takes."""
@@ -221,70 +348,3 @@ def _by_bands(picture: Image.Image, values: Values, mix: Callable[[Values, Value
 def as_marks(outline: Mark | Sequence[Mark]) -> Sequence[Mark]:
     """One mark or several, as several."""
     return outline if isinstance(outline, Sequence) else (outline,)
-
-
-_PAD = 3
-_Plate = tuple[float, float, float, float]
-
-
-def is_nested(trace: AttentionTrace) -> bool:
-    """Whether a trace looks at its picture by several crops and by nothing else."""
-    looks = [look for look in trace.looks if look.is_spatial]
-    return len(looks) > 1 and all(look.kind == "crop" for look in looks)
-
-
-def nested_crops(
-    picture: PictureLike,
-    trace: AttentionTrace,
-    *,
-    said: Mapping[str, str] | None = None,
-    opacity: float = 0.55,
-    outline: Mark | Sequence[Mark] = (),
-    least_side: int = MIN_SIDE,
-) -> Image.Image:
-    """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
-
-    Args:
-        picture: the original picture, upright.
-        trace: of one example (``trace[i]``), see :func:`is_nested`.
-        said: what stands at a frame, by the name of its look.
-        opacity: how much is hidden of what no crop shows, 0 to 1.
-        outline: evidence to draw on top, in pixels of ``picture``.
-        least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
-    """
-    original = as_picture(picture)
-    shown = enlarge(original, least_side)
-    size = (shown.height, shown.width)
-    trace = drawing.one_example(trace, (original.height, original.width))
-    acts = drawing.acts_of(trace)
-    inside = np.stack([drawing.act_map(trace, act, size) for act in acts]).mean(0).astype(np.float32)  # (H,W)
-    frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
-    result = draw_marks(let_through(shown, 1 - opacity * (1 - inside)), as_marks(outline), original.size)
-    result = draw_marks(result, frames, shown.size)
-    plates: list[_Plate] = []
-    for act, frame in zip(acts, frames):
-        if isinstance(frame, Polygon):
-            text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
-            plates += _tag(result, frame, text, plates)
-    return result
-
-
-def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate]) -> list[_Plate]:
-    """``text`` on a plate above the frame, else below it, else inside it; none where a picture has no room for it."""
-    face = font(max(11, round(0.032 * max(image.size))))
-    width, height = face.getlength(text) + 2 * _PAD, line_height(face) + _PAD
-    (x, y), bottom = (min(axis) for axis in zip(*frame.points)), max(point[1] for point in frame.points)
-    left = min(max(0.0, x), image.width - width)
-    for top in (y - height, bottom, y):
-        plate = (left, top, left + width, top + height)
-        fits = left >= 0 and 0 <= top <= image.height - height
-        if fits and not any(_overlap(plate, other) for other in taken):
-            pen = ImageDraw.Draw(image)
-            pen.rectangle(plate, fill=PAPER)
-            pen.text((left + _PAD, top + 1), text, INK, font=face)
-            return [plate]
-    return []
-
-
-def _overlap(first: _Plate, second: _Plate) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

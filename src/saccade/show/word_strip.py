@@ -27,9 +27,8 @@ from saccade.show.colours import (
     legend_bar,
     smooth,
 )
-from saccade.show.marks import Mark, draw_marks
-from saccade.show.overlay import OPACITY, PictureLike, as_picture, fit_panel, paint
-from saccade.show.sheets import elide, font, line_height, wrap
+from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.overlay import OPACITY, Mark, PictureLike, as_picture, draw_marks, fit_panel, paint
 from saccade.trace import AttentionTrace
 
 LOOK = "word"

@@ -23,7 +23,8 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
-from saccade.show.overlay import data_url, is_nested, png_bytes
+from saccade.show.nested_crops import is_nested
+from saccade.show.overlay import data_url, png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 

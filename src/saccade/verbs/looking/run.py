@@ -12,7 +12,7 @@ from saccade.errors import SaccadeError
 from saccade.families.splits import OpenedSplit
 from saccade.models.io.facts import CONFIG
 from saccade.predict import Predictor, load
-from saccade.show.marks import Mask
+from saccade.show.overlay import Mask
 from saccade.show.report import Block, Gallery, Picture, Section, SlotHeat
 from saccade.show.score_tables import caption, mistakes_section
 from saccade.sighting import Sighting
