@@ -14,7 +14,7 @@ import tables
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 
 ROOT = Path(__file__).parent.parent
 

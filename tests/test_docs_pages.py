@@ -20,7 +20,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.recipe import load_recipe
 from saccade.zoo import resolve, shipped
 
@@ -241,10 +241,10 @@ def test_every_family_has_its_keys_in_the_reference() -> None:
 
 def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
     """A small model of the catalog with random weights, exported into ``folder``; the model itself, to compare with."""
+    from saccade.commands.export import export
     from saccade.config import to_dict
     from saccade.families import family_of_model, models
     from saccade.models.io.folder import save_model
-    from saccade.verbs.export import export
     from tiny_models import tiny_facts
 
     spec = models()[name]

@@ -20,9 +20,9 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import saccade
+from saccade.commands.serve import serve
 from saccade.families import families
 from saccade.web.page import offline_page
-from saccade.web.serve import serve
 
 CAPTIONS = "sat-soft-scenes"
 LIVE = tuple(name for each in families().values() for name in each.live)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade.backbones import hub
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.record import read_record
 from tiny_vits import TinyViT

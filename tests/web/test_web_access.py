@@ -16,9 +16,9 @@ pytest.importorskip("fastapi")
 import uvicorn
 from live_server import LiveServer, live_server
 
-from saccade.cli import app
+from saccade.commands import serve as serving
+from saccade.commands.door import app
 from saccade.web import access
-from saccade.web import serve as serving
 from saccade.web.service import Service
 
 TOKEN = "a-token-of-this-test"

