@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from saccade.errors import DataError, OutputError, ShapeError
+from saccade.show import report
 from saccade.show.overlay import png_bytes
 from saccade.show.report import Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
 from saccade.show.report_tables import Notes, escaped, inline, paragraphs
