@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
-from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes.data import SPECS, SceneData, SceneDataConfig
 
 LETTERS, DIGITS = "ABCDEFGHJKLMNPQRTUVWXYZ", "0123456789"

@@ -16,7 +16,7 @@ from saccade.commands.door import Command
 from saccade.commands.signature import Number, check_call
 from saccade.commands.terminal import print_table, remark
 from saccade.config import from_dict
-from saccade.engine.recipe import Recipe, load_recipe
+from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
@@ -180,6 +180,8 @@ def resolve(recipe: str | Path, **told: Any) -> Recipe:
     overrides, phases, protocol = told.get("overrides", ()), told.get("phases", ()), told.get("protocol")
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
+    if told.get("data") is not None and f"{recipe}-{told['data']}" in packaged_recipes():
+        recipe = f"{recipe}-{told['data']}"  # `soft` on `mbg` is its variant soft-mbg
     chosen = list(overrides)
     epochs, steps, lr = told.get("epochs"), told.get("steps"), told.get("lr")
     if epochs is not None and steps is not None:
@@ -223,7 +225,7 @@ def spelt_out(data: str | None) -> str | None:
     """READER:PATH with the whole path, so that the run can be resumed from any folder; a name as it is."""
     if data is None:
         return None
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
 
     data = with_reader(data, data_entries())
     reader, sign, path = data.partition(":")

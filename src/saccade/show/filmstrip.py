@@ -33,7 +33,6 @@ from saccade.show.colours import (
     legend_bar,
 )
 from saccade.show.lettering import Font, font, line_height, wrap
-from saccade.show.nested_crops import is_nested
 from saccade.show.overlay import (
     OPACITY,
     Mark,
@@ -115,7 +114,7 @@ def filmstrip(
         scaled += [by_own_ends(total) if _adds(trace) else by_own_peak(total) for total in totals]
 
     titles = _titles(acts, captions or {})
-    first = _framed(shown, trace, acts, evidence, original) if is_nested(trace) else _marked(shown, evidence, original)
+    first = _framed(shown, trace, acts, evidence, original) if trace.is_nested else _marked(shown, evidence, original)
     strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
     for act, title, each, own in zip(acts, titles, scaled, maps):
         column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)
