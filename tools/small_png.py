@@ -17,7 +17,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from saccade.show.colours import heat
-from saccade.show.png import png_bytes
+from saccade.show.overlay import png_bytes
 
 COLOURS, FILLING, RAMP, ROUNDS = 256, 32, 64, 60
 FARTHEST = 32
