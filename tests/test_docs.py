@@ -61,7 +61,7 @@ ELSEWHERE = {
     "dots": "needs the family of examples/dots, see tests/families/test_families_dots.py",
 }
 """Words of commands that cannot run here, and why."""
-NOT_RUN = {"import ray": "needs Ray"}
+NOT_RUN = {"import ray": "needs Ray", "runs/mean": "needs two runs of the reader's"}
 """Python blocks that cannot run here: a line in them, and why."""
 
 
@@ -90,7 +90,7 @@ def commands(text: str) -> Iterator[list[str]]:
     for line in text.replace("\\\n", " ").splitlines():
         for command in " ".join(shlex.quote(word) for word in shlex.split(line, comments=True)).split(" '&&' "):
             words = shlex.split(command.split(" '>' ")[0])
-            if words[:1] == ["saccade"]:
+            if words[:1] == ["saccade"] and not any("$" in word for word in words):  # of a script
                 yield words[1:]
 
 

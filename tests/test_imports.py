@@ -19,15 +19,15 @@ LAYERS = (
     {"models"},
     {"tasks", "probing", "scoring", "tracing"},
     {"families/*"},
-    {"engine", "zoo", "recorded", "papers"},
+    {"engine", "zoo"},
     {"sighting", "predict"},
-    {"scale", "adapters", "web"},
+    {"papers", "scale", "adapters", "web"},
     {"verbs", "cli", "commands", "__main__"},
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 SHARED = {"reading", "responder", "pictures", "labels", "splits"}
 """Files of ``families`` that serve the families and may import data and models."""
-ABOVE = {"tour", "scene_tour", "page", "query_model", "reproduction"}
+ABOVE = {"page"}
 """Parts of a family that use the verbs; nobody imports them by name."""
 
 

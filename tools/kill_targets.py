@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -143,49 +142,11 @@ def _look(shared: Path, place: Path, resume: bool) -> None:
         pass
 
 
-class _Cells:
-    """A table with one cell, for which runs of two seeds can be trained."""
-
-    def __init__(self, data: str, runs: tuple[Any, ...] = ()) -> None:
-        self.data, self.runs = data, runs
-
-    def with_runs(self, more: Any) -> _Cells:
-        return _Cells(self.data, (*self.runs, *more))
-
-    def missing(self, seeds: int) -> list[Any]:
-        from saccade.verbs.reproduction.cells import Setting
-        from saccade.verbs.reproduction.training import Job
-
-        jobs = [Job("attributes", "soft", "csv", Setting(""), seed, self.data) for seed in range(seeds)]
-        return [job for job in jobs if job.name not in {run.name for run in self.runs}]
-
-
-def one_cell(request: Any) -> Any:
-    """The function behind the table that is reproduced."""
-    table = request.completed(_Cells(request.data[0]))
-    names = sorted({run.name for run in table.runs})
-    (request.folder / "cells.json").write_text(json.dumps(names), encoding="utf-8")
-    return request.result([], [], "")
-
-
-def _reproduce(shared: Path, place: Path, resume: bool) -> None:
-    from saccade.families.contract import PaperTable
-    from saccade.verbs import reproduce as verb
-
-    declared = {"one-cell": PaperTable("one cell", "kill_targets:one_cell")}
-    setattr(verb, "tables", lambda: declared)  # noqa: B010 - it is of a family that does not exist
-    data = f"csv:{shared / 'pictures' / 'table.csv'}"
-    verb.reproduce(
-        "one-cell", data=[data], seeds=2, train=True, out=place / "table", device="cpu", overrides=TINY, limit=2
-    )
-
-
 TARGETS = {
     target.name: target
     for target in (
         Target("train", partial(_train, seed=0), _write_table, resumes=True, warm=_warm_training),
         Target("get", _get, warm=_warm_get),
         Target("look", _look, _one_run, warm=_warm_training),
-        Target("reproduce", _reproduce, _write_table, warm=_warm_training),
     )
 }

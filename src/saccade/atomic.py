@@ -235,7 +235,7 @@ def _sweep_once(folder: Path) -> None:
 def _drafts(folder: Path, kind: str) -> list[Path]:
     try:
         return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(kind) and is_draft(name)]
-    except OSError:
+    except (OSError, ValueError):  # a name that no folder can have
         return []
 
 

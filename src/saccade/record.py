@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,21 +17,20 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from saccade.atomic import write_bytes, write_text
-from saccade.config import from_dict, migrate, to_dict
+from saccade.config import check_schema, from_dict, to_dict
 from saccade.errors import CheckpointError, ConfigError, DataError, SaccadeError
 from saccade.geometry import Size, checked_size
 from saccade.short_repr import ShortRepr
-from saccade.tensor_file import Entry, parse_tensors, read_with_digest
+from saccade.tensor_file import Entry, read_header
 from saccade.trace import SCHEMA_VERSION, AttentionTrace, Kind, Look, Norm, Role, Total
-from saccade.untrusted import parse_json, read_regular
+from saccade.untrusted import read_json
 
 FORMAT = "saccade-record"
 PICTURE_LIMIT = 1024
-MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,7 +112,7 @@ def read_record(path: Path | str) -> Record:
     path = Path(path)
     path = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
     document = _document(path)
-    tensors = _verified_tensors(path, document.tensors)
+    tensors = _read_tensors(path, document.tensors)
     picture = tensors.pop("picture", None)
     try:
         trace = _trace(document, tensors).validate()
@@ -167,39 +166,23 @@ def _json_text(document: _Document) -> str:
 
 
 def _document(path: Path) -> _Document:
-    try:
-        values = parse_json(read_regular(path).decode("utf-8"))
-    except OSError as error:
-        raise CheckpointError(f"{path}: no such record ({error.strerror or error})") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: not a record (it is not JSON: {error})") from error
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
+    values = read_json(path)
+    if values.get("format") != FORMAT:
         raise CheckpointError(f"{path}: not a record that saccade wrote (no format '{FORMAT}')")
     try:
-        return from_dict(_Document, migrate(values, MIGRATIONS, SCHEMA_VERSION, what="this record"))
+        check_schema(values.get("schema_version"), SCHEMA_VERSION, what="this record")
+        return from_dict(_Document, values)
     except ConfigError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
 
-def _verified_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
+def _read_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
     """The tensors of the file that lies beside ``path``, once its digest is what the JSON says."""
     if Path(entry.file).name != entry.file or not entry.file.endswith(".safetensors"):
         raise CheckpointError(f"{path}: its tensors must be a .safetensors file beside it, found '{entry.file}'")
     file = path.with_name(entry.file)
-    try:
-        data, found = read_with_digest(file, _check_kinds)
-    except OSError as error:
-        raise CheckpointError(f"{path}: its tensor file {entry.file!r} cannot be read ({error})") from error
-    if found != entry.sha256:
-        raise CheckpointError(f"{file}: damaged (SHA-256 {found[:12]}…, expected {entry.sha256[:12]}…); make it again")
-    try:
-        if not isinstance(data, bytes):
-            raise data
-        return parse_tensors(data)
-    except SaccadeError as error:
-        raise CheckpointError(f"{file}: {error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{file}: not a safetensors file ({error})") from error
+    _check_kinds(read_header(file, entry.sha256))
+    return load(file.read_bytes())
 
 
 def _check_kinds(header: Mapping[str, Entry]) -> None:
@@ -208,9 +191,9 @@ def _check_kinds(header: Mapping[str, Entry]) -> None:
         field = name.rpartition(".")[2]
         kinds = _WHOLE if field in _COUNTED else _FLOATS | _WHOLE if field == "answer" else _FLOATS
         if entry.dtype not in kinds:
-            raise DataError(f"'{name[:80]}' holds numbers of the kind {entry.dtype}")
+            raise CheckpointError(f"'{name[:80]}' holds numbers of the kind {entry.dtype}")
         if 0 in entry.shape:
-            raise DataError(f"'{name[:80]}' is empty, its shape is {entry.shape}")
+            raise CheckpointError(f"'{name[:80]}' is empty, its shape is {entry.shape}")
 
 
 def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:

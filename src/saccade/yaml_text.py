@@ -1,7 +1,7 @@
-"""YAML as recipes use it: plain values only, with a limit on how many values a text may expand to.
+"""YAML as recipes use it: plain values only. Text, numbers, yes and no, lists and mappings are read.
 
-Text, numbers, yes and no, lists and mappings are read; a date is text, and any other tag is an error. Keys are text as
-they are written. References (``*name``) count as often as they are used, so ten lines cannot make a billion values.
+A date is text, keys are text as they are written, ``1e-3`` is a number, and a repeated key is an error. So is a
+reference (``*name``): ten lines with references can make a billion values, and recipes have no use for them.
 """
 
 from __future__ import annotations
@@ -12,21 +12,17 @@ from typing import Any
 
 import yaml
 
-from saccade.untrusted import DEEPEST, check_plain
+from saccade.untrusted import check_plain
 
 LONGEST = 128 * 2**10
 """Characters; the longest recipe that comes with saccade has three thousand."""
-MAX_NODES = 100_000
-"""Values and keys, each counted as often as it is referred to."""
-_LONGEST_NUMBER = 100  # characters
-_PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
 _TAG = "tag:yaml.org,2002:"
+_NOT_PLAIN = {f"{_TAG}{kind}" for kind in ("timestamp", "value", "merge", "set", "omap", "pairs", "binary")}
 _EVENTS = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, from C where PyYAML was built with it
-_DROPPED = (f"{_TAG}timestamp", f"{_TAG}value")
 
 
 def parse_yaml(text: str) -> object:
-    """Plain values from ``text``; numbers such as ``1e-3`` are numbers, a repeated key is an error.
+    """Plain values from ``text``.
 
     Raises:
         ValueError: not YAML, or values that are too many, too deep or not plain; one line.
@@ -70,78 +66,25 @@ def top_values(text: str, wanted: Collection[str], unless: Collection[str] = ())
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """SafeLoader for plain values, without two traps of YAML 1.1: 1e-3 read as text, the last of equal keys winning."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._depth = 0
-        self._nodes: dict[int, int] = {}
-        """Values in a finished node, by its id; the tree keeps the nodes alive."""
+    """SafeLoader for plain values."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            node = super().compose_node(parent, index)
-            if id(node) not in self._nodes:  # the node that it stands in is not finished
-                raise _told(node, "a value that refers to itself")
-            return node
-        if self._depth > DEEPEST:
-            event = self.peek_event()  # type: ignore[no-untyped-call]  # PyYAML has no types here
-            raise _told(event, f"nested deeper than {DEEPEST} levels")
-        self._depth += 1
-        node = super().compose_node(parent, index)
-        self._depth -= 1
-        inside = node.value if isinstance(node, yaml.SequenceNode) else ()
-        if isinstance(node, yaml.MappingNode):
-            inside = [part for pair in node.value for part in pair]
-        self._nodes[id(node)] = 1 + sum(self._nodes[id(part)] for part in inside)
-        if self._nodes[id(node)] > MAX_NODES:
-            raise _told(node, f"more than {MAX_NODES:,} values")
-        return node
+            raise yaml.YAMLError(f"a reference (*{self.peek_event().anchor}), which recipes do not have")  # type: ignore[no-untyped-call]  # PyYAML has no types here
+        return super().compose_node(parent, index)
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[object, object]:
-        if not isinstance(node, yaml.MappingNode):
-            raise _told(node, "a mapping was expected")
-        seen = set()
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise _told(key_node, "a key is text, not a list or a mapping")
-            if key_node.value in seen:
-                raise _told(key_node, f"key '{key_node.value}' again")
-            seen.add(key_node.value)
-        self.flatten_mapping(node)
-        return {key_node.value: self.construct_object(value, deep=deep) for key_node, value in node.value}
-
-    def construct_number(self, node: yaml.Node) -> object:
-        kind = node.tag.removeprefix(_TAG)
-        read = super().construct_yaml_int if kind == "int" else super().construct_yaml_float
-        if isinstance(node, yaml.ScalarNode) and len(node.value) <= _LONGEST_NUMBER:
-            try:
-                return read(node)
-            except (ValueError, IndexError):
-                pass
-        raise _told(node, f"'{str(node.value)[:_LONGEST_NUMBER]}' is not a number ({kind})")
-
-    def construct_bool(self, node: yaml.Node) -> bool:
-        if not isinstance(node, yaml.ScalarNode) or node.value.lower() not in self.bool_values:
-            raise _told(node, f"'{str(node.value)[:_LONGEST_NUMBER]}' is neither true nor false")
-        return self.bool_values[node.value.lower()]
-
-
-def _told(where: Any, problem: str) -> yaml.MarkedYAMLError:
-    """The error for a node or event, with its line."""
-    return yaml.constructor.ConstructorError(problem=f"{problem} in line {where.start_mark.line + 1}")
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[object, object]:
+        keys = [key.value for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"key '{twice[0]}' again below line {node.start_mark.line + 1}")
+        return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
 
 
 _PlainLoader.yaml_constructors = {
-    tag: read
-    for tag, read in yaml.SafeLoader.yaml_constructors.items()
-    if tag is None or tag.removeprefix(_TAG) in _PLAIN
+    tag: read for tag, read in yaml.SafeLoader.yaml_constructors.items() if tag not in _NOT_PLAIN
 }
-_PlainLoader.add_constructor(f"{_TAG}int", _PlainLoader.construct_number)
-_PlainLoader.add_constructor(f"{_TAG}float", _PlainLoader.construct_number)
-_PlainLoader.add_constructor(f"{_TAG}bool", _PlainLoader.construct_bool)
 _PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag not in _DROPPED]
+    first: [(tag, pattern) for tag, pattern in found if tag not in _NOT_PLAIN]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _PlainLoader.add_implicit_resolver(

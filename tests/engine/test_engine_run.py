@@ -10,7 +10,7 @@ import yaml
 from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.config import from_dict
-from saccade.engine import fit
+from saccade.engine import fit, loop
 from saccade.engine.learner import Learner
 from saccade.engine.recipe import Recipe
 from saccade.engine.run_folder import RunFolder
@@ -206,10 +206,7 @@ def test_tensorboard_writes_events(tmp_path):
 
 
 def test_tensorboard_missing_names_the_extra(tmp_path, monkeypatch):
-    from lightning_fabric.loggers import tensorboard as module
-
-    monkeypatch.setattr(module, "_TENSORBOARD_AVAILABLE", False)
-    monkeypatch.setattr(module, "_TENSORBOARDX_AVAILABLE", False)
+    monkeypatch.setattr(loop, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"saccade-attention\[tensorboard\]"):
         fit(TinyTask(), tiny_recipe(tensorboard=True), tmp_path / "run", **QUIET)
 

@@ -16,7 +16,7 @@ from test_engine_ddp import PHASES
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.launched import check_launched
+from saccade.engine.hardware import pick_hardware
 from saccade.errors import ConfigError
 
 RANKS, STEPS = 4, 20
@@ -140,25 +140,13 @@ def test_two_nodes_of_two_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "devices", "nodes", "said"),
-    [
-        ({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, 1, 1, "`devices=2` and `nodes=2`"),
-        ({"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}, 2, 2, "`devices=4` and `nodes=1`"),
-        ({"SLURM_NTASKS": "8", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train"}, 4, 1, "`devices=4` and `nodes=2`"),
-        ({"SLURM_NTASKS": "2", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train"}, 8, 2, "--ntasks-per-node=8"),
-    ],
+    ("here", "devices", "nodes", "said"),
+    [("2", 1, 1, "`devices=2` and `nodes=2`"), ("4", 2, 2, "`devices=4` and `nodes=1`")],
 )
-def test_what_a_launcher_started_must_be_what_was_asked_for(
-    environment: dict[str, str], devices: int, nodes: int, said: str
+def test_what_torchrun_started_must_be_what_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, here: str, devices: int, nodes: int, said: str
 ) -> None:
+    for name, value in {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": here}.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match=said):
-        check_launched(devices, nodes, environment)
-
-
-def test_what_fits_and_what_no_launcher_started_goes_on() -> None:
-    check_launched(2, 2, {"TORCHELASTIC_RUN_ID": "x", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"})
-    check_launched(4, 2, {"SLURM_NTASKS": "8", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train"})
-    check_launched(1, 1, {"SLURM_NTASKS": "1", "SLURM_JOB_NAME": "train"})
-    check_launched(2, 1, {"SLURM_NTASKS": "1", "SLURM_JOB_NAME": "interactive"})
-    check_launched(2, 1, {"WORLD_SIZE": "4"})  # left over in somebody's shell
-    check_launched(8, 4, {})
+        pick_hardware(tiny_recipe(), "cpu", devices, nodes, "auto")

@@ -11,7 +11,7 @@ import pytest
 
 from saccade import families
 from saccade.errors import ConfigError, DataError
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, load_target
+from saccade.families.contract import DataEntry, Family, ModelSpec, load_target
 
 OTHER = Family(
     name="other",
@@ -70,7 +70,6 @@ def test_what_is_no_family_is_left_out_with_a_warning(added: Callable[[object], 
     [
         (replace(OTHER, name="question"), "its name 'question' is there already"),
         (replace(OTHER, models={"soft": OTHER.models["other-model"]}), "its model 'soft' is there already"),
-        (replace(OTHER, tables={"sat-table1": PaperTable("", "")}), "table 'sat-table1' is there already"),
         (replace(OTHER, folder=families.family("caption").folder), "recipe 'sat-hard' is there already"),
         (replace(OTHER, data={"mref": DataEntry("generator", "", "", "")}), "generator 'mref' is there already"),
     ],
@@ -111,7 +110,7 @@ def test_a_table_that_fits_no_family_is_refused_with_what_is_needed(tmp_path: Pa
 
 def test_every_target_of_every_family_is_there() -> None:
     for family in families.families().values():
-        for target in (family.reads, family.task, family.decode, family.responder, family.published, family.tour):
+        for target in (family.reads, family.task, family.decode, family.responder):
             assert target is None or load_target(target) is not None
         assert load_target(family.task).name == family.name
         assert callable(family.load_splits().open_split)

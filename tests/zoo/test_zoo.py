@@ -12,8 +12,7 @@ import saccade
 from saccade import zoo
 from saccade.backbones.pretrained import imagenet_weights
 from saccade.errors import CheckpointError, DataError
-from saccade.models.io.facts import checked_weights, read_facts
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.io.facts import read_facts
 from tiny_models import save_tiny
 
 
@@ -48,16 +47,14 @@ def test_a_folder_of_the_same_name_is_told_from_the_shipped_model(
 def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
     with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
         zoo.resolve("soft-mrf")
-    for nothing in (None, 7):
-        with pytest.raises(
-            CheckpointError, match=f"by text or a path, found {nothing}; 'saccade list' prints all names"
-        ):
+    for nothing in (None, 7, "\0", "a\0b", "x" * 5000):
+        with pytest.raises(CheckpointError, match="saccade list"):
             saccade.load(nothing)  # type: ignore[arg-type]
     (small_zoo / "plain").mkdir()
-    with pytest.raises(CheckpointError, match="neither a model folder"):
+    with pytest.raises(CheckpointError, match="no model folder"):
         zoo.resolve(small_zoo / "plain")
     (small_zoo / "plain" / "config.yaml").write_text("name: x")
-    with pytest.raises(CheckpointError, match="has not saved a model yet"):
+    with pytest.raises(CheckpointError, match="resume"):
         zoo.resolve(small_zoo / "plain")
     (small_zoo / "foreign").mkdir()
     (small_zoo / "foreign" / "weights.pt").write_bytes(b"")
@@ -89,20 +86,9 @@ def test_listing_the_zoo_needs_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", [name for name, folder in zoo.shipped().items() if read_facts(folder).beside])
-def test_a_model_beside_another_is_bit_for_bit_the_one_that_was_recorded(name: str, tmp_path: Path) -> None:
-    model, facts = load_model(zoo.shipped()[name])
-    whole = save_model(model, tmp_path / name, facts)
-    assert facts.beside is not None
-    assert facts.beside.name in zoo.shipped()
-    assert facts.sha256 != whole.sha256 == facts.training["sha256"]
-    assert whole.beside is None
-
-
 @pytest.mark.parametrize("name", list(zoo.shipped()))
 def test_every_shipped_model_is_whole_named_scored_and_answers(name: str) -> None:
     facts = read_facts(zoo.shipped()[name])
-    checked_weights(zoo.shipped()[name], facts)
     assert facts.name == name
     assert facts.scores, "a shipped model says how good it is"
     assert facts.licence

@@ -15,7 +15,8 @@ import saccade
 from saccade.backbones import hub
 from saccade.cli import app
 from saccade.errors import CheckpointError, DataError, MissingExtraError
-from saccade.models.io.facts import CONFIG, WEIGHTS
+from saccade.models.io.facts import CONFIG, INPUTS, WEIGHTS
+from saccade.zoo import shipped
 from tiny_models import save_tiny
 
 
@@ -60,6 +61,15 @@ def test_a_model_of_the_hub_is_a_model_like_any_other(fake: FakeHub) -> None:
     assert model.facts == saccade.load(fake.cache / "mary--tiny", "cpu").facts
     assert fake.asked == [("mary/tiny", "v1")]
     assert not (fake.cache / "mary--tiny" / "extra.pkl").exists()  # its own files alone are fetched
+
+
+def test_what_its_inputs_look_like_comes_along(fake: FakeHub) -> None:
+    shutil.copytree(shipped()["soft-mref"], fake.remote / "mary" / "soft")
+    model = saccade.load("hf://mary/soft", "cpu")
+    assert model.likeness is not None
+    (fake.remote / "mary" / "soft" / INPUTS).write_bytes(b"other statistics")
+    with pytest.raises(CheckpointError, match=INPUTS):
+        saccade.load("hf://mary/soft", "cpu")
 
 
 def test_once_fetched_it_is_used_offline(fake: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,16 +6,18 @@ import typer
 
 from saccade.cli.from_function import Given, Typed, command_of
 from saccade.cli.options import Quiet
-from saccade.cli.terminal import bar, print_table
+from saccade.cli.terminal import print_table, remark
 
 
 @command_of("saccade.verbs.tour:tour", {"out": Typed("-o")}, example="saccade tour --quick --out tour")
 def tour(given: Given, quiet: Quiet = False) -> None:
-    """Make the tour, and print its tables."""
+    """Make the tour, one line a model, and print its table."""
     import saccade
 
-    with bar("tour", None, shown=not quiet) as update:
-        result = saccade.tour(**given, on_progress=lambda _, done, total: update(done, total))
-    for table in result.tables:
-        print_table(table.title, table.columns, table.rows)
+    def tell(what: str, done: int, total: int) -> None:
+        if not quiet:
+            remark(f"{done}/{total} {what}")
+
+    result = saccade.tour(**given, on_progress=tell)
+    print_table(result.table.title, result.table.columns, result.table.rows)
     typer.echo(f"open {result.report} in a browser ({result.seconds:.0f} s)")

@@ -25,8 +25,8 @@ from torch import Tensor
 from saccade.atomic import folder_in_place, make_folder, writing
 from saccade.config import check_schema
 from saccade.errors import CheckpointError, ConfigError
-from saccade.tensor_file import parse_tensors, read_with_digest
-from saccade.untrusted import parse_json, read_regular
+from saccade.tensor_file import read_tensors
+from saccade.untrusted import read_json
 
 FORMAT = "saccade-checkpoint"
 SCHEMA_VERSION = 1
@@ -129,35 +129,18 @@ class CheckpointStore:
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read and verify one checkpoint folder, or say in a CheckpointError what is wrong with it."""
-    try:
-        header = parse_json(read_regular(path / FACTS))
-    except OSError as error:
-        raise CheckpointError(f"{path}: incomplete, {error.strerror or error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {FACTS} is damaged, not JSON ({error})") from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
+    header = read_json(path / FACTS)
+    if header.get("format") != FORMAT:
         raise CheckpointError(f"{path}: {FACTS} was not written by saccade; only its own checkpoints are resumed")
     try:
         check_schema(header.get("schema_version"), SCHEMA_VERSION, what=str(path))
-    except ConfigError as error:
-        raise CheckpointError(str(error)) from error
-    digests, facts = header.get("sha256"), header.get("facts")
-    if not isinstance(digests, dict) or not isinstance(facts, dict) or not isinstance(header.get("step"), int):
-        raise CheckpointError(f"{path}: {FACTS} is damaged, fields are missing")
-    try:
-        content, digest = read_with_digest(path / TENSORS, most=_LARGEST)
-    except OSError as error:
-        raise CheckpointError(f"{path}: incomplete, {error.strerror or error}") from error
-    for name, found in ((TENSORS, digest), ("facts", _digest(_canonical(header["step"], facts)))):
-        if digests.get(name) != found:
-            raise CheckpointError(f"{path}: {name} is damaged, its SHA-256 is {found[:12]}…, not what was written")
-    try:
-        if not isinstance(content, bytes):
-            raise content
-        tensors = parse_tensors(content)
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {TENSORS} is not a safetensors file ({error})") from error
-    return Checkpoint(path, header["step"], tensors, facts)
+        digests, step, facts = header["sha256"], header["step"], header["facts"]
+        is_whole = digests["facts"] == _digest(_canonical(step, facts))
+    except (ConfigError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: {FACTS} is damaged ({error})") from error
+    if not is_whole:
+        raise CheckpointError(f"{path}: {FACTS} is damaged, its facts are not what was written")
+    return Checkpoint(path, step, read_tensors(path / TENSORS, str(digests.get(TENSORS)), _LARGEST), facts)
 
 
 def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

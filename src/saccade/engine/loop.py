@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
-
-import torch
+from typing import TYPE_CHECKING, get_args
 
 from saccade.atomic import writing
-from saccade.devices import pick_device
 from saccade.engine.data_note import Parts, compare_data, write_note
-from saccade.engine.launched import check_launched
+from saccade.engine.hardware import explain_lost_rank, pick_hardware, run_on_rank_zero, shutdown
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import explain_lost_rank, run_on_rank_zero, shutdown
 from saccade.engine.recipe import Precision, Recipe
 from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
-from saccade.engine.single_device import SingleDevice
 from saccade.engine.stop import StopRequest
 from saccade.engine.trainer import RunResult, Trainer
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
@@ -82,7 +78,9 @@ def fit(
     if max_minutes is not None and not max_minutes > 0:
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
-    fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
+    if recipe.tensorboard and find_spec("tensorboard") is None:
+        raise MissingExtraError("tensorboard: true", "tensorboard")
+    fabric = pick_hardware(recipe, device, devices, nodes, strategy)
     if accept_changed_data and not resume:
         raise ConfigError("changed data can be accepted for a resumed run only: add `resume=True`")
     run = _Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
@@ -172,49 +170,3 @@ class _Run:
         """Compare what the task learns from with what the run began with, and remember it."""
         self._parts = self.task.data_parts()
         return compare_data(self.folder.path, self._parts, accept=self.accept_changed_data) if self.resume else ([], [])
-
-
-def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, strategy: str) -> Fabric:
-    """Fabric for the asked devices, or its stand-in for a single one; a ConfigError in plain words."""
-    kind, _, index = device.partition(":")
-    known = ("auto", "cpu", "cuda", "mps")
-    if kind not in known or (index and (kind != "cuda" or not index.isdigit())):
-        raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device 'cuda' was asked for, but torch finds no CUDA device; use `device=cpu`")
-    if devices < 1 or nodes < 1:
-        raise ConfigError(f"devices and nodes must be 1 or more, found {devices} and {nodes}")
-    if recipe.replicas > 1 and devices * nodes > 1:
-        raise ConfigError("replicas > 1 train on one device; use `devices=1`, or replicas: 1")
-    check_launched(devices, nodes)
-    which: Any = [int(index)] if index else devices
-    on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
-    precision = ("bf16-mixed" if on_cuda else "32-true") if recipe.precision == "auto" else recipe.precision
-    if devices == nodes == 1 and strategy == "auto" and not recipe.tensorboard:
-        chosen = pick_device("mps" if kind == "auto" and torch.backends.mps.is_available() else device)
-        which = torch.device(chosen.type, chosen.index or 0) if chosen.type == "cuda" else chosen
-        return cast("Fabric", SingleDevice(which, precision))
-    from lightning_fabric import Fabric  # takes seconds, so only where several processes or a logger need it
-
-    try:
-        return Fabric(
-            accelerator=kind,
-            devices=which,
-            num_nodes=nodes,
-            strategy=strategy,
-            precision=precision,
-            loggers=_loggers(recipe, out),
-        )
-    except (ValueError, RuntimeError, TypeError) as error:
-        raise ConfigError(f"`device={device}`, `devices={devices}`, `strategy={strategy}`: {error}") from error
-
-
-def _loggers(recipe: Recipe, out: Path) -> list[Any]:
-    if not recipe.tensorboard:
-        return []
-    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
-
-    try:
-        return [TensorBoardLogger(root_dir=out, name="tensorboard", version="")]
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("tensorboard: true", "tensorboard") from error

@@ -13,20 +13,20 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
+from saccade.engine.hardware import gather_rng, is_full_precision, max_over_ranks, run_on_rank_zero
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
 from saccade.engine.phase_plans import phase_plans
 from saccade.engine.phases import apply_phase, build_optimizer, train_mode
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import gather_rng, is_full_precision, max_over_ranks, run_on_rank_zero
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.run_folder import RunFolder, machine, versions
@@ -83,6 +83,7 @@ class Trainer:
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
         self.micro_batch = self._micro_batch()
+        self.board = self._make_board() if recipe.tensorboard and fabric.is_global_zero else None
         self.epoch, self.phases, self.losses = phase_plans(task, recipe, self.learner)
         self.at = Position()
         self.data_changes: tuple[str, ...] = ()
@@ -133,6 +134,8 @@ class Trainer:
             self.at = self.at.next_phase()
             if self.ema is not None:
                 self.ema.adopt()  # what was validated is what goes on, in frozen parts above all
+        if self.board is not None:
+            self.board.close()
         model = self.folder.model if self.folder.model.is_dir() else None
         return RunResult(
             out=self.folder.path,
@@ -343,8 +346,9 @@ class Trainer:
         entry["seconds"] = round(self._seconds(), 3)
         if self.fabric.is_global_zero:
             self.folder.measure(entry)
-        if self.fabric.loggers:
-            self.fabric.log_dict({f"{kind}/{name}": value for name, value in values.items()}, self.at.step)
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add_scalar(f"{kind}/{name}", value, self.at.step)
         self.reporter.values(kind, values)
 
     def _check(self) -> None:
@@ -412,6 +416,11 @@ class Trainer:
             # torch types no memory_format alone
             self.task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return Learner(self.task.model, compiled=recipe.compile and self.fabric.device.type == "cuda")
+
+    def _make_board(self) -> Any:
+        from torch.utils.tensorboard import SummaryWriter  # needs the extra
+
+        return SummaryWriter(self.folder.path / "tensorboard")
 
     def _micro_batch(self) -> int:
         parts = self.recipe.accumulate * self.fabric.world_size

@@ -24,8 +24,6 @@ from saccade.families.contract import (
     DataEntry,
     Family,
     ModelSpec,
-    PaperItem,
-    PaperTable,
     class_folders,
     load_target,
     own_tables,
@@ -58,8 +56,6 @@ __all__ = [
     "LabelTask",
     "ModelSpec",
     "OpenedSplit",
-    "PaperItem",
-    "PaperTable",
     "PictureTask",
     "Pictures",
     "Prepared",
@@ -68,7 +64,6 @@ __all__ = [
     "Response",
     "Task",
     "broken_families",
-    "coverage",
     "data_entries",
     "decode_labels",
     "families",
@@ -79,7 +74,6 @@ __all__ = [
     "model_spec",
     "models",
     "recipes",
-    "tables",
 ]
 
 GROUP = "saccade.families"
@@ -140,16 +134,6 @@ def family_of_model(name: str) -> Family:
 def recipes() -> dict[str, Path]:
     """Every packaged recipe by name."""
     return {name: file for each in families().values() for name, file in each.recipes().items()}
-
-
-def tables() -> dict[str, PaperTable]:
-    """Every published table that can be made anew, by name."""
-    return {name: table for each in families().values() for name, table in each.tables.items()}
-
-
-def coverage() -> dict[str, tuple[PaperItem, ...]]:
-    """By family: every table and figure of its papers, and what became of each; a family without a list is left out."""
-    return {name: tuple(load_target(each.coverage)) for name, each in families().items() if each.coverage is not None}
 
 
 def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
@@ -241,8 +225,7 @@ def _loaded(point: EntryPoint, others: dict[str, Family]) -> Family | None:
 def _names(mine: Family, others: dict[str, Family]) -> Iterator[tuple[str, set[str], set[str]]]:
     """Names that must be unique over all families; a reader such as ``csv`` may belong to several."""
     yield "name", {mine.name}, set(others)
-    for kind in ("models", "tables"):
-        yield kind[:-1], set(getattr(mine, kind)), {name for each in others.values() for name in getattr(each, kind)}
+    yield "model", set(mine.models), {name for each in others.values() for name in each.models}
     yield "recipe", set(mine.recipes()), {name for each in others.values() for name in each.recipes()}
     yield "generator", _generators(mine), {name for each in others.values() for name in _generators(each)}
 

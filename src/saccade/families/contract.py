@@ -6,7 +6,7 @@ A family is one folder. Its ``family.py`` holds one :class:`Family`; everything 
 ==============  ==================================================================================================
 required        ``name, title, reads, models, data, task, headline, folder``
 with a default  ``decode`` (one label), ``splits`` (the task has them), ``responder`` (one pass to an answer)
-optional        ``options, columns, tables, coverage, published, probing, tour, featured, live, page, panel, runtime``
+optional        ``options, columns, probing, featured, live, page, panel, runtime``
 ==============  ==================================================================================================
 
 How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
@@ -133,34 +133,6 @@ class Probing:
 
 
 @dataclass(frozen=True)
-class PaperTable:
-    """A table of a paper that ``saccade reproduce`` prints."""
-
-    description: str
-    target: str
-    """``module:function``, called with a :class:`saccade.verbs.reproduction.request.Request`."""
-
-
-@dataclass(frozen=True)
-class PaperItem:
-    """One table or figure of a family's papers, and whether it is reproduced here."""
-
-    paper: str
-    """Authors and year."""
-    item: str
-    """As in ``Table 1a``; with what part of it, where parts differ."""
-    state: Literal["reproduced", "differs", "no data", "drawing"]
-    """``reproduced``: measured here, and it agrees; ``differs``: measured here, and it does not, or not under the same
-    conditions; ``no data``: not measured here; ``drawing``: shows how a method works, nothing to measure."""
-    note: str
-    """The command or file that shows it; where it differs, how; where there is no data, why."""
-
-    def to_json(self) -> dict[str, str]:
-        """Plain values."""
-        return {"paper": self.paper, "item": self.item, "state": self.state, "note": self.note}
-
-
-@dataclass(frozen=True)
 class Family:
     """One kind of question; see the module for what is required."""
 
@@ -190,16 +162,8 @@ class Family:
     """Names of the options of ``look`` and ``evaluate`` that this family understands."""
     columns: tuple[frozenset[str], ...] = ()
     """Columns that a CSV or JSON-lines table of this family has: one of these sets."""
-    tables: Mapping[str, PaperTable] = field(default_factory=dict)
-    """Published tables that it reproduces, by name."""
-    coverage: str | None = None
-    """``module:tuple`` of :class:`PaperItem`: every table and figure of the papers whose models it has."""
-    published: str | None = None
-    """``module:dict``, (system, data) → :class:`saccade.tasks.published.Published`."""
     probing: Probing | None = None
     """How ``saccade probe`` uses a family of pictures with labels or questions."""
-    tour: str | None = None
-    """``module:function`` (name, quick, device, progress) → a section of the tour."""
     featured: tuple[str, ...] = ()
     """Shipped models that come first: a quick tour stops at them, and the page opens with them."""
     live: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from saccade.errors import DataError, nearest
+from saccade.errors import DataError, MissingExtraError, nearest
 
 Rgb = tuple[int, int, int]
 
@@ -45,8 +45,10 @@ def heat(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 def named(colormap: str) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]:
     """A colour map of matplotlib as a function like :func:`heat`; a DataError where it has none of that name."""
-    from matplotlib import colormaps
-
+    try:
+        from matplotlib import colormaps
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"the colour map '{colormap}'", "plots") from error
     if colormap not in colormaps:
         raise DataError(
             f"no colour map '{colormap}': {nearest(colormap, [n for n in colormaps if '_r' not in n][:40])}"

@@ -1,4 +1,4 @@
-"""Curves: training, precision and recall, accuracy by scale. The only file that draws with matplotlib.
+"""Curves: training, precision and recall, accuracy by scale. Drawn with matplotlib (extra ``plots``), here alone.
 
 Figures are built from objects on the Agg canvas; no display, no global state. Every drawing comes in a light and a
 dark theme, so that a report can carry both.
@@ -12,17 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
-
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.atomic import write_bytes
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError, MissingExtraError, ShapeError
 from saccade.show.colours import SERIES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Theme = Literal["light", "dark"]
 Row = Mapping[str, Any]
@@ -122,6 +120,8 @@ def accuracy_by_scale(
         edges: of the bins, one more than there are bins.
         theme: for a light or a dark page.
     """
+    from matplotlib import ticker
+
     look, bins = _THEMES[theme], len(edges) - 1
     figure = _figure(max(5.4, 1.3 * bins), 3.6, look)
     axes = figure.add_subplot()
@@ -133,7 +133,7 @@ def accuracy_by_scale(
         axes.bar(at, values, width * 0.92, color=look.series[number % len(look.series)], label=name)
     axes.set_xticks(range(bins), [f"{low:g}–{high:g}" for low, high in pairwise(edges)])
     axes.set(xlabel="scale of the object", ylabel="accuracy", ylim=(0, 1.02))
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.yaxis.set_major_formatter(ticker.PercentFormatter(1.0))
     _dress(axes, look)
     _legend(axes, look)
     return figure, axes
@@ -180,6 +180,8 @@ def line_panels(
         empty: what a panel without a line says.
         theme: for a light or a dark page.
     """
+    from matplotlib import ticker
+
     if not panels:
         raise DataError("line panels: no panel came; there is nothing to draw")
     look = _THEMES[theme]
@@ -201,14 +203,14 @@ def line_panels(
             panel.set_xticks(range(len(ticks)), ticks)
             panel.set_xlim(-0.3, len(ticks) - 0.7)
         elif percent == "both":
-            panel.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
-            panel.xaxis.set_major_locator(MaxNLocator(5))
+            panel.xaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
+            panel.xaxis.set_major_locator(ticker.MaxNLocator(5))
         if span is not None:
             panel.set_xlim(*span)
         _dress(panel, look)
         axes.append(panel)
     axes[0].set_ylabel(ylabel, fontsize=9)
-    axes[0].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+    axes[0].yaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
     entries = {name: handle for panel in axes for handle, name in zip(*panel.get_legend_handles_labels())}
     if len(entries) > 1:
         figure.legend(
@@ -233,7 +235,9 @@ def _draw_line(axes: Axes, name: str, line: Line, colour: str, look: _Palette) -
 def figure_svg(figure: Figure) -> str:
     """The figure as SVG text, the same text for the same figure."""
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 
@@ -251,12 +255,19 @@ def write_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def _figure(width: float, height: float, look: _Palette) -> Figure:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("drawing curves", "plots") from error
     figure = Figure(figsize=(width, height), layout="constrained", facecolor=look.paper)
     FigureCanvasAgg(figure)
     return figure
 
 
 def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> None:
+    from matplotlib import ticker
+
     drawn = 0
     for kind, colour in (("train", look.series[4]), ("validation", look.series[0])):
         points = course(rows, name, kind)
@@ -269,7 +280,7 @@ def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> 
         raise DataError(f"training curves: no row holds the metric '{name}'")
     axes.set_title(name.replace("_", " "), loc="left", fontsize=10.5, color=look.ink, fontweight="bold")
     axes.set_xlabel("step", fontsize=9)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
     _dress(axes, look)
     if drawn > 1:
         _legend(axes, look, side="right")  # the title stands on the left

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from PIL import Image
 
 from saccade.errors import CheckpointError, DataError
 from saccade.record import Record
+from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
@@ -177,17 +179,15 @@ def _has_validation(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
 
 
 def _course_of(rows: Sequence[Mapping[str, object]], name: str) -> list[tuple[int, float]]:
-    from saccade.show.curves import course  # matplotlib is heavy; records are shown without it
-
     return course(rows, name, "validation" if _has_validation(rows, name) else "train")
 
 
 def _curve_sections(rows: Sequence[Mapping[str, object]], folder: Path) -> list[Section]:
-    from saccade.show.curves import figure_svg, metrics_with_a_course, training_curves
-
     names = metrics_with_a_course(rows)
     if not names:
         return []
+    if find_spec("matplotlib") is None:
+        return [Section("Curves", "Not drawn: this needs the extra `plots` (matplotlib).")]
     shown = names[:_CURVES_SHOWN]
     light, dark = (figure_svg(training_curves(rows, names=shown, theme=theme)[0]) for theme in ("light", "dark"))
     left_out = f"Not drawn: {', '.join(map(_words, names[_CURVES_SHOWN:]))}." if len(names) > len(shown) else ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from pathlib import Path
 
 from saccade.atomic import recover
-from saccade.errors import CheckpointError, nearest
+from saccade.errors import CheckpointError, nearest, shown_value
 from saccade.models.io.facts import CONFIG, refuse_foreign
 
 ZOO = Path(__file__).parent
@@ -39,44 +38,36 @@ def resolve(name_or_path: str | Path) -> Path:
 
     A zoo name wins over a model in a folder of the same name here, and says so: write ``./name`` for the latter.
     """
-    if not isinstance(name_or_path, (str, os.PathLike)):
-        hint = nearest("", shipped(), listed_by="saccade list")
-        raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {hint}")
-    if str(name_or_path).startswith(HUB):
+    name = str(name_or_path)
+    if name.startswith(HUB):
         from saccade.zoo.from_hub import hub_folder
 
-        return hub_folder(str(name_or_path))
-    path = Path(name_or_path)
+        return hub_folder(name)
+    path = Path(name)
     for folder in (path, path / "model"):
         recover(folder)  # a writer may have been killed while it replaced the folder
     try:
         own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
+        is_there = path.exists()
     except OSError as error:
-        raise CheckpointError(
-            f"{path}: cannot be read ({error.strerror}); name a model that you have permission to read"
-        ) from error
-    ours = shipped().get(str(name_or_path))
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); 'saccade list' prints all names") from error
+    ours = shipped().get(name)
     if ours is not None:
         if own is not None and not own.samefile(ours):
             warnings.warn(f"'{path}' is the shipped model; for the folder of that name write ./{path}", stacklevel=3)
         return ours
     if own is not None:
         return own
-    if path.exists():
+    if is_there:
         refuse_foreign(path)
-        if (path / "config.yaml").is_file():
-            raise CheckpointError(
-                f"{path}: a run that has not saved a model yet; continue with 'saccade train … --resume'"
-            )
         if runs := sorted(path.glob("seed-*/config.yaml")):
             raise CheckpointError(f"{path} holds several runs: name one of them, such as {runs[0].parent}")
-        raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
-    if str(name_or_path).startswith(("timm:", "hf:")):
-        raise CheckpointError(f"'{name_or_path}' comes from another library: only saccade look supports it")
-    if (missing := left_out().get(str(name_or_path))) is not None:
-        raise CheckpointError(
-            f"this open copy of saccade was built without '{name_or_path}' ({missing}); install the full package"
-        )
-    known = nearest(str(name_or_path), shipped(), listed_by="saccade list")
-    zoo = known if shipped() else "(no models are shipped with this copy)"
-    raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")
+        if (path / "config.yaml").is_file():
+            raise CheckpointError(f"{path}: a run without a model yet; continue with 'saccade train … --resume'")
+        raise CheckpointError(f"{path}: no model folder (no {CONFIG}) and no run folder (no model/)")
+    if name.startswith(("timm:", "hf:")):
+        raise CheckpointError(f"'{name}' comes from another library: only saccade look supports it")
+    if name in left_out():
+        raise CheckpointError(f"this open copy of saccade was built without '{name}' ({left_out()[name]})")
+    known = nearest(name, shipped(), listed_by="saccade list") if shipped() else "no models are shipped with this copy"
+    raise CheckpointError(f"no model {shown_value(name)} in the zoo and no such folder: {known}")

@@ -14,10 +14,11 @@ from typing import Any
 
 from saccade.backbones.hub import from_hub
 from saccade.errors import CheckpointError, DataError, MissingExtraError
-from saccade.models.io.facts import CARD, CONFIG, VOCABULARY, WEIGHTS, checked_weights, read_facts
+from saccade.models.io.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts
+from saccade.tensor_file import verify_digest
 from saccade.zoo import HUB
 
-FILES = (CONFIG, WEIGHTS, CARD, VOCABULARY)
+FILES = (CONFIG, WEIGHTS, CARD, VOCABULARY, INPUTS)
 _NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(@[\w][\w./-]*)?", re.ASCII)
 
 
@@ -36,11 +37,9 @@ def hub_folder(address: str) -> Path:
     client = _client()
     folder = _fetched(client, repository, revision or None)
     facts = read_facts(folder)
-    if facts.beside is not None:
-        raise CheckpointError(
-            f"{address}: leaves out weights that the model '{facts.beside.name}' has; its owner must save it whole"
-        )
-    checked_weights(folder, facts)
+    verify_digest(folder / WEIGHTS, facts.sha256)
+    if facts.inputs is not None:
+        verify_digest(folder / INPUTS, facts.inputs.sha256)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,13 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import saccade
-from caption_stubs import captioned_files, save_tiny_captioner, short_splits
-from saccade import zoo
+from caption_stubs import captioned_files, short_splits
 from saccade.cli import app
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
-from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
-from saccade.models.io.facts import Score, read_facts
-from saccade.models.io.folder import load_model, save_model
-from saccade.sighting import Sighting
+from saccade.families.caption.scenes import scene_vocabulary
+from saccade.models.io.facts import read_facts
 from saccade.verbs.looking.run import run_looks
 from tiny_models import save_tiny
 
@@ -250,71 +246,3 @@ def test_the_report_shows_captions_of_scenes_and_of_files(run: Path, table: str,
     own = run_looks(files, 1, "cpu")
     assert own is not None
     assert own.blocks, own.text
-
-
-RECORD = Score(data="flickr8k", split="test", n=1000, metrics={"bleu_4_nobp": 0.2, "bleu_4": 0.18, "meteor_lite": 0.3})
-
-
-def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.touring.page.featured", lambda: ("sat-soft-scenes", "sat-soft-flickr8k"))
-    for limit in ("QUICK", "LOOKED_AT"):
-        monkeypatch.setattr(f"saccade.families.caption.tour.{limit}", 6)
-    model, facts = load_model(run / "model")
-    facts = replace(facts, data={**facts.data, "size": [48, 48]})
-    save_model(model, tmp_path / "zoo" / "sat-soft-scenes", replace(facts, name="sat-soft-scenes"))
-    photographs = replace(facts, data={**facts.data, "name": "flickr8k"}, recipe={"name": "sat-soft"}, scores=(RECORD,))
-    save_model(model, tmp_path / "zoo" / "sat-soft-flickr8k", replace(photographs, name="sat-soft-flickr8k"))
-    result = saccade.tour(tmp_path / "tour", quick=True, device="cpu")
-    headline = result.tables[0].rows
-    assert [row[:2] for row in headline] == [["sat-soft-scenes", "exact_match"], ["sat-soft-flickr8k", "bleu_4_nobp"]]
-    assert headline[0][3:] == ["6", "–", "–"]
-    assert headline[1][2:] == ["–", "–", "20.00 (1,000)", "19.50"]
-    page = result.report.read_text(encoding="utf-8")
-    for words in ("word by word", "attention on what the word names", "looking evenly", "wrong, it is", "flickr8k"):
-        assert words in page, words
-
-
-def test_a_caption_that_is_right_is_shown_with_what_it_names_and_recoloured(tmp_path: Path, monkeypatch) -> None:
-    """The truth is put into the mouth of the model: every strip then says so, and the second one is recoloured."""
-    from saccade.families.caption import tour as guide
-
-    monkeypatch.setattr(guide, "LOOKED_AT", 5)
-    predictor = saccade.load(save_tiny_captioner(tmp_path / "teller"), "cpu")
-    predictor = type(predictor)(predictor.model, replace(predictor.facts, data={"name": "scenes", "glyphs": "pack"}))
-    vocabulary = SCENE_VOCABULARY
-    real = guide._look
-
-    def truthful(predictor, batch):
-        truths = [vocabulary.decode(words) for words in batch.words.tolist()]
-        return [
-            replace(seen, said=replace(seen.said, text=truth)) for seen, truth in zip(real(predictor, batch), truths)
-        ]
-
-    monkeypatch.setattr(guide, "_look", truthful)
-    gallery = guide._strips(predictor)
-    captions = [picture.caption for picture in gallery.pictures]
-    assert len(captions) == 3  # nothing was misread
-    assert all(caption.endswith(": right.") for caption in captions)
-    assert captions[1].startswith("The first digit recoloured: ")
-    assert captions[1].split("“")[1] != captions[0].split("“")[1]
-
-
-def test_an_empty_scene_is_shown_of_a_model_that_has_seen_such(says_nothing: Path, monkeypatch) -> None:
-    from saccade.families.caption import tour as guide
-
-    marks = []
-    real = Sighting.filmstrip
-    monkeypatch.setattr(
-        Sighting, "filmstrip", lambda self, **more: marks.append(more["evidence"]) or real(self, **more)
-    )
-    monkeypatch.setattr(guide, "LOOKED_AT", 3)
-    predictor = saccade.load(says_nothing, "cpu")
-    with_data = {"name": "scenes", "glyphs": "pack", "empty": 0.03}
-    of_some = type(predictor)(predictor.model, replace(predictor.facts, data=with_data))
-    last = guide._strips(of_some).pictures[-1]
-    assert last.caption.startswith("An empty scene: “nothing”, ")
-    assert last.caption.endswith(": right.")
-    assert set(marks[-1]) == {None}  # no digit to point at
-    of_none = type(predictor)(predictor.model, replace(predictor.facts, data={**with_data, "empty": 0.0}))
-    assert not any("empty" in picture.caption for picture in guide._strips(of_none).pictures)

@@ -15,15 +15,9 @@ from typer.testing import CliRunner
 import saccade
 from labelled_files import class_folders, picture, small_cifar, write_binary
 from saccade.cli import app
-from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
-from saccade.families.classify import tour
-from saccade.families.classify.reproduction.residual_table import ROWS, SHORT, ResidualTable
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.io.facts import Score
 from saccade.record import read_record
-from saccade.recorded import RecordedRun, save_run_record
-from saccade.show.report import Report
 
 TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
         "model.config.pools=[2,1,1]", "data.size=[32,32]", "batch_size=12", "phases.0.schedule.warmup=0",
@@ -124,23 +118,6 @@ def test_masks_that_are_nearly_even_are_said_to_show_no_place() -> None:
     assert not [told for told in predictor.look(cat, attention={"stage1": steep}).remarks if "masks differ" in told]
 
 
-@pytest.mark.parametrize(
-    ("model", "source"),
-    [
-        ("ran-56-cifar10", "cifar10, test split, recorded when the model was trained"),
-        ("racnn-details", "pictures of details, test split, seed 0, computed just now"),
-    ],
-)
-def test_the_tour_shows_looks_of_both_shipped_classifiers(
-    model: str, source: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tour, "QUICK", 8)
-    found = tour.stop(model, quick=True, device="cpu", progress=lambda *told: None)
-    page = Report("tour", "", [found.section]).html()
-    assert "Every look; “" in page
-    assert source in page
-
-
 def test_masks_of_channels_are_not_drawn_as_places(tmp_path: Path, folders: Path) -> None:
     run = trained(tmp_path / "run", folders, "model.config.mask_type=channel", "phases.0.epochs=1")
     seen = saccade.load(run, device="cpu").look(str(folders / "test" / "red" / "0.png"))
@@ -228,46 +205,8 @@ def test_top_5_and_cifar_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = saccade.evaluate(tmp_path / "run", device="cpu")  # it knows its data by name
     assert found["n"] == 20
     assert found["metrics"]["accuracy"] <= found["metrics"]["top5"]
-    name = "ran-56-cifar10-full-seed0"
-    kept = save_run_record(found, tmp_path / "run", name=name, command="x", folder=tmp_path / "results")
-    assert (kept.system, kept.on, kept.protocol) == ("ran-56", "cifar10", "full")
-    table = ResidualTable((kept,))
-    error = 100 * (1 - found["metrics"]["accuracy"])
-    assert table.errors().rows[0] == ["Attention-56", f"{error:.2f} (5.52)\n1 × 20", "no run"]
-    every = {f"{system}-cifar10-{protocol}-seed0" for system in ROWS for protocol in ("full", "short")}
-    assert {job.name for job in table.missing(1)} == every - {name}
     on_val = saccade.evaluate(tmp_path / "run", split="val", device="cpu")
     assert "choose nothing" in on_val["note"]
-
-
-def test_the_table_has_a_recipe_for_each_row_and_pairs_over_shared_seeds() -> None:
-    for row in ROWS.values():
-        assert load_recipe(row.recipe).protocol == "full"
-    table = ResidualTable((_run("ran-56", 0, 0.95), _run("ran-56", 1, 0.95), _run("resnet-56", 0, 0.94),
-                           _run("resnet-56", 1, 0.96), _run("resnet-56", 2, 0.90)))  # fmt: skip
-    gains = {(row[0], row[1]): row[2:4] for row in table.differences().rows}
-    found = gains["attention against the same size without", "Attention-56"]
-    assert found == ["+0.00 [-12.71, +12.71] (2 seeds)", "no run"]  # +1 and −1: t = 12.706, deviation √2
-    assert gains["(1 + M)·F against M·F", "Attention-56"] == ["no run", "no run"]
-
-
-def test_short_runs_have_a_column_of_their_own_without_the_published_number() -> None:
-    """A run of 15 epochs is no run of the paper's schedule, and a seed of one is not a seed of the other."""
-    whole, short = _run("ran-56", 0, 0.95), _run("ran-56", 0, 0.90, "short")
-    table = ResidualTable((whole,)).with_runs((short, _run("ran-56", 0, 0.10)))
-    assert table.errors().rows[0] == ["Attention-56", "5.00 (5.52)\n1 × 10,000", "10.00\n1 × 10,000"]
-    assert table.cell("ran-56", SHORT).difference is None
-    alone = ResidualTable((short,), settings=(SHORT,))
-    assert alone.errors().columns == ("", "15 epochs")
-    assert all("-short-" in job.name for job in alone.missing(1))
-    for row in ROWS.values():
-        assert load_recipe(row.recipe, protocol="short").phases[0].epochs == 15
-
-
-def _run(system: str, seed: int, accuracy: float, protocol: str = "full") -> Any:
-    score = Score("cifar10", "test", 10_000, protocol=protocol, metrics={"accuracy": accuracy})
-    recipe = {"name": system, "model": {"name": "ran"}, "seed": seed}
-    return RecordedRun(f"{system}-cifar10-{protocol}-seed{seed}", "", recipe, {"name": "cifar10"}, {}, score)
 
 
 @pytest.mark.parametrize(

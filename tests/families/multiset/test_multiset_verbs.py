@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,12 @@ from typer.testing import CliRunner
 
 import saccade
 from multiset_stubs import short_splits
-from saccade import zoo
 from saccade.cli import app
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.splits import examples
-from saccade.models.io.facts import Score, read_facts
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.io.facts import read_facts
 from saccade.verbs.looking.run import run_looks
 
 TINY = (
@@ -149,32 +146,6 @@ def test_questions_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
     assert (wrong.exit_code, missing.exit_code) == (2, 2)
     assert "takes no question" in wrong.output
     assert "needs a question" in missing.output
-
-
-RECORD = Score(
-    data="svhn", split="test", n=3362, metrics={"macro_f1": 0.96, "exact_match": 0.91},
-    attention={"glimpse_in_evidence": 0.8}, baselines={"random_glimpse": {"glimpse_in_evidence": 0.4}},
-)  # fmt: skip
-
-
-def test_the_tour_stops_at_readers_of_multisets(run: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.touring.page.featured", lambda: ("hsal-mnist-multiset", "hsal-svhn"))
-    for limit in ("QUICK", "LOOKED_AT"):
-        monkeypatch.setattr(f"saccade.families.multiset.tour.{limit}", 8)
-    model, facts = load_model(run / "model")
-    save_model(model, tmp_path / "zoo" / "hsal-mnist-multiset", replace(facts, name="hsal-mnist-multiset"))
-    data = {**facts.data, "name": "svhn"}
-    numbers = replace(facts, recipe={"name": "hsal-svhn-multiset"}, data=data, scores=(RECORD,))
-    save_model(model, tmp_path / "zoo" / "hsal-svhn", replace(numbers, name="hsal-svhn"))
-    result = saccade.tour(tmp_path / "tour", quick=True, device="cpu")
-    headline = result.tables[0].rows
-    assert [row[0] for row in headline] == ["hsal-mnist-multiset", "hsal-svhn"]
-    assert headline[0][3:] == ["8", "–", "97.80"]
-    assert headline[1][1:] == ["macro_f1", "–", "–", "96.00 (3,362)", "97.30"]
-    page = result.report.read_text(encoding="utf-8")
-    for words in ("glimpses on an object", "glimpses at random", "Read as {", "published macro-F1", "svhn"):
-        assert words in page, words
 
 
 def test_the_report_shows_what_was_read(run: Path) -> None:

@@ -23,8 +23,6 @@ from saccade.families.question.tables.task import TableTask
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.interventions import ALIKE
 from saccade.models.base import QueryModel, Raw
-from saccade.models.io.card import model_card
-from saccade.models.io.facts import ModelFacts, Score
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.score_tables import score_tables
@@ -284,19 +282,9 @@ def test_the_result_keeps_the_two_groups_apart(result: dict):
     assert not any("re-rendered" in getattr(block, "caption", "") for block in scores_section(result).blocks)
 
 
-def test_old_results_without_them_have_tables_and_cards(result: dict):
+def test_old_results_without_them_have_tables(result: dict):
     old = {name: value for name, value in result.items() if name != "interventions"}
     assert not any("re-rendered" in table.caption for table in score_tables(old))
-    facts = {"architecture": "soft", "model": {}, "family": "question", "queries": (), "answers": ("a",)}
-    kept = {name: value for name, value in old.items() if name in Score.__dataclass_fields__}
-    assert "re-rendered" not in model_card(ModelFacts(**facts, scores=(Score(**kept),)))
-    card = model_card(ModelFacts(**facts, scores=(Score(**kept, interventions=result["interventions"]),)))
-    assert "Maps of re-rendered scenes, about the scene (mref test, n 20):" in card
-    lines = card.splitlines()
-    at = next(number for number, line in enumerate(lines) if "about the model" in line)
-    assert lines[at + 2].startswith("| who | cause_top | cause_pairs | misplaced | off_objects")
-    assert lines[at + 4].startswith("| this model | ")
-    assert any(line.startswith("| object_area | ") and line.endswith("– |") for line in lines[at:])
 
 
 def test_twins_are_asked_for(data: SceneData):

@@ -138,7 +138,7 @@ def test_a_pickle_is_refused_and_never_run(folder: Path, tmp_path: Path) -> None
             load_model(folder)
         (folder / name).unlink()
     replace_weights(folder, bomb)  # a pickle under a good name, with a digest that fits
-    with pytest.raises(CheckpointError, match="not a safetensors file"):
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         load_model(folder)
     assert not proof.exists()
 
@@ -147,16 +147,11 @@ def test_the_digest_is_checked_before_anything_is_parsed(folder: Path, monkeypat
     data = bytearray((folder / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (folder / "model.safetensors").write_bytes(data)
-
-    def never(*_):
-        raise AssertionError("parsed")
-
-    monkeypatch.setattr("saccade.models.io.folder.parse_tensors", never)
-    with pytest.raises(CheckpointError, match="damaged"):
-        load_model(folder)
-    edit_config(folder, sha256="")
-    with pytest.raises(CheckpointError, match="cannot be trusted"):
-        load_model(folder)
+    monkeypatch.setattr("safetensors.safe_open", None)
+    for sha256 in (read_facts(folder).sha256, ""):
+        edit_config(folder, sha256=sha256)
+        with pytest.raises(CheckpointError, match="SHA-256"):
+            load_model(folder)
 
 
 def test_truncated_huge_header_and_overlap_are_refused(folder: Path) -> None:
@@ -165,52 +160,56 @@ def test_truncated_huge_header_and_overlap_are_refused(folder: Path) -> None:
         "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
         "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]},
     }).encode()  # fmt: skip
+    entries = (
+        {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 4]},
+        {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]},
+        [],
+    )
+    heads = [overlap, *(json.dumps({"a": entry}).encode() for entry in entries)]
     for data in (
         b"",
         good[:4],
         good[: len(good) // 2],
         struct.pack("<Q", 2**60) + good[8:],
-        struct.pack("<Q", len(overlap)) + overlap + bytes(12),
+        *(struct.pack("<Q", len(head)) + head + bytes(12) for head in heads),
         b"\xff" * 64,
     ):
         replace_weights(folder, data)
-        with pytest.raises(CheckpointError, match="not a safetensors file"):
+        with pytest.raises(CheckpointError, match=r"model\.safetensors"):
             load_model(folder)
 
 
-def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
-    name = "head.classify.weight"
-    with_name = lambda value: lambda tensors: tensors.update({name: value})  # noqa: E731
-    changed_weights(folder, with_name(torch.zeros(3, 9)))
-    with pytest.raises(CheckpointError, match=r"'head.classify.weight' should be \(3, 8\), found \(3, 9\)"):
-        load_model(folder)
-    changed_weights(folder, with_name(torch.zeros(3, 8, dtype=torch.float16)))
-    with pytest.raises(CheckpointError, match=r"should be torch.float32, found torch.float16"):
-        load_model(folder)
-    changed_weights(folder, with_name(torch.full((3, 8), float("nan"))))
-    with pytest.raises(CheckpointError, match="holds NaN"):
-        load_model(folder)
-    changed_weights(folder, lambda tensors: tensors.pop(name))
-    with pytest.raises(CheckpointError, match=r"no tensor 'head\.classify\.weight'"):
-        load_model(folder)
-    changed_weights(folder, with_name(torch.zeros(3, 8)))
-    changed_weights(folder, lambda tensors: tensors.update(stranger=torch.zeros(1)))
-    with pytest.raises(CheckpointError, match="unexpected tensor 'stranger'"):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("head.classify.weight", torch.zeros(3, 9)),
+        ("head.classify.weight", torch.zeros(3, 8, dtype=torch.float16)),
+        ("head.classify.weight", torch.zeros(3, 8, dtype=torch.complex64)),
+        ("head.classify.weight", torch.full((3, 8), float("nan"))),
+        ("head.classify.weight", None),
+        ("stranger", torch.zeros(1)),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(folder: Path, name: str, value: torch.Tensor | None) -> None:
+    changed_weights(folder, lambda tensors: tensors.pop(name) if value is None else tensors.update({name: value}))
+    with pytest.raises(CheckpointError, match=f"'{name}'"):
         load_model(folder)
 
 
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"schema_version": 99}, "99"),
-        ({"schema_version": None}, "schema_version None"),
-        ({"architecture": "sfot"}, "did you mean 'soft'"),
-        ({"model": {"channel": 8}}, "did you mean 'channels'"),
-        ({"model": {"queries": 4, "answers": 3, "channels": -1}}, "cannot be built"),
-        ({"quereis": []}, "did you mean 'queries'"),
-        ({"queries": ["1", "2"]}, "names 2 queries, but the model has 4"),
-        ({"answers": [1, 2, 3]}, "expected str"),
-        ({"preprocessing": {"size": [0, 3]}}, "between 1 and 4096"),
+        ({"schema_version": 99}, "schema_version 99"),
+        ({"schema_version": 1}, "schema_version 1,"),
+        ({"schema_version": None}, "schema_version"),
+        ({"architecture": "sfot"}, "soft"),
+        ({"model": {"channel": 8}}, "channels"),
+        ({"model": {"queries": 4, "answers": 3, "channels": -1}}, "channels"),
+        ({"quereis": []}, "queries"),
+        ({"queries": ["1", "2"]}, "2 queries, .* 4"),
+        ({"answers": [1, 2, 3]}, "answers"),
+        ({"preprocessing": {"size": [0, 3]}}, "size"),
     ],
 )
 def test_a_wrong_config_says_where(folder: Path, changes: dict, word: str) -> None:
@@ -228,95 +227,31 @@ def test_a_config_that_is_not_json(folder: Path, text: str) -> None:
 
 
 def test_missing_parts(folder: Path, tmp_path: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"no model\.safetensors"):
-        load_model(folder)
-    with pytest.raises(CheckpointError, match="no such folder"):
-        load_model(tmp_path / "gone")
-    with pytest.raises(CheckpointError, match="it is a file"):
-        load_model(folder / "card.md")
     (tmp_path / "bare").mkdir()
-    with pytest.raises(CheckpointError, match=r"no config\.json"):
-        load_model(tmp_path / "bare")
+    (folder / "model.safetensors").unlink()
+    for place, name in ((folder, "model.safetensors"), (tmp_path / "gone", "gone"), (folder / "card.md", "card.md"),
+                        (tmp_path / "bare", "config.json")):  # fmt: skip
+        with pytest.raises(CheckpointError, match=name):
+            load_model(place)
 
 
 def test_an_unknown_device_is_a_config_error(folder: Path) -> None:
     for device in ("cpuu", "meta", "cuda:99"):
-        with pytest.raises(ConfigError, match="choose auto"):
+        with pytest.raises(ConfigError, match=device):
             load_model(folder, device)
 
 
-def test_a_card_does_not_name_its_own_model_as_its_start() -> None:
-    facts = dataclasses.replace(tiny_facts(), name="birds", recipe={"name": "x", "start": "birds"}, sha256="ab" * 32)
-    assert "- began with the weights of an earlier `birds`\n" in model_card(facts)
-    command = "saccade train x --out runs/a && saccade train x --start runs/a --out runs/b"
-    facts = dataclasses.replace(facts, training={"command": command})
-    assert "- began with the weights of `runs/a`, the earlier `birds`\n" in model_card(facts)
-
-
-@pytest.mark.parametrize(
-    ("recipe", "told"),
-    [
-        ({"name": "x", "start": "sat-soft-scenes"}, "- began with the weights of `sat-soft-scenes`\n"),
-        ({"name": "x", "start": "runs/a", "start_parts": ["backbone.*"]}, "weights of `runs/a`: `backbone.*`\n"),
-        ({"name": "x", "start": None}, None),
-    ],
-)
-def test_the_card_says_what_training_began_with(recipe: dict, told: str | None) -> None:
-    card = model_card(dataclasses.replace(tiny_facts(), recipe=recipe, sha256="ab" * 32))
-    assert told in card if told else "began with" not in card
-
-
-@pytest.mark.parametrize(
-    ("loss", "told"),
-    [
-        ({"name": "self_critical", "bleu": 0.5, "meteor": 1.0}, ", taught by `self_critical` (bleu 0.5, meteor 1)"),
-        ({"name": "counts"}, ", taught by `counts`"),
-        ({"name": "default"}, ""),
-        ("soft:0", ", taught by `soft:0`"),  # of schema 1
-        ("default", ""),
-    ],
-)
-def test_the_card_says_what_a_phase_was_taught_by(loss: dict | str, told: str) -> None:
-    recipe = {"batch_size": 2, "phases": [{"name": "main", "steps": 3, "loss": loss, "schedule": {"name": "cosine"}}]}
-    card = model_card(dataclasses.replace(tiny_facts(), recipe=recipe, sha256="ab" * 32))
-    (line,) = [line for line in card.splitlines() if line.startswith("- phase main: 3 steps of 2")]
-    assert line.endswith(f"cosine schedule{told}")
-
-
 def test_the_card_says_what_the_facts_say() -> None:
-    score = Score(
-        "mref",
-        "test",
-        10_000,
-        seed=0,
-        protocol="authors",
-        metrics={"accuracy": 0.8123, "accuracy_by_scale": {}},
-        attention={"pointing": 0.5},
-        published={"accuracy": 0.8085},
-    )
-    card = model_card(dataclasses.replace(tiny_facts(), scores=(score,), sha256="ab" * 32, data={"name": "mref"}))
-    assert "| mref | test | authors | 10,000 | `0` | accuracy | 0.8123 | 0.8085 |" in card
+    score = Score("mref", "test", 10_000, seed=0, protocol="authors", metrics={"accuracy": 0.8123, "by_scale": {}},
+                  attention={"pointing": 0.5}, published={"accuracy": 0.8085})  # fmt: skip
+    facts = dataclasses.replace(tiny_facts(), recipe={"name": "soft-mref"}, sha256="ab" * 32, data={"name": "mref"})
+    card = model_card(dataclasses.replace(facts, scores=(score,)))
+    assert "| mref | test | authors | 10,000 | 0 | accuracy | 0.8123 | 0.8085 |" in card
     assert "| pointing | 0.5000 | – |" in card
     assert 'saccade.load("tiny").look("scene.png", ask="0")' in card
-    assert ", ".join(ANSWERS) in card
-    assert "ab" * 32 in card
-    assert "Apache-2.0" in card
-    assert "Not scored yet" in model_card(tiny_facts())
-
-
-def test_the_card_says_for_which_questions_maps_point_no_better_than_a_blind_map() -> None:
-    good = {"n": 700, "value": 0.74, "chance": "part_prior", "chance_value": 0.12, "interval": [0.58, 0.66]}
-    level = {"n": 1760, "value": 0.47, "chance": "part_prior_exact", "chance_value": 0.51, "interval": [-0.08, 0.01]}
-    broken = {"none": None, "text": "0.5", "short": {"n": 3}, "ends": good | {"interval": [None, 1]}}
-    score = Score("cub", "test", 2460, against={"maps": {"by_query": {"crown": good, "wing|": level} | broken}})
-    card = model_card(dataclasses.replace(tiny_facts(), scores=(score,), sha256="ab" * 32))
-    assert "| crown | 700 | 74.0 % | 12.0 % (part prior) | +62.0 [+58.0, +66.0] |" in card
-    assert r"| wing\| | 1,760 | 47.0 % | 51.0 % (part prior exact) | -4.0 [-8.0, +1.0] |" in card
-    assert r"Its maps were not found to point better than that when it is asked for: wing\|." in card
-    assert list(score.by_query()) == ["crown", "wing|"]
-    for against in ({}, {"maps": None}, {"maps": {"by_query": 3}}):
-        assert Score("cub", "test", 1, against=against).by_query() == {}
+    for text in (", ".join(ANSWERS), "ab" * 32, "Apache-2.0", "- recipe: soft-mref", "- data.name: mref"):
+        assert text in card
+    assert "saccade evaluate" in model_card(facts)
 
 
 def test_labels_in_a_card_are_text_and_not_markup() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data.scenes import origin
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
+from saccade.families.contract import DataEntry, Family, ModelSpec, own_tables
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -61,17 +61,6 @@ DATA = {
     **own_tables("image, caption; optional split"),
 }
 
-TABLES = {
-    "sat-table1": PaperTable(
-        "Xu et al. 2015, Table 1: captions with soft and hard attention; --data flickr8k:FOLDER and the like",
-        "saccade.families.caption.reproduction:reproduce",
-    ),
-    "sat-figures": PaperTable(
-        "Xu et al. 2015, Figures 2, 3, 5, 6 to 15: captions word by word, shipped models, other pictures",
-        "saccade.families.caption.reproduction.sat_figures:reproduce",
-    ),
-}
-
 FAMILY = Family(
     name="caption",
     title="a picture in, a sentence out",
@@ -86,10 +75,6 @@ FAMILY = Family(
     options=("beam", "captions", "length_penalty"),
     headline=("exact_match", "bleu_4_nobp"),
     columns=(frozenset({"image", "caption"}), frozenset({"image", "captions"})),
-    tables=TABLES,
-    coverage="saccade.families.caption.coverage:COVERAGE",
-    published="saccade.families.caption.published:PUBLISHED",
-    tour="saccade.families.caption.tour:stop",
     featured=("sat-soft-scenes", "sat-soft-photos"),
     page="saccade.families.caption.page",
 )

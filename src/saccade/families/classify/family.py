@@ -9,7 +9,6 @@ from saccade.families.contract import (
     DataEntry,
     Family,
     ModelSpec,
-    PaperTable,
     Probing,
     class_folders,
     own_tables,
@@ -71,17 +70,6 @@ DATA = {
     **picture_tables(),
 }
 
-TABLES = {
-    "ran-table": PaperTable(
-        "Wang et al. 2017, Tables 1 and 3: residual attention networks on CIFAR-10 beside networks of their size",
-        "saccade.families.classify.reproduction:reproduce_residual",
-    ),
-    "racnn-table": PaperTable(
-        "Fu et al. 2017, Table 2: what each scale of RA-CNN says, beside controls of the zoom",
-        "saccade.families.classify.reproduction:reproduce_zoom",
-    ),
-}
-
 FAMILY = Family(
     name="classify",
     title="a picture in, one label out",
@@ -94,10 +82,6 @@ FAMILY = Family(
     splits="saccade.families.classify.splits",
     headline=("accuracy",),
     columns=(LABEL_COLUMNS,),
-    tables=TABLES,
-    coverage="saccade.families.classify.coverage:COVERAGE",
-    published="saccade.families.classify.published:PUBLISHED",
-    tour="saccade.families.classify.tour:stop",
     featured=("racnn-details", "ran-56-cifar10"),
     probing=Probing(read="saccade.families.classify.readers:read_labels", model="probe"),
 )

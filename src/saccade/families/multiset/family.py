@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data.scenes import origin
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, class_folders, own_tables
+from saccade.families.contract import DataEntry, Family, ModelSpec, class_folders, own_tables
 
 MODELS = {
     "hsal": ModelSpec(
@@ -58,13 +58,6 @@ DATA = {
     **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),
 }
 
-TABLES = {
-    "hsal-table1": PaperTable(
-        "Welleck et al. 2017, Table 1, Figures 3 to 6, 12: multisets read by saliency and reinforcement",
-        "saccade.families.multiset.reproduction:reproduce",
-    ),
-}
-
 FAMILY = Family(
     name="multiset",
     title="a picture in, the labels of everything on it out",
@@ -77,10 +70,6 @@ FAMILY = Family(
     decode="saccade.families.multiset.decode:decode",
     headline=("macro_f1", "exact_match"),
     columns=(frozenset({"image", "labels"}),),
-    tables=TABLES,
-    coverage="saccade.families.multiset.coverage:COVERAGE",
-    published="saccade.families.multiset.published:PUBLISHED",
-    tour="saccade.families.multiset.tour:stop",
     featured=("hsal-mnist-multiset",),
     page="saccade.families.multiset.page",
 )

@@ -9,7 +9,6 @@ from saccade.families.contract import (
     DataEntry,
     Family,
     ModelSpec,
-    PaperTable,
     Probing,
     class_folders,
     own_tables,
@@ -130,17 +129,6 @@ DATA = {
     **picture_tables(),
 }
 
-TABLES = {
-    "hattnet-table1": PaperTable(
-        "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
-        "saccade.families.question.reproduction:reproduce",
-    ),
-    "causal-benchmark": PaperTable(
-        "Leaderboard of maps: attention and attribution methods on scenes that are rendered again, with planted causes",
-        "saccade.families.question.reproduction.board:reproduce",
-    ),
-}
-
 FAMILY = Family(
     name="question",
     title="a picture and a question in, one label (or several) out",
@@ -155,10 +143,6 @@ FAMILY = Family(
     headline=("accuracy", "weighted_map"),
     options=("twins",),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
-    tables=TABLES,
-    coverage="saccade.families.question.coverage:COVERAGE",
-    published="saccade.families.question.published:PUBLISHED",
-    tour="saccade.families.question.tour:stop",
     featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),
     live=("hattnet-ctx-sparse-mdist", "soft-mdist"),  # trained on clutter, they answer with it and without
     page="saccade.families.question.page",

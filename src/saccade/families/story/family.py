@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
+from saccade.families.contract import DataEntry, Family, ModelSpec
 
 MODELS = {
     "memn2n": ModelSpec(
@@ -45,13 +45,6 @@ DATA = {
     ),
 }
 
-TABLES = {
-    "memory-table": PaperTable(
-        "Sukhbaatar et al. 2015, Tables 1 to 3, and Kumar et al. 2016, Table 1: memory networks on the 20 bAbI tasks",
-        "saccade.families.story.reproduction.table:reproduce",
-    ),
-}
-
 FAMILY = Family(
     name="story",
     title="a story and a question in, the answer out",
@@ -65,13 +58,9 @@ FAMILY = Family(
     responder="saccade.families.story.responder:StoryResponder",
     headline=("mean_error", "accuracy"),
     columns=(frozenset({"story", "question", "answer"}),),
-    tour="saccade.families.story.tour:stop",
     featured=("memn2n-babi",),
     live=("memn2n-babi",),
     page="saccade.families.story.page.live",
     panel="js/panel.js",
     runtime="js/runtime.js",
-    tables=TABLES,
-    coverage="saccade.families.story.coverage:COVERAGE",
-    published="saccade.families.story.published:PUBLISHED",
 )

@@ -6,27 +6,15 @@ answers of a model that speaks in sentences are thousands of words; they lie in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
-from saccade.config import Migration, from_dict, migrate
-from saccade.errors import CheckpointError, ConfigError, SaccadeError
-from saccade.tensor_file import Fits, read_with_digest
-from saccade.untrusted import parse_json, read_regular
+from saccade.config import check_schema, from_dict
+from saccade.errors import CheckpointError, ConfigError
+from saccade.untrusted import read_json
 
 SCHEMA_VERSION = 2
-
-
-def _family_of_task(values: dict[str, object]) -> dict[str, object]:
-    """Schema 1 had ``task`` where ``family`` is now, and two names for the family of questions."""
-    rest = {key: value for key, value in values.items() if key != "task"}
-    task = values.get("task")
-    return rest if task is None else rest | {"family": "question" if task == "attribute" else task}
-
-
-MIGRATIONS: Mapping[int, Migration] = {1: _family_of_task}
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
 VOCABULARY = "vocab.json"
 """The words of a model that speaks in sentences, each at the place of its id."""
@@ -65,20 +53,6 @@ class Base:
     """Whose they are."""
     sha256: str
     """Their digest, as :func:`saccade.backbones.pretrained.weights_digest` tells it."""
-
-
-@dataclass(frozen=True)
-class Beside:
-    """The model in the folder beside, whose weights file holds what this one leaves out."""
-
-    name: str
-    """Name of its folder, which has the same parent."""
-    sha256: str
-    """Digest of its weights file."""
-
-    def __post_init__(self) -> None:
-        if self.name in ("", ".", "..") or {"/", "\\"} & set(self.name):
-            raise ValueError(f"name is that of a folder beside, not a path, found '{self.name}'")
 
 
 @dataclass(frozen=True)
@@ -284,8 +258,6 @@ class ModelFacts:
     """In what type the weights file holds the parameters; a loaded model computes in float32 in any case."""
     base: Base | None = None
     """Where the tensors are that the weights file leaves out; filled in when the model is saved."""
-    beside: Beside | None = None
-    """Where others are that it leaves out; filled in when the model is saved."""
     sha256: str = ""
     """Digest of the weights file; filled in when the model is saved."""
     parameters: int = 0
@@ -305,114 +277,28 @@ def read_facts(folder: Path | str) -> ModelFacts:
     folder = Path(folder)
     refuse_foreign(folder)
     path = folder / CONFIG
-    values = _read_json(path, missing=f"{folder}: not a model folder (no {CONFIG}); see 'saccade list zoo'")
-    if values.get("sentences"):
-        values["answers"] = _read_words(folder / VOCABULARY)
+    if not path.exists():
+        raise CheckpointError(f"{folder}: not a model folder (no {CONFIG}); see 'saccade list zoo'")
+    values = read_json(path)
     try:
-        return from_dict(ModelFacts, migrate(values, MIGRATIONS, SCHEMA_VERSION, what=str(path)))
+        check_schema(values.get("schema_version"), SCHEMA_VERSION, what=str(path))
+        if values.get("sentences"):
+            vocabulary = read_json(folder / VOCABULARY)
+            check_schema(vocabulary.get("schema_version"), VOCABULARY_SCHEMA, what=str(folder / VOCABULARY))
+            values["answers"] = vocabulary.get("words")
+        return from_dict(ModelFacts, values)
     except ConfigError as error:
-        text = str(error)
-        raise CheckpointError(text if text.startswith(str(path)) else f"{path}: {text}") from error
-
-
-def _read_words(path: Path) -> list[object]:
-    """The words that ``path`` holds, by id."""
-    held = _read_json(
-        path, missing=f"{path.parent}: no {path.name}, which holds the model's words; get the folder again"
-    )
-    words, version = held.get("words"), held.get("schema_version")
-    if version != VOCABULARY_SCHEMA:
-        raise CheckpointError(f"{path}: schema_version {version}, this saccade reads {VOCABULARY_SCHEMA}; upgrade it")
-    if not isinstance(words, list):
-        raise CheckpointError(f"{path}: not a vocabulary (no list of words); get the folder again")
-    return words
-
-
-def _read_json(path: Path, *, missing: str) -> dict[str, object]:
-    """The mapping in ``path``; a CheckpointError says what is wrong with it, or ``missing`` where there is none."""
-    try:
-        values = parse_json(read_regular(path).decode("utf-8"), parse_constant=_no_nan)
-    except FileNotFoundError as error:
-        raise CheckpointError(missing) from error
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: damaged, not JSON ({error}); get the folder again") from error
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{path}: expected a mapping, found {type(values).__name__}")
-    return values
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def refuse_foreign(folder: Path) -> None:
     """Refuse what is not a folder, and a folder with files that would have to be unpickled; nothing is opened."""
-    if folder.suffix.lower() in PICKLED and folder.is_file():
+    pickled = [folder] if folder.is_file() else folder.iterdir() if folder.is_dir() else ()
+    if names := sorted(file.name for file in pickled if file.suffix.lower() in PICKLED):
         raise CheckpointError(
-            f"{folder}: a pickle can run code when it is opened, so saccade never opens one; {_CONVERT}"
+            f"{folder}: {', '.join(names)}: pickles can run code when opened, so saccade never does; a model folder "
+            f"has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
         )
     if not folder.is_dir():
         found = "it is a file" if folder.exists() else "there is no such folder"
         raise CheckpointError(f"{folder}: not a model folder ({found}); see 'saccade list zoo'")
-    pickled = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in PICKLED)
-    if pickled:
-        raise CheckpointError(
-            f"{folder}: holds {', '.join(pickled)}; pickles can run code when opened, so saccade never does; {_CONVERT}"
-        )
-
-
-_CONVERT = f"a model folder has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
-
-
-def checked_weights(folder: Path, facts: ModelFacts, fits: Fits | None = None) -> bytes:
-    """The bytes of the weights file, once its header ``fits`` and they match the digest in the facts.
-
-    A file that is of another model is not read into memory. No tensor is parsed.
-    """
-    path = folder / WEIGHTS
-    if not facts.sha256:
-        raise CheckpointError(f"{folder / CONFIG}: no sha256 of the weights, so they cannot be trusted; save it again")
-    data, found = _read_weights(path, fits, missing=f"{folder}: no {WEIGHTS}; get the folder again")
-    if found != facts.sha256:
-        raise CheckpointError(
-            f"{path}: damaged (SHA-256 {found[:12]}…, expected {facts.sha256[:12]}…); get the folder again"
-        )
-    return _sound(data, path)
-
-
-def checked_beside(folder: Path, facts: ModelFacts) -> bytes | None:
-    """The bytes of the weights file that has what this one leaves out, checked likewise; None where it is whole."""
-    if facts.beside is None:
-        return None
-    name, where = facts.beside.name, folder / WEIGHTS
-    path = folder.resolve().parent / name / WEIGHTS  # of a link too: beside the folder that it leads to
-    remedy = f"put the folder '{name}' that it was saved beside there, or save it where it loads: a saved copy is whole"
-    missing = f"{where}: leaves out what '{name}' has, and there is no {path}; {remedy}"
-    data, found = _read_weights(path, None, missing=missing)
-    if found != facts.beside.sha256:
-        raise CheckpointError(
-            f"{where}: leaves out what '{name}' has, and {path} is another one or damaged (SHA-256 {found[:12]}…, "
-            f"expected {facts.beside.sha256[:12]}…); {remedy}"
-        )
-    return _sound(data, path)
-
-
-def _read_weights(path: Path, fits: Fits | None, *, missing: str) -> tuple[bytes | SaccadeError | ValueError, str]:
-    """As :func:`saccade.tensor_file.read_with_digest`; a file that cannot be read is a CheckpointError."""
-    try:
-        return read_with_digest(path, fits)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CheckpointError(missing) from error
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def _sound(data: bytes | SaccadeError | ValueError, path: Path) -> bytes:
-    """``data``, or the error that it is."""
-    if isinstance(data, ValueError):
-        raise CheckpointError(f"{path}: not a safetensors file ({data}); get the folder again") from data
-    if isinstance(data, SaccadeError):
-        raise data
-    return data
-
-
-def _no_nan(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number JSON knows")

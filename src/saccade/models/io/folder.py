@@ -1,28 +1,29 @@
 """Model folders: weights as safetensors, facts as JSON, and a card. Written atomically, read as untrusted.
 
-Reading: pickles are refused unopened. The described model is first built without numbers
-(:mod:`saccade.models.io.sketch`), and the header of the weights file must fit it. The digest is checked before the
-weights are parsed, and every tensor must have the name, type and shape that the model has, and finite values
-(:mod:`saccade.models.io.stored`). Only then does the model get memory: a folder costs no more than its own size.
+Reading: pickles are refused unopened. The digest of the weights file is checked, then its header: the described model
+is built with no more numbers than the header accounts for, and every tensor must have the name, type and shape that
+the model has. Only then are the weights read, and their values must be finite.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from contextlib import AbstractContextManager, nullcontext
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
-from safetensors.torch import save
-from torch import Tensor, nn
+from safetensors.torch import load, save
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from saccade.atomic import folder_in_place, write_bytes, write_json, write_json_by_key, write_text
 from saccade.backbones import Stages
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
-from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
+from saccade.errors import CheckpointError, ConfigError, DataError, OutputError, SaccadeError
 from saccade.families import model_spec
 from saccade.geometry import Size
 from saccade.likeness import Likeness
@@ -35,36 +36,30 @@ from saccade.models.io.facts import (
     VOCABULARY,
     VOCABULARY_SCHEMA,
     WEIGHTS,
-    Beside,
     Calibration,
     InputsNote,
     ModelFacts,
     StoredType,
-    checked_beside,
-    checked_weights,
     read_facts,
 )
-from saccade.models.io.sketch import Sketching, with_memory
-from saccade.models.io.stored import check_header, from_stored, to_stored
-from saccade.tensor_file import parse_tensors, read_with_digest
+from saccade.models.io.stored import check_header, from_stored, published_tensors, to_stored
+from saccade.tensor_file import read_header, read_tensors
 
 MAX_INPUTS = 2**20
 """Bytes of the file that says what inputs look like."""
 MAX_NUMBERS = 2**26
 """In the map of one stage of one picture; 256 megabytes as float32, and four times as many before it is pooled."""
+SPARE, LARGEST_BASE = 2**24, 2**30
+"""Numbers that a model may make beyond those in its file: for constants, and for ImageNet weights that are left out."""
 
 
-def save_model(
-    model: nn.Module, folder: Path | str, facts: ModelFacts, *, beside: str | None = None, whole: bool = False
-) -> ModelFacts:
+def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, whole: bool = False) -> ModelFacts:
     """Write the model folder, replacing an old one in one move.
 
     Args:
         model: in whatever mode and on whatever device.
         folder: where to; made if it is not there.
         facts: what is known of it besides its weights.
-        beside: a model folder with the same parent, whose bit-equal tensors are left out and read from there when the
-            model is loaded; without one, nothing but ImageNet weights is left out.
         whole: write the ImageNet weights too, so that the model loads where they are not.
 
     Returns:
@@ -72,14 +67,12 @@ def save_model(
     """
     folder = Path(folder)
     facts = from_dict(ModelFacts, to_dict(facts))  # checked as it will be when it is read
-    neighbour, known = (None, {}) if beside is None else _neighbour(folder, beside)
-    stored = to_stored(model, facts.dtype, known, whole=whole)
-    data = save(stored.tensors)
+    tensors, base = to_stored(model, facts.dtype, whole=whole)
+    data = save(tensors)
     facts = dataclasses.replace(
         facts,
         inputs=None,  # statistics of other weights; see `note_inputs`
-        base=stored.base,
-        beside=neighbour if stored.leaves_to_neighbour else None,
+        base=base,
         sha256=hashlib.sha256(data).hexdigest(),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
     )
@@ -99,8 +92,7 @@ def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> M
     """
     model, facts = load_model(folder)
     changed = dataclasses.replace(facts, dtype=dtype, scores=(), calibration=None)
-    beside = None if facts.beside is None else facts.beside.name
-    return save_model(model, folder, changed, beside=beside, whole=whole)
+    return save_model(model, folder, changed, whole=whole)
 
 
 def note_inputs(
@@ -134,27 +126,7 @@ def load_likeness(folder: Path | str, facts: ModelFacts) -> Likeness | None:
     if facts.inputs is None:
         return None
     path = Path(folder) / INPUTS
-    try:
-        data, found = read_with_digest(path, most=MAX_INPUTS)
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error}); get the folder again") from error
-    if found != facts.inputs.sha256:
-        raise CheckpointError(f"{path}: damaged, or of another model (SHA-256 {found[:12]}…); get the folder again")
-    if not isinstance(data, bytes):
-        raise CheckpointError(f"{path}: not a safetensors file ({data}); get the folder again")
-    return Likeness.from_tensors(_parsed(data, str(path)), str(path))
-
-
-def _neighbour(folder: Path, name: str) -> tuple[Beside, dict[str, Tensor]]:
-    """The model ``name`` beside ``folder`` and what its weights file holds, which must not lean on a third."""
-    own = folder.resolve()
-    place = (own.parent / name).resolve()
-    if place == own or place.parent != own.parent:
-        raise CheckpointError(f"{folder}: '{name}' is not another folder beside it; give the name of one")
-    facts = read_facts(place)
-    if facts.beside is not None:
-        raise CheckpointError(f"{place}: leaves out weights itself; save beside '{facts.beside.name}', which has them")
-    return Beside(place.name, facts.sha256), _parsed(checked_weights(place, facts), str(place / WEIGHTS))
+    return Likeness.from_tensors(read_tensors(path, facts.inputs.sha256, MAX_INPUTS), str(path))
 
 
 def _apart(facts: ModelFacts, place: Path) -> dict[str, object]:
@@ -171,63 +143,63 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
     folder = Path(folder)
     chosen = pick_device(device)
     facts = read_facts(folder)
-    where = str(folder / WEIGHTS)
-    sketch = _sketch(folder, facts)
-    written = _parsed(checked_weights(folder, facts, lambda header: check_header(header, sketch, where)), where)
-    beside = checked_beside(folder, facts)
-    known = {} if beside is None else _parsed(beside, f"what {where} leaves out")
-    tensors = from_stored(written, sketch, facts, where, known)
-    model = sketch if with_memory(sketch) else _build(folder, facts, nullcontext())
-    if facts.preprocessing is not None:
-        try:
-            model.check_input(facts.preprocessing.size)
-            _check_work(model, facts.preprocessing.size)
-        except DataError as error:
-            raise CheckpointError(f"{folder / CONFIG}: {error}") from error
-    model.load_state_dict(tensors)
+    path, where = folder / WEIGHTS, str(folder / WEIGHTS)
+    header = read_header(path, facts.sha256)
+    model = _build(folder, facts, sum(math.prod(entry.shape) for entry in header.values()))
+    published = published_tensors(model, facts.base, where)
+    check_header(header, model, facts.dtype, published, where)
+    model.load_state_dict(from_stored(load(path.read_bytes()), model, published, where))
     return model.eval().requires_grad_(False).to(chosen), facts
 
 
-def _check_work(model: nn.Module, size: Size) -> None:
-    """Refuse a small file that makes large maps: many channels on a large picture."""
-    for part in model.children():
-        if isinstance(part, Stages):
-            for name, (height, width) in part.grid(size).items():
-                numbers = part.channels[name] * height * width
-                if numbers > MAX_NUMBERS:
-                    raise DataError(
-                        f"stage '{name}' makes {numbers:,} numbers of one picture, and at most "
-                        f"{MAX_NUMBERS:,} are allowed; "
-                        "make the input smaller"
-                    )
-
-
-def _parsed(data: bytes, where: str) -> dict[str, Tensor]:
+def _build(folder: Path, facts: ModelFacts, stored: int) -> AttentionModel:
+    """The model that ``facts`` describe, whose weights file holds as many numbers as ``stored``."""
+    most = 2 * stored + (SPARE if facts.base is None else LARGEST_BASE)
     try:
-        return parse_tensors(data)
-    except ValueError as error:
-        raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
-
-
-def _sketch(folder: Path, facts: ModelFacts) -> AttentionModel:
-    """The model without numbers, its words counted; one that needs numbers while it is built has them."""
-    try:
-        model = _build(folder, facts, Sketching())
-    except CheckpointError as error:
-        if "meta" not in str(error):  # what torch says of a tensor without numbers
-            raise
-        model = _build(folder, facts, nullcontext())
-    said = dict.fromkeys(("answers", "classes", "vocabulary"), facts.answers)
-    for what, words in {"queries": facts.queries, **said}.items():
-        built = getattr(model.config, what, len(words))
-        if built != len(words):
-            raise CheckpointError(f"{folder / CONFIG}: names {len(words)} {what}, but the model has {built}")
+        with torch.random.fork_rng(devices=[]), _Limited(most):  # the caller's random numbers stay as they were
+            model = cast(AttentionModel, model_spec(facts.architecture).build(facts.model))
+        said = dict.fromkeys(("answers", "classes", "vocabulary"), facts.answers)
+        for what, words in {"queries": facts.queries, **said}.items():
+            built = getattr(model.config, what, len(words))
+            if built != len(words):
+                raise ConfigError(f"names {len(words)} {what}, but the model has {built}")
+        if facts.preprocessing is not None:
+            model.check_input(facts.preprocessing.size)
+            _check_maps(model, facts.preprocessing.size)
+    except (SaccadeError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
+        raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
     return model
 
 
-def _build(folder: Path, facts: ModelFacts, manner: AbstractContextManager[object]) -> AttentionModel:
-    try:
-        with torch.random.fork_rng(devices=[]), manner:  # the caller's random numbers stay as they were
-            return cast(AttentionModel, model_spec(facts.architecture).build(facts.model))
-    except (ConfigError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
-        raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
+def _check_maps(model: nn.Module, size: Size) -> None:
+    """Refuse a small file that makes large maps: many channels on a large picture."""
+    for part in model.children():
+        for name, (height, width) in part.grid(size).items() if isinstance(part, Stages) else ():
+            if (numbers := part.channels[name] * height * width) > MAX_NUMBERS:  # type: ignore[index]  # of Stages
+                raise DataError(f"stage '{name}' makes {numbers:,} numbers of one picture; make the input smaller")
+
+
+class _Limited(TorchFunctionMode):
+    """A context in which layers make no more numbers than ``most``: settings may ask for more than a memory holds.
+
+    Weights that will be loaded are not drawn either.
+    """
+
+    _MAKES = frozenset({torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn})
+    _DRAWS = frozenset({nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_})
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left = most
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        options = dict(kwargs or {})
+        if func in self._DRAWS:
+            return args[0] if args else options["tensor"]
+        if func in self._MAKES:
+            self.left -= func(*args, **options | {"device": "meta"}).numel()
+            if self.left < 0:
+                raise ConfigError("it has more numbers than the weights file")
+        return func(*args, **options)

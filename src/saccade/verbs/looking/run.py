@@ -36,7 +36,8 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
         predictor = load(run, device)
         opened = _opened(predictor, RunFolder(run).recorded()["data"], count)
         seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
-        blocks = _blocks(seen, opened)
+        remark = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
+        blocks = look_blocks(seen, f"The first of the validation split{remark}")
     except SaccadeError as error:
         return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")
     return Section(TITLE, blocks=blocks)
@@ -66,11 +67,10 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
     return mistakes_section(pictures, f"{split} pictures", missing)
 
 
-def _blocks(seen: Sequence[tuple[Sighting, Example]], opened: OpenedSplit) -> list[Block]:
+def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Block]:
     """A gallery of pictures; or, of what was no picture, a table for each."""
-    remark = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
     pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
-    caption = f"The first of the validation split{remark}; the evidence is outlined where it is known"
+    caption = f"{title}; the evidence is outlined where it is known"
     tables = [SlotHeat(each.slot_grid, _told(each, example)) for each, example in seen if not each.is_spatial]
     return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
 
@@ -84,7 +84,8 @@ def _shown(seen: Sighting, example: Example) -> Picture:
 
 def _told(seen: Sighting, example: Example) -> str:
     asked = "" if example.question is None else f"{example.question}: "
-    return f"{asked}{seen.answer}, {seen.confidence:.0%} sure; true: {example.truth}"
+    true = f"; true: {example.truth}" if example.truth else ""
+    return f"{asked}{seen.answer}, {seen.confidence:.0%} sure{true}"
 
 
 def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> OpenedSplit:

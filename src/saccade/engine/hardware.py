@@ -1,0 +1,212 @@
+"""What a run computes on: one device, or several by Lightning Fabric, and what the first process does for all.
+
+Fabric is imported only where several devices or a strategy are asked for (the extra ``distributed``). `SingleDevice`
+has the part of its interface that one process uses, and computes the same numbers as Fabric's ``SingleDeviceStrategy``
+with the precisions ``32-true`` and ``bf16-mixed``.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from saccade.devices import pick_device
+from saccade.engine.health import TrainingStopped
+from saccade.engine.recipe import Precision, Recipe
+from saccade.engine.seeding import RngState
+from saccade.errors import ConfigError, MissingExtraError, SaccadeError, nearest
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+T = TypeVar("T")
+
+
+def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strategy: str) -> Fabric:
+    """Fabric for the asked devices, or its stand-in for a single one; a ConfigError in plain words."""
+    kind, _, index = device.partition(":")
+    known = ("auto", "cpu", "cuda", "mps")
+    if kind not in known or (index and (kind != "cuda" or not index.isdigit())):
+        raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device 'cuda' was asked for, but torch finds no CUDA device; use `device=cpu`")
+    if recipe.replicas > 1 and devices * nodes > 1:
+        raise ConfigError("replicas > 1 train on one device; use `devices=1`, or replicas: 1")
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        started, each = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        if (devices, nodes) != (each, started // each):
+            raise ConfigError(
+                f"torchrun started {started} processes, {each} here; use `devices={each}` and `nodes={started // each}`"
+            )
+    on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
+    precision = ("bf16-mixed" if on_cuda else "32-true") if recipe.precision == "auto" else recipe.precision
+    if devices == nodes == 1 and strategy == "auto":
+        chosen = pick_device("mps" if kind == "auto" and torch.backends.mps.is_available() else device)
+        one = torch.device(chosen.type, chosen.index or 0) if chosen.type == "cuda" else chosen
+        return cast("Fabric", SingleDevice(one, precision))
+    try:
+        from lightning_fabric import Fabric
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("training on several devices, or by a strategy,", "distributed") from error
+    which: Any = [int(index)] if index else devices
+    try:
+        return Fabric(accelerator=kind, devices=which, num_nodes=nodes, strategy=strategy, precision=precision)
+    except (ValueError, RuntimeError, TypeError) as error:
+        raise ConfigError(f"`device={device}`, `devices={devices}`, `strategy={strategy}`: {error}") from error
+
+
+class SingleDevice:
+    """The part of Fabric's interface that a run in one process uses.
+
+    Args:
+        device: where everything is computed.
+        precision: ``32-true`` or ``bf16-mixed``; ``auto`` is resolved by the caller.
+    """
+
+    world_size = 1
+    global_rank = 0
+    is_global_zero = True
+
+    def __init__(self, device: torch.device, precision: Precision) -> None:
+        self.device, self.precision = device, precision
+        self._loading: Thread | None = None
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+            self._loading = Thread(target=_load_libraries, args=(device,), name="saccade-cuda-libraries")
+            self._loading.start()
+
+    @property
+    def is_full_precision(self) -> bool:
+        """Whether the model computes in plain single precision."""
+        return self.precision == "32-true"
+
+    def launch(self, work: Callable[[SingleDevice], T]) -> T:
+        """Run ``work`` here and now."""
+        return work(self)
+
+    def setup(
+        self, module: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> tuple[Callable[..., dict[str, Tensor]], torch.optim.Optimizer]:
+        """``module`` with the casts of the precision, and ``optimizer`` as it is."""
+        if self._loading is not None:  # nothing else may use the device while a step is captured
+            self._loading.join()
+        return module if self.is_full_precision else _Cast(module, self.device.type), optimizer
+
+    def backward(self, loss: Tensor) -> None:
+        """Backpropagate ``loss``."""
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+
+
+def _load_libraries(device: torch.device) -> None:
+    """Let torch load cuDNN and cuBLAS, which takes a second or more, while the data is read."""
+    try:
+        with torch.no_grad(), torch.cuda.device(device):
+            picture = torch.zeros(2, 8, 16, 16, device=device)
+            torch.nn.functional.conv2d(picture, torch.zeros(8, 8, 3, 3, device=device))
+            torch.cuda.current_blas_handle()  # type: ignore[no-untyped-call]  # torch has no types here
+            torch.cuda.current_stream(device).synchronize()
+    except RuntimeError:  # the first step will say what is wrong
+        return
+
+
+class _Cast:
+    """A module that computes in bfloat16 where torch's autocast says so; its outputs are float32."""
+
+    def __init__(self, module: nn.Module, device: str) -> None:
+        self._module, self._device = module, device
+
+    def __call__(self, **inputs: object) -> dict[str, Tensor]:
+        narrow = tree_map(lambda leaf: _cast(leaf, torch.bfloat16), inputs)
+        with torch.autocast(self._device, dtype=torch.bfloat16):
+            outputs = self._module(**narrow)
+        # torch has no types here
+        return tree_map(lambda leaf: _cast(leaf, torch.get_default_dtype()), outputs)  # type: ignore[no-any-return]
+
+
+def _cast(leaf: object, dtype: torch.dtype) -> object:
+    """A tensor of floats as ``dtype``; anything else as it is."""
+    return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+
+
+def is_full_precision(fabric: Fabric) -> bool:
+    """Whether one process trains in plain single precision, so that a forward pass needs nothing from Fabric."""
+    if isinstance(fabric, SingleDevice):
+        return fabric.is_full_precision
+    from lightning_fabric.plugins.precision import Precision
+
+    return fabric.world_size == 1 and type(fabric.strategy.precision) is Precision
+
+
+def run_on_rank_zero(fabric: Fabric, work: Callable[[], T]) -> T:
+    """Run ``work`` on rank 0 alone; every rank gets its result, or its error."""
+    if fabric.world_size == 1:
+        return work()
+    outcome: tuple[Any, SaccadeError | None] = (None, None)
+    if fabric.is_global_zero:
+        try:
+            outcome = (work(), None)
+        except SaccadeError as error:
+            outcome = (None, error)
+    result: T
+    result, problem = fabric.broadcast(outcome, src=0)
+    if problem is not None:
+        raise problem
+    return result
+
+
+@contextmanager
+def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
+    """Turn the error of a connection whose other end is gone into a line that says so, and what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if fabric.world_size == 1 or not _is_lost(error):
+            raise
+        raise TrainingStopped(
+            f"another process of this run has ended, so rank {fabric.global_rank} ends too; see its error, then "
+            "continue from the last checkpoint with `resume=True`"
+        ) from error
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    if isinstance(error, (torch.distributed.DistBackendError, torch.distributed.DistNetworkError)):
+        return True
+    said = str(error).lower()
+    return "connection closed by peer" in said or "connection reset" in said or ("gloo" in said and "timed out" in said)
+
+
+def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
+    """The random states of all ranks, in order."""
+    if fabric.world_size == 1:
+        return [state]
+    states: list[RngState | None] = [None] * fabric.world_size
+    torch.distributed.all_gather_object(states, state)
+    return [found for found in states if found is not None]
+
+
+def max_over_ranks(fabric: Fabric, value: int) -> int:
+    """The largest ``value`` of all ranks."""
+    if fabric.world_size == 1:
+        return value
+    # Fabric takes the name too
+    return int(fabric.all_reduce(torch.tensor(value, device=fabric.device), reduce_op="max"))  # type: ignore[arg-type]
+
+
+def shutdown(fabric: Fabric) -> None:
+    """End the process group in step; a rank that leaves first can take the others down while they tidy up.
+
+    Call it when nothing wrapped for distributed training is in use any more: the wrappers must go before the group,
+    because a wrapper that drops the last reference to a gloo group waits for threads that wait for the interpreter.
+    """
+    if fabric.world_size > 1:
+        gc.collect()
+        fabric.barrier()
+        torch.distributed.destroy_process_group()

@@ -1,1 +1,0 @@
-"""Maps of many methods on the same scenes and their twins, measured side by side."""

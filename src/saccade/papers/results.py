@@ -1,0 +1,144 @@
+"""What was measured: the runs and scores of ``results/``, and the mean of one score over the seeds of a cell.
+
+Two things make a cell uncertain: which test examples there were and which seed trained the model. All seeds of a cell
+are tested on the same examples, so more seeds do not make the first part smaller: its half-width is the mean of the
+runs' own intervals. The second part is Student's t for the mean of the seeds. The two are independent and add in
+quadrature. With one seed only the first part is known. Papers do not print the uncertainty of their numbers, so a
+published number counts as exact.
+"""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import hypot, sqrt
+from pathlib import Path
+
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""97.5 % points of Student's t by degrees of freedom from 1; beyond, the last stands (a little too wide)."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score of one run."""
+
+    value: float
+    low: float | None
+    """95 % interval over the test examples; None where none was recorded."""
+    high: float | None
+    n: int
+    split: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: a row of ``runs.csv``, and its rows of ``scores.csv``."""
+
+    scores: dict[str, Score]
+
+    run: str
+    table: str
+    kind: str
+    """``main``; ``variant``: other settings than the recipe's; ``tried``: on the validation split; ``shipped``."""
+    system: str
+    data: str
+    drawing: str
+    """How scenes are drawn: by the authors' generator (``authors``), by saccade's blending, or half of them each."""
+    glyphs: str
+    """``disjoint`` between training and test, or ``merged``."""
+    protocol: str
+    seed: str
+    recipe: str
+    epochs: str
+    steps: str
+    minutes: str
+    machine: str
+    commit: str
+    sha256: str
+    """The first digits of the digest of its weights."""
+    command: str
+
+    @property
+    def label(self) -> str:
+        """``authors merged``; ``unlimited`` alone, because unlimited training always has disjoint glyphs."""
+        return f"{self.protocol} {self.glyphs}".strip() if self.protocol == "authors" else self.protocol
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One score of one cell."""
+
+    mean: float
+    std: float | None
+    """Over the seeds, with n − 1; None with one seed."""
+    low: float | None
+    """95 % interval of the mean; None where the runs recorded none."""
+    high: float | None
+    seeds: tuple[int, ...]
+    n: int
+    """Test examples of each seed; of the smallest, where they differ."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One score minus another."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def results_folder() -> Path:
+    """Where the results are: inside an installed package, or ``results`` of the checkout it runs from."""
+    package = Path(__file__).parent.parent
+    packed = package / "results"
+    return packed if packed.is_dir() else package.parents[1] / "results"
+
+
+@cache
+def recorded_runs(folder: Path | None = None) -> dict[str, Run]:
+    """Every run by name, those of ``folder`` or those that come with saccade."""
+    folder = folder or results_folder()
+    runs = {row["run"]: Run({}, **row) for row in rows(folder / "runs.csv")}
+    for row in rows(folder / "scores.csv"):
+        value, low, high = (float(row[key]) if row[key] else None for key in ("value", "low", "high"))
+        if value is not None:
+            runs[row["run"]].scores[row["metric"]] = Score(value, low, high, int(row["n"]), row["split"])
+    return runs
+
+
+def rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file by column."""
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def measure(runs: Iterable[Run], metric: str) -> Measured | None:
+    """The mean of ``metric`` over ``runs`` of one cell, which differ in their seed; None when none of them has it."""
+    found = {int(run.seed): run.scores[metric] for run in runs if metric in run.scores}
+    if not found:
+        return None
+    scores = list(found.values())
+    mean = statistics.fmean(score.value for score in scores)
+    std, between = _between([score.value for score in scores])
+    reach = [
+        (score.value - score.low, score.high - score.value)
+        for score in scores
+        if score.low is not None and score.high is not None
+    ]
+    low = high = None
+    if len(reach) == len(scores):
+        low = mean - hypot(statistics.fmean(below for below, _ in reach), between)
+        high = mean + hypot(statistics.fmean(above for _, above in reach), between)
+    return Measured(mean, std, low, high, tuple(sorted(found)), min(score.n for score in scores))
+
+
+def _between(values: Sequence[float]) -> tuple[float | None, float]:
+    """Standard deviation over seeds and the half-width of the mean's interval by it; None and 0 with one seed."""
+    if len(values) < 2:
+        return None, 0.0
+    std = statistics.stdev(values)
+    return std, _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1] * std / sqrt(len(values))

@@ -1,0 +1,238 @@
+"""The tables of the papers: each system's published number beside what was measured here, from ``results/``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from saccade.errors import ConfigError, nearest
+from saccade.families import recipes
+from saccade.papers.causal import causal_tables
+from saccade.papers.published import published
+from saccade.papers.results import Difference, Measured, Run, measure, recorded_runs
+from saccade.papers.strength import strength_table
+from saccade.show.plain_table import PlainTable
+
+CAUSAL = "causal-benchmark"
+NO_RUN = "no run"
+COUNTS = frozenset({"failed_tasks"})
+"""Scores that are no fractions."""
+STRENGTH = "true_positive_strength"
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table that ``saccade reproduce`` prints."""
+
+    title: str
+    metrics: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
+    """Scores that are not printed and that :attr:`Reproduction.cells` has too."""
+    bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Rows that are no models: the system whose runs have it, and what it is called among their baselines."""
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """The paper's figures, each with the command that draws it from a shipped model."""
+
+
+_LOOK = "saccade look --example digits --filmstrip --out DIR"
+_TASKS = tuple(f"accuracy_qa{number}" for number in range(1, 21))
+
+TABLES = {
+    "hattnet-table1": PaperTable(
+        "Seo et al. 2016, Tables 1a and 1b: attention systems on MREF, MDIST and MBG",
+        ("accuracy", STRENGTH),
+        ("selectivity", "pointing", "causal_follow", "causal_hold", "swapped_query"),
+        {
+            "uniform": ("soft", "uniform"),
+            "best cell, one grid": ("soft", "grid_oracle"),
+            "best map, four grids": ("hattnet-ctx", "grid_oracle"),
+        },
+        {
+            "Figures 1, 6": f"{_LOOK} --ask 7 --model hattnet-ctx-mref",
+            "Figure 4": "saccade data make mref --out DIR",
+            "Figure 7": f"{_LOOK} --ask 7 --model hattnet-ctx-mbg",
+        },
+    ),
+    "hattnet-table2": PaperTable("Seo et al. 2016, Table 2: attributes on Visual Genome", ("weighted_map",)),
+    "hsal-table1": PaperTable(
+        "Welleck et al. 2017, Table 1: multisets read by saliency and reinforcement",
+        ("macro_f1", "exact_match"),
+        ("glimpse_in_evidence", "glimpse_on_label", "attn_saliency"),
+        figures={"Figures 2, 3, 4, 12": f"{_LOOK} --model hsal-mnist-multiset"},
+    ),
+    "sat-table1": PaperTable(
+        "Xu et al. 2015, Table 1: captions with soft and hard attention",
+        ("bleu_1_nobp", "bleu_2_nobp", "bleu_3_nobp", "bleu_4_nobp", "meteor"),
+        ("cider", "length_ratio", STRENGTH),
+        figures={
+            "Figures 2, 3, 5, 6 to 15": f"{_LOOK} --model sat-soft-scenes, and --model sat-hard-scenes",
+        },
+    ),
+    "memory-table": PaperTable(
+        "Sukhbaatar et al. 2015, Tables 1 to 3, and Kumar et al. 2016, Table 1: the 20 bAbI tasks",
+        ("mean_error", "failed_tasks"),
+        _TASKS,
+        figures={"hops on example stories": "saccade look STORY.txt --ask QUESTION --model memn2n-babi --out DIR"},
+    ),
+    "ran-table": PaperTable(
+        "Wang et al. 2017, Tables 1 and 3: residual attention networks on CIFAR-10",
+        ("accuracy",),
+    ),
+    "racnn-table": PaperTable(
+        "Fu et al. 2017, Table 2: what each scale of RA-CNN says, beside controls of the zoom",
+        ("scale1_accuracy", "scale2_accuracy", "scale3_accuracy", "accuracy"),
+        ("scale2_covers_evidence", "scale3_covers_evidence", "moved_follow"),
+        figures={"the zoom": "saccade look --example stripes --filmstrip --model racnn-details --out DIR"},
+    ),
+    "crown-table": PaperTable(
+        "What colour is the crown? Questions about the parts of birds (CUB-200-2011), in no paper",
+        ("accuracy", "swapped_query", "pointing_at"),
+        figures={"a bird": "saccade look BIRD.jpg --ask crown --model crown-cub --filmstrip --out DIR"},
+    ),
+    CAUSAL: PaperTable("Leaderboard of maps on scenes that are rendered again, with planted causes"),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One score of one system on one data set, published and measured."""
+
+    system: str
+    data: str
+    protocol: str
+    drawing: str
+    metric: str
+    published: float | None = None
+    """Only where our runs were made as the paper's was."""
+    measured: Measured | None = None
+    command: str = ""
+    """What trained the first of its runs, or would train one."""
+
+    @property
+    def difference(self) -> Difference | None:
+        """Measured minus published, with the interval of what was measured."""
+        if self.measured is None or self.published is None:
+            return None
+        ends = (None if end is None else end - self.published for end in (self.measured.low, self.measured.high))
+        return Difference(self.measured.mean - self.published, *ends)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; scores are fractions."""
+        parts = {key: value for key, value in vars(self).items() if key != "measured"}
+        apart, measured = self.difference, self.measured
+        return {**parts, "measured": measured and asdict(measured), "difference": apart and asdict(apart)}
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A table of a paper with everything that belongs to it."""
+
+    table: str
+    title: str
+    tables: Sequence[PlainTable]
+    """What is printed, in order."""
+    cells: Sequence[Cell]
+    figures: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        cells = [cell.to_json() for cell in self.cells]
+        rows = [dict(zip(table.columns, row)) for table in self.tables for row in table.rows] if not cells else []
+        return {"table": self.table, "title": self.title, "cells": cells, "rows": rows, "figures": dict(self.figures)}
+
+    def markdown(self) -> str:
+        """The tables as a document."""
+        parts = [f"## {table.title}\n\n{table.markdown()}\n{table.note}\n" for table in self.tables]
+        return f"# {self.title}\n\n" + "\n".join(parts)
+
+
+def reproduction(name: str) -> Reproduction:
+    """The table called ``name`` from the results that come with saccade, or a ConfigError that names the nearest."""
+    if name not in TABLES:
+        raise ConfigError(f"no table '{name}': {nearest(name, TABLES)}")
+    table = TABLES[name]
+    if name == CAUSAL:
+        return Reproduction(name, table.title, causal_tables(), [], table.figures)
+    cells = cells_of(name)
+    notes = dict.fromkeys(row.conditions for row in published() if row.table == name and row.conditions)
+    note = "Measured ± standard deviation over seeds (published), %. " + ". ".join(notes)
+    tables = [PlainTable(table.title, *beside(cells, table.metrics), note)]
+    if name == "hattnet-table1":
+        tables.append(strength_table())
+    trained = dict.fromkeys((cell.system, cell.data, cell.protocol, cell.drawing, cell.command) for cell in cells)
+    commands = [[", ".join(filter(None, row[:-1])), row[-1]] for row in trained if row[-1]]
+    tables.append(PlainTable("What trains each row", ("row", "command"), commands))
+    if table.figures:
+        tables.append(PlainTable("Figures, from shipped models", ("figure", "command"), [*table.figures.items()]))
+    return Reproduction(name, table.title, tables, cells, table.figures)
+
+
+def cells_of(name: str) -> list[Cell]:
+    """Every cell of a table: first the systems of the paper in its order, then the others."""
+    table = TABLES[name]
+    groups: dict[tuple[str, str, str, str], list[Run]] = {}
+    for run in recorded_runs().values():
+        if run.kind == "main" and run.table == name:
+            groups.setdefault((run.system, run.data, run.label, run.drawing), []).append(run)
+    printed = {(row.system, row.data, row.protocol, row.metric): row.value for row in published() if row.table == name}
+    for system, data, protocol, _ in printed:
+        if system not in table.bounds and not any(key[:3] == (system, data, protocol) for key in groups):
+            groups[system, data, protocol, ""] = []
+    places = list(dict.fromkeys(system for system, *_ in (*printed, *sorted(groups))))
+    cells = []
+    sets = list(dict.fromkeys(data for _, data, *_ in (*printed, *sorted(groups))))
+    for key in sorted(groups, key=lambda key: (sets.index(key[1]), places.index(key[0]), *key[2:])):
+        command = next((run.command for run in groups[key]), "") or training_command(*key[:3])
+        for metric in (*table.metrics, *table.further):
+            cells.append(Cell(*key, metric, printed.get((*key[:3], metric)), measure(groups[key], metric), command))
+    for bound, (system, baseline) in table.bounds.items():
+        for key, runs in groups.items():
+            measured = measure(runs, f"baseline/{baseline}/{STRENGTH}") if key[0] == system else None
+            if measured is not None:
+                measured = replace(measured, low=None, high=None)
+                cells.append(Cell(bound, *key[1:], STRENGTH, printed.get((bound, *key[1:3], STRENGTH)), measured))
+    return [cell for cell in cells if cell.metric in table.metrics or cell.measured is not None]
+
+
+def training_command(system: str, data: str, protocol: str) -> str:
+    """The command that would train a cell without a run; empty where there is no recipe."""
+    recipe = next((name for name in (f"{system}-{data}", system) if name in recipes()), None)
+    return "" if recipe is None else f"saccade train {recipe} --out runs/{recipe}  ({protocol or data}: {NO_RUN})"
+
+
+def beside(cells: Iterable[Cell], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: one line a system, data set and protocol; published numbers in brackets."""
+    lines: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for cell in cells:
+        lines.setdefault((cell.system, cell.data, cell.protocol, cell.drawing), {})[cell.metric] = cell
+    rows = []
+    for key, by_metric in lines.items():
+        first = next((cell.measured for cell in by_metric.values() if cell.measured is not None), None)
+        counted = NO_RUN if first is None else f"{len(first.seeds)} × {first.n:,}"
+        rows.append(
+            [
+                *key[:2],
+                ", ".join(filter(None, key[2:])),
+                *(cell_text(by_metric.get(metric)) for metric in metrics),
+                counted,
+            ]
+        )
+    heads = [metric.removesuffix("_nobp").replace("_", " ") for metric in metrics]
+    return ["system", "data", "protocol, drawing", *heads, "seeds × n"], rows
+
+
+def cell_text(cell: Cell | None) -> str:
+    """``98.07 ± 0.16 (98.51)``; a dash where nothing is known."""
+    if cell is None or (cell.measured is None and cell.published is None):
+        return "–"
+    known = "" if cell.published is None else f"({number(cell.published, cell.metric)})"
+    if cell.measured is None:
+        return known
+    spread = "" if cell.measured.std is None else f" ± {number(cell.measured.std, cell.metric)}"
+    return f"{number(cell.measured.mean, cell.metric)}{spread} {known}".rstrip()
+
+
+def number(value: float, metric: str) -> str:
+    """A fraction in percent; a count as it is."""
+    return f"{value:.0f}" if metric in COUNTS else f"{100 * value:.2f}"

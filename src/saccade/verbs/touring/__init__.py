@@ -1,1 +1,0 @@
-"""What stands behind ``saccade tour``: its scenes, scores and page."""
