@@ -38,9 +38,6 @@ def open_wheel(wheel: Path, folder: Path) -> Path:
         files = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
     configs = {name.split("/")[2]: json.loads(data) for name, data in files.items() if _is_config(name)}
     closed = {name: config["licence"] for name, config in configs.items() if config.get("research_only")}
-    for name, config in configs.items():
-        if (config.get("beside") or {}).get("name") in closed and name not in closed:
-            raise SystemExit(f"{name} needs weights that are for research only: ship it whole")
     distribution, version, *tags = wheel.stem.split("-")
     before, after = (f"{distribution}-{number}.dist-info/" for number in (version, version + SUFFIX))
     kept = {

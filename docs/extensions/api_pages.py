@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 FOLDER = Path(__file__).parents[1] / "reference" / "api"
-PACKAGES = ("attention", "backbones", "data", "families", "metrics", "models", "scale")
+PACKAGES = ("attention", "backbones", "data", "families", "metrics", "models")
 """What may have public names, beside ``saccade`` itself: a package has them if it has ``__all__``."""
 
 
