@@ -38,7 +38,7 @@ LOOK = """
 import resource, sys
 from pathlib import Path
 from saccade.predict import load
-from saccade.verbs.looking.stream import stream_looks
+from saccade.commands.look_files import stream_looks
 files = sorted(Path(sys.argv[2]).iterdir())
 wanted = [files[number % len(files)] for number in range(int(sys.argv[1]))]
 for seen in stream_looks(load("soft-mref", "cpu"), wanted, 7):

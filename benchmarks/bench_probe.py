@@ -16,7 +16,7 @@ import time
 import torch
 
 from saccade.backbones.catalog import build_backbone
-from saccade.backbones.levels import finer_stages, folded_channels, levels_of
+from saccade.backbones.stages import finer_stages, folded_channels, levels_of
 from saccade.models.probe_heads import HEADS, PYRAMID, HeadName, new_head
 from saccade.probing.head_stack import fresh_heads, train_heads
 from saccade.probing.probe import checked_heads

@@ -85,7 +85,7 @@ def run_as(first: Callable[[], None], *words: object, folder: Path, note: Path) 
     told.unlink(missing_ok=True)
 
     def work() -> None:
-        from saccade.cli import app
+        from saccade.commands.door import app
 
         with told.open("w") as file:  # before there is no room
             first()

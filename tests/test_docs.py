@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.engine.recipe import load_recipe
 from saccade.zoo import resolve, shipped
 

@@ -17,12 +17,12 @@ LAYERS = (
     {"families"},  # what a family declares; a family's own folder stands lower down
     {"attention", "backbones", "losses", "metrics", "data", "show"},
     {"models"},
-    {"tasks", "probing", "scoring", "tracing"},
+    {"tasks", "probing", "tracing"},
     {"families/*"},
     {"engine", "zoo"},
     {"sighting", "predict"},
-    {"papers", "scale", "adapters", "web"},
-    {"verbs", "cli", "commands", "__main__"},
+    {"papers", "scoring", "adapters", "web"},
+    {"commands", "__main__"},
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 SHARED = {"reading", "responder", "pictures", "labels", "splits"}
@@ -36,7 +36,7 @@ def room(parts: list[str]) -> str:
     if parts[0] == "families" and len(parts) > 1:
         if (PACKAGE / "families" / parts[1]).is_dir():
             own = parts[2] if len(parts) > 2 else ""
-            return "cli" if own in ABOVE else "families/*"
+            return "commands" if own in ABOVE else "families/*"
         return "tasks" if parts[1] in SHARED else "families"
     return parts[0] if parts[0] in RANK else "root"
 

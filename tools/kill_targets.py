@@ -133,8 +133,8 @@ def _one_run(shared: Path) -> None:
 
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
+    from saccade.commands.look_files import stream_looks
     from saccade.predict import load
-    from saccade.verbs.looking.stream import stream_looks
 
     predictor = load(shared / "first" / "run", "cpu")
     pictures = sorted((shared / "pictures").glob("*.png"))[:6]

@@ -19,21 +19,18 @@ def command(words: list[str]) -> Any:
     """The click command of a verb."""
     import typer
 
-    from saccade.cli import app
+    from saccade.commands.door import app
 
-    found = typer.main.get_command(app)
+    found: Any = typer.main.get_command(app)
     for word in words:
-        found = found.commands[word]  # type: ignore[attr-defined]
+        found = found.get_command(None, word)
     return found
 
 
 def verbs() -> list[str]:
     """Every verb, those of a group as ``data make``."""
-    return [
-        f"{name} {below}".strip()
-        for name, each in command([]).commands.items()
-        for below in getattr(each, "commands", [""])
-    ]
+    names = command([]).list_commands(None)
+    return [f"{name} {below}".strip() for name in names for below in getattr(command([name]), "commands", [""])]
 
 
 def default_of(option: Any) -> str:
@@ -59,44 +56,23 @@ class Verb(SphinxDirective):
         context = found.make_context("saccade", [], resilient_parsing=True)
         usage = " ".join(["saccade", *words, *found.collect_usage_pieces(context)])
         made: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
-        for paragraph in [*inspect.cleandoc(found.help or "").split("\n\n"), *_description(found)]:
+        told = getattr(found.callback, "command", None)
+        help_, example = (found.help, "") if told is None else (told.function.__doc__, told.example)
+        for paragraph in inspect.cleandoc(help_ or "").partition("\nArgs:")[0].strip().split("\n\n"):
             made.append(nodes.paragraph("", "", *prose(" ".join(paragraph.split()))))
-        example = inspect.cleandoc(_told(found).example) if _told(found) else ""
         made += [nodes.literal_block(example, example, language="bash")] if example else []
-        rows = [_row(option, _more(found, option)) for option in found.params if not getattr(option, "hidden", False)]
+        texts = {} if told is None else {name: each.text for name, each in told.arguments().items()}
+        rows = [_row(option, texts.get(option.name) or option.help or "") for option in found.params]
         return [*made, table(("option", "takes", "default", "meaning"), rows, "fields")]
 
 
-def _told(found: Any) -> Any:
-    """What the verb's Python function tells, where the command was made of one."""
-    return getattr(found.callback, "made", None)
-
-
-def _description(found: Any) -> list[str]:
-    """The paragraphs of its docstring after the first."""
-    from saccade.cli.typed_as import typed_as
-
-    told = _told(found)
-    return [] if told is None else [typed_as(text, told.names) for text in told.doc.description]
-
-
-def _more(found: Any, option: Any) -> str:
-    """What the docstring of the verb's Python function says after the first sentence about an option."""
-    from saccade.cli.typed_as import typed_as
-
-    made = _told(found)
-    said = None if made is None else made.doc.arguments.get(option.name)
-    return "" if said is None else typed_as(said.more, made.names)
-
-
-def _row(option: Any, more: str) -> list[list[nodes.Node]]:
+def _row(option: Any, text: str) -> list[list[nodes.Node]]:
     """Names, what it takes, default, help."""
     is_option = option.param_type_name == "option"
     names = [*option.opts, *option.secondary_opts] if is_option else [option.metavar or option.name.upper()]
     label = [part for name in names for part in (nodes.Text(" "), nodes.literal("", name))][1:]
     takes = "" if not is_option or option.is_flag else _kind(option)
-    meaning = prose(" ".join(f"{option.help or ''} {more}".split()))
-    return [label, [nodes.Text(takes)], [nodes.Text(default_of(option))], meaning]
+    return [label, [nodes.Text(takes)], [nodes.Text(default_of(option))], prose(text)]
 
 
 def _kind(option: Any) -> str:

@@ -30,6 +30,16 @@ if TYPE_CHECKING:
     from saccade.adapters.folder import look_folder
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.commands.evaluate import evaluate
+    from saccade.commands.export import export
+    from saccade.commands.list import list_models
+    from saccade.commands.look import look
+    from saccade.commands.probe import probe
+    from saccade.commands.report import report
+    from saccade.commands.reproduce import reproduce
+    from saccade.commands.score import score
+    from saccade.commands.serve import serve
+    from saccade.commands.tour import tour
     from saccade.commands.train import train
     from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
@@ -41,17 +51,6 @@ if TYPE_CHECKING:
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of
-    from saccade.verbs.compare import compare
-    from saccade.verbs.evaluate import evaluate
-    from saccade.verbs.export import export
-    from saccade.verbs.list_models import list_models
-    from saccade.verbs.look import look
-    from saccade.verbs.probe import probe
-    from saccade.verbs.report import report
-    from saccade.verbs.reproduce import reproduce
-    from saccade.verbs.score import score
-    from saccade.verbs.tour import tour
-    from saccade.web.serve import serve
 else:
     from saccade.lazy_names import lazy_names
 
@@ -77,7 +76,6 @@ __all__ = [
     "Sighting",
     "SoftAttention",
     "attention",
-    "compare",
     "contact_sheet",
     "data",
     "evaluate",

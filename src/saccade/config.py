@@ -12,7 +12,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -20,7 +20,6 @@ from saccade.errors import LONGEST_SHOWN, ConfigError, nearest, shown_value
 from saccade.untrusted import HIGHEST_INT, LOWEST_INT, check_text
 
 T = TypeVar("T")
-Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
@@ -118,19 +117,6 @@ def check_schema(found: object, current: int, *, what: str) -> None:
     """Refuse a file of another version, and one that has no version."""
     if found != current:
         raise ConfigError(f"{what}: schema_version {shown_value(found)}, but this saccade reads {current} only")
-
-
-def migrate(values: dict[str, object], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, object]:
-    """Lift ``values`` from its ``schema_version`` to ``current`` by the migrations in ``table`` (from → step)."""
-    version: Any = values.get("schema_version")
-    while isinstance(version, int) and version < current:
-        if version not in table:
-            raise ConfigError(f"{what}: schema_version {version} is too old to be read")
-        values = dict(table[version](values))
-        version += 1
-        values["schema_version"] = version
-    check_schema(version, current, what=what)
-    return values
 
 
 def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:

@@ -45,7 +45,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
     """
     if isinstance(name_or_path, str) and ":" in name_or_path:
-        from saccade.tracing.asking import is_published, published_parts
+        from saccade.tracing.published import is_published, published_parts
 
         if is_published(name_or_path):
             traced, told, reads, responder = published_parts(name_or_path, device)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from saccade import look_folder
 from saccade.adapters import folder, rows
 from saccade.adapters.folder import read_rows
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
 from saccade.predict import load
 from tiny_models import save_tiny
@@ -212,10 +212,10 @@ def test_the_command_line_writes_rows_and_says_what_became_of_them(model: str, p
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (["--engine", "local"], "--out"),
-        (["--resume"], "--engine"),
-        (["--engine", "local", "--out", "x", "--cells"], "--engine"),
-        (["--engine", "local", "--out", "x", "--address", "auto"], "--engine"),
+        (["--engine", "local"], "out"),
+        (["--resume"], "engine"),
+        (["--engine", "local", "--out", "x", "--cells"], "cells"),
+        (["--engine", "local", "--out", "x", "--address", "auto"], "engine"),
     ],
 )
 def test_options_that_do_not_go_together(model: str, pictures: Path, options: list[str], named: str) -> None:

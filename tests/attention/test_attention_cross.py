@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from saccade import geometry
 from saccade.attention import CrossAttention
-from saccade.errors import ShapeError
 
 Near = Callable[..., None]
 
@@ -87,16 +85,3 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
     assert look.scores is not None
     assert_near(look.rebuild(features), context)
     assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)
-
-
-@pytest.mark.parametrize(
-    ("features", "query", "said"),
-    [
-        ((2, 5, 3, 3), (2, 3), r"features: expected shape \(B,4,H,W\), got \(2, 5, 3, 3\)"),
-        ((2, 4, 3, 3), (2, 4), r"query: expected shape \(B,3\), got \(2, 4\)"),
-        ((2, 4, 3, 3), (1, 3), r"query: expected shape \(2,3\), one for each feature map"),
-    ],
-)
-def test_shapes_that_do_not_fit(features: tuple[int, ...], query: tuple[int, ...], said: str) -> None:
-    with pytest.raises(ShapeError, match=said):
-        CrossAttention(4, 3).attend(torch.zeros(features), torch.zeros(query))

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.attention import GaussianMixtureAttention
-from saccade.errors import ConfigError
 from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
@@ -119,16 +118,3 @@ def test_even_a_distant_spotlight_can_be_moved() -> None:
     gradient = attention.parameters_of.bias.grad
     assert gradient is not None
     assert (gradient[1:].abs() > 0).all()  # α of a single spotlight is 1 whatever is said
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"components": 0}, "components.*found 0"),
-        ({"sharpness": (2.0, 1.0)}, "sharpness"),
-        ({"sharpness": (0, 1)}, "0"),
-    ],
-)
-def test_sizes_that_cannot_be(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        GaussianMixtureAttention(4, **wrong)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from saccade.attention.hard import (
     posterior,
     sample_cells,
 )
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
@@ -249,12 +249,3 @@ def test_without_a_frame_a_look_has_no_place() -> None:
     assert look.frame is None
     with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
         AttentionTrace((look,)).image_map(size=(8, 8))
-
-
-@pytest.mark.parametrize("shape", [(2, 7, 5, 5), (1, 7, 5, 6), (2, 5, 6)])
-def test_answers_that_do_not_fit_are_named(shape: tuple[int, ...]) -> None:
-    attention, features, query, _ = parts()
-    with pytest.raises(ShapeError, match=r"answers: expected shape \(2,K,5,6\), one for each cell"):
-        attention(features, query, torch.zeros(shape))
-    with pytest.raises(ShapeError, match="answers"):
-        posterior(torch.full((2, 5, 6), 1 / 30), torch.zeros(shape), torch.tensor([0, 1]))

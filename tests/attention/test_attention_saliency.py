@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.attention import InhibitionOfReturn, SaliencyMap, register_saliency
-from saccade.attention.saliency import SALIENCY, min_max, priority_map
+from saccade.attention.glimpse import SALIENCY, min_max, priority_map
 from saccade.errors import ConfigError, ShapeError
 
 Near = Callable[..., None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.attention.sampling import gumbel_max, gumbel_noise
+from saccade.attention.hard import gumbel_max, gumbel_noise
 
 
 def test_draws_follow_the_softmax() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -174,21 +174,6 @@ def test_the_query_moves_the_scores_of_its_own_example_only() -> None:
 def test_a_neighbourhood_needs_a_centre(context: int) -> None:
     with pytest.raises(ConfigError, match=f"odd side .* found {context}"):
         AdditiveScorer(4, 3, context=context)
-
-
-@pytest.mark.parametrize(
-    ("features", "query", "said"),
-    [
-        ((2, 5, 3, 3), (2, 3), r"features: expected shape \(B,4,H,W\), got \(2, 5, 3, 3\)"),
-        ((4, 3, 3), (2, 3), r"features: expected shape"),
-        ((2, 4, 3, 3), (2, 4), r"query: expected shape \(B,3\), got \(2, 4\)"),
-        ((2, 4, 3, 3), (3,), r"query: expected shape"),
-        ((2, 4, 3, 3), (1, 3), r"query: expected shape \(2,3\), one for each feature map"),
-    ],
-)
-def test_shapes_that_do_not_fit(features: tuple[int, ...], query: tuple[int, ...], said: str) -> None:
-    with pytest.raises(ShapeError, match=said):
-        AdditiveScorer(4, 3)(torch.zeros(features), torch.zeros(query))
 
 
 @pytest.mark.parametrize("activation", [F.relu, torch.sigmoid, torch.sigmoid_])

@@ -26,7 +26,7 @@ from saccade.attention.zoom import (
     strongest,
     theta_box,
 )
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 
 
 def test_corners_and_theta_by_hand() -> None:
@@ -204,12 +204,6 @@ def test_shrink_is_antialiased_bilinear(picture: tuple[int, int], size: tuple[in
     images = torch.rand(2, 3, *picture, generator=torch.Generator().manual_seed(3))
     expected = F.interpolate(images, size, mode="bilinear", antialias=True)
     assert torch.allclose(Downsample(picture, size)(images), expected, atol=1e-5)
-
-
-def test_a_window_for_another_batch_is_refused() -> None:
-    """One θ for each picture."""
-    with pytest.raises(ShapeError, match="theta"):
-        apn_crop(torch.rand(2, 3, 8, 8), torch.eye(2, 3).unsqueeze(0), torch.tensor([0.5]), (4, 4))
 
 
 def test_sharpness_is_the_documented_one() -> None:

@@ -139,7 +139,7 @@ def test_wrong_names(name: str, through: str | None, message: str) -> None:
 def test_published_names_are_told_apart(name: str) -> None:
     """No two of our tensors claim the same published one."""
     ours = list(build_backbone(name).state_dict())
-    theirs = {BACKBONES[name].module.published_name(key) for key in ours}
+    theirs = {BACKBONES[name].published_key(key) for key in ours}
     assert len(theirs) == len(ours)
 
 
@@ -167,7 +167,7 @@ def test_published_names_are_told_apart(name: str) -> None:
 )
 def test_published_names(name: str, ours: str, theirs: str) -> None:
     assert ours in build_backbone(name).state_dict()
-    assert BACKBONES[name].module.published_name(ours) == theirs
+    assert BACKBONES[name].published_key(ours) == theirs
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.backbones import build_backbone
-from saccade.backbones.compact import compact
+from saccade.backbones.resnet import compact
 from saccade.errors import ConfigError
 from saccade.families import model_spec
 

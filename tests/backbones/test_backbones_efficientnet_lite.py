@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.efficientnet_lite import SCALES, EvenSameConv2d, SameAsTrained, efficientnet_lite, published_name
-from saccade.backbones.pretrained import imagenet_weights, load_imagenet
-from saccade.backbones.torch_file import read_torch_file
+from saccade.backbones.mobile import SCALES, EvenSameConv2d, SameAsTrained, efficientnet_lite, efficientnet_lite_key
+from saccade.backbones.pretrained import imagenet_weights, load_imagenet, read_torch_file
 from saccade.cache import WEIGHTS, cache_home
 from saccade.errors import DataError
 
@@ -209,7 +208,7 @@ def unlike_any_start(backbone: Stages) -> Stages:
 def test_it_computes_what_its_publisher_computes(assert_near: Callable[..., None]) -> None:
     """With random weights and statistics, on a picture that all strides divide."""
     backbone = unlike_any_start(efficientnet_lite(0, width=0.3))
-    raw = {published_name(key): tensor for key, tensor in backbone.state_dict().items()}
+    raw = {efficientnet_lite_key(key): tensor for key, tensor in backbone.state_dict().items()}
     images = torch.rand(2, 3, 64, 96)
     with torch.no_grad():
         features = backbone(images)
@@ -224,7 +223,7 @@ def test_pictures_of_the_trained_size_are_seen_as_in_training(
 ) -> None:
     """TensorFlow's own rule, which looks at every side on the way down, gives the same cells."""
     backbone = unlike_any_start(efficientnet_lite(version, width=0.2))
-    raw = {published_name(key): tensor for key, tensor in backbone.state_dict().items()}
+    raw = {efficientnet_lite_key(key): tensor for key, tensor in backbone.state_dict().items()}
     images = torch.rand(1, 3, SCALES[version].side, SCALES[version].side)
     with torch.no_grad():
         features = backbone(images)
@@ -279,7 +278,7 @@ def test_the_real_file_names_every_layer_and_a_classifier(name: str) -> None:
     backbone, file = real(name), WEIGHTS[f"{name}-imagenet"]
     path = cache_home() / f"{name}-imagenet" / file.name
     raw = read_torch_file(path if path.exists() else pretrained._in_package(name), file.sha256)
-    assert raw.keys() - {published_name(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
+    assert raw.keys() - {efficientnet_lite_key(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
     assert imagenet_weights(name).keys() == backbone.state_dict().keys()
     photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"
     with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:

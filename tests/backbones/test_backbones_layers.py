@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from saccade import geometry
-from saccade.backbones.inverted_residual import InvertedResidual
-from saccade.backbones.layers import Normalise, start_weights
-from saccade.backbones.mobilenet import mobilenet_v2
+from saccade.backbones.mobile import InvertedResidual, mobilenet_v2
+from saccade.backbones.plain import Normalise, start_weights
 from saccade.backbones.resnet import BasicBlock, Bottleneck, ResidualBlock
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.backbones import build_backbone
-from saccade.backbones.levels import finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.stages import finer_stages, folded, folded_channels, levels_of, unfolded
 from saccade.errors import ConfigError, DataError
 
 

@@ -11,7 +11,7 @@ import torch._inductor.config
 from engine_fakes import read_metrics, tiny_recipe
 
 from saccade.engine import fit, trainer
-from saccade.engine.learner import Learner
+from saccade.engine.replicas import Learner
 from saccade.families.question.scenes.task import SceneTask
 
 

@@ -11,10 +11,9 @@ from safetensors.torch import load_file
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.learner import Learner
-from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
+from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names, with_known_metric
 from saccade.engine.recipe import OptimizerSpec, Phase, Select
-from saccade.engine.validation import with_known_metric
+from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError
 
 ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}

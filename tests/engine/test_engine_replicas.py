@@ -13,7 +13,7 @@ from torch import nn
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.recipe import Phase, Select
+from saccade.engine.recipe import Select
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.validation import best_replica, by_replica, summary
 from saccade.errors import ConfigError
@@ -96,7 +96,7 @@ def test_every_replica_is_written_at_the_end(tmp_path):
 
 
 def test_nan_never_leads():
-    phase = Phase(steps=1, select=Select("a"))
+    phase = Select("a")
     assert best_replica([{"a": float("nan")}, {"a": 0.1}, {"a": 0.3}], phase) == (2, 0.3)
     assert best_replica([{"a": 0.2}, {"a": float("nan")}], phase) == (0, 0.2)
 
@@ -107,8 +107,8 @@ def test_what_some_replicas_have_no_value_for_is_told_of_the_others():
     assert summary(found) == {"b": 0.5, "b_std": 0, "a": 0.5, "a_std": pytest.approx(0.353553, abs=1e-6)}
     assert summary(found[:2])["a"] == 0.25
     assert by_replica(found) == {"b": [0.5, 0.5, 0.5], "a": [pytest.approx(math.nan, nan_ok=True), 0.25, 0.75]}
-    assert best_replica(found, Phase(steps=1, select=Select("a"))) == (2, 0.75)
-    assert math.isnan(best_replica(found[:1], Phase(steps=1, select=Select("a")))[1])
+    assert best_replica(found, Select("a")) == (2, 0.75)
+    assert math.isnan(best_replica(found[:1], Select("a"))[1])
 
 
 class Tied(nn.Module):

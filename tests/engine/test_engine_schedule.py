@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.config import from_dict
 from saccade.engine.schedule import Schedule
+from saccade.errors import ConfigError
 
 
 def scales(schedule: Schedule, steps, total=100, epoch=None):
@@ -72,5 +74,5 @@ def test_scale_stays_between_floor_and_one_after_warmup(name, warmup, floor, ste
     ],
 )
 def test_bad_settings_are_named(settings, word):
-    with pytest.raises(ValueError, match=word):
-        Schedule(**settings)
+    with pytest.raises(ConfigError, match=word):
+        from_dict(Schedule, settings)

@@ -34,7 +34,7 @@ HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript",
 DRIVER = """
 import json, sys
 from typer.testing import CliRunner
-from saccade.cli import app
+from saccade.commands.door import app
 found = []
 for words in json.load(sys.stdin):
     result = CliRunner().invoke(app, words)
@@ -103,7 +103,7 @@ def done(folder: Path, environment: dict[str, str]) -> dict[str, Done]:
         "look": ["look", "made", "--model", "run", "--out", "looks", "--json"],
         "row": ["look", "made/00000001.png", "--model", "run", "--filmstrip", "--cells", "--out", "strips"],
         "asked": ["look", "made/00000001.png", "--model", "run", "--ask", "7"],
-        "compare": ["compare", "run", "whole", "--image", "made/00000001.png", "--out", "both", "--html"],
+        "compare": ["look", "made/00000001.png", "--model", "run", "--model", "whole", "--out", "both"],
         "report": ["report", "run", "--looks", "2", "--out", "run.html"],
         "records": ["report", "looks", "--out", "looks.html"],
         "list": ["list", "--json"],

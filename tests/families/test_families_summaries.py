@@ -11,7 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 
 PICTURES = 12
 

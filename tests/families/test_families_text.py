@@ -14,10 +14,10 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade import families
-from saccade.cli import app
+from saccade.commands.door import app
+from saccade.commands.export import export
 from saccade.errors import CheckpointError, DataError, ShapeError
 from saccade.record import read_record
-from saccade.verbs.export import export
 
 RECIPE = """
 schema_version: 2
@@ -139,7 +139,7 @@ def test_stories_of_different_lengths_are_read_together(run: Path) -> None:
 
 def test_it_is_compared_listed_and_shown(run: Path, tmp_path: Path) -> None:
     told = run.parent / "texts" / "told.txt"
-    verb("compare", run, run, "--image", told, "--ask", "john", "--out", tmp_path, "--html")
+    verb("look", told, "-m", run, "-m", run, "--ask", "john", "--out", tmp_path)
     assert (tmp_path / "told-ask-john-compare.png").is_file()
     assert "Weights of sentence" in (tmp_path / "told-ask-john-compare.html").read_text("utf-8")
     assert json.loads(verb("list", "models", "--json").stdout)["models"]["tale"]["family"] == "tale"

@@ -16,7 +16,7 @@ from mutate import as_json, spoilt_bytes, spoilt_values
 from torch import nn
 
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.learner import Learner
+from saccade.engine.replicas import Learner
 from saccade.engine.seeding import capture_rng
 from saccade.engine.state import Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.errors import CheckpointError

@@ -16,14 +16,12 @@ from fuzzing import Content, Odd, Target
 from mutate import as_json, nested, odd, spoilt_bytes, spoilt_values
 from PIL import Image
 
+from saccade.commands.report import _score_sections, report
 from saccade.geometry import scale_shift
 from saccade.record import Record, write_record
 from saccade.show.report import Report
-from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.report_sources import read_metrics
 from saccade.trace import AttentionTrace, Look
-from saccade.verbs.report import report
-from saccade.verbs.report_page import _scores
 
 Files = dict[str, Content]
 JSON, TENSORS, SCORES, METRICS = "r.json", "r.safetensors", "scores.json", "metrics.jsonl"
@@ -155,8 +153,8 @@ class Records(Target):
     def run(self, case: Files) -> None:
         place = self.lay(case)
         if SCORES in case:
-            result = _scores(place / SCORES)
-            Report("t", "l", [scores_section(result), *answer_sections(result)]).save(place / "out.html")
+            sections, _ = _score_sections(place / SCORES, place, "cpu")
+            Report("t", "l", sections).save(place / "out.html")
         elif METRICS in case:
             read_metrics(place / METRICS)
         else:

@@ -7,7 +7,6 @@ import math
 import pytest
 import torch
 
-from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import Resplit, resplit_interval
 
 
@@ -52,10 +51,3 @@ def test_one_split_has_no_interval_and_no_difference() -> None:
 )
 def test_a_difference_is_an_interval_without_zero(mean: float, half: float, beyond: bool) -> None:
     assert Resplit(mean, half, 5).is_beyond_zero is beyond
-
-
-def test_wrong_shapes_and_sizes_are_refused() -> None:
-    with pytest.raises(ShapeError):
-        resplit_interval(torch.zeros(2, 2), trained=1, tested=1)
-    with pytest.raises(DataError, match="above 0"):
-        resplit_interval(torch.zeros(2), trained=0, tested=1)

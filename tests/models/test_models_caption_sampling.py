@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.attention.hard import log_prob_of
-from saccade.attention.sampling import gumbel_noise
+from saccade.attention.hard import gumbel_noise, log_prob_of
 from saccade.losses import self_critical_loss
 from saccade.models.caption_decoder import CaptionDecoder
 from saccade.models.caption_sampling import SampledCaptions, sample_captions

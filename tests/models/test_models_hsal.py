@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from saccade.attention.saliency import SALIENCY, register_saliency
-from saccade.attention.sampling import gumbel_noise
+from saccade.attention.glimpse import SALIENCY, register_saliency
+from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from saccade.backbones.levels import Level
+from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.probing.head_stack import (
     HeadStack,

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from saccade.backbones.levels import Level
+from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
 from saccade.probing.features import Features, View

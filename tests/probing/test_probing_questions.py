@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from saccade.backbones.levels import Level
+from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.models.probe_products import ExampleQueries
 from saccade.probing.features import Features

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.data.causal import CausalScene, read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.causal_set import CausalConfig, write_causal

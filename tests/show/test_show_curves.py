@@ -4,18 +4,9 @@ import subprocess
 import sys
 
 import pytest
-from PIL import Image
 
-from saccade.errors import DataError, OutputError, ShapeError
-from saccade.show.curves import (
-    accuracy_by_scale,
-    course,
-    figure_svg,
-    metrics_with_a_course,
-    precision_recall_curves,
-    training_curves,
-    write_figure,
-)
+from saccade.errors import DataError
+from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 
 
 def row(step, kind, phase="main", **values):
@@ -64,41 +55,8 @@ def test_training_curves_errors():
         training_curves(ROWS, names=["acuracy"])
 
 
-def test_precision_recall():
-    _, axes = precision_recall_curves({"soft": ([0, 0.5, 1], [1, 0.8, 0.1])})
-    assert axes.get_lines()[0].get_ydata().tolist() == [1, 0.8, 0.1]
-    with pytest.raises(ShapeError, match="soft"):
-        precision_recall_curves({"soft": ([0, 1], [1])})
-
-
-def test_accuracy_by_scale_has_a_bar_a_model_in_each_bin():
-    _, axes = accuracy_by_scale({"soft": [0.8, 0.9], "ctx": [0.95, 0.99]}, edges=(0.5, 1, 1.5), theme="dark")
-    assert [bar.get_height() for bar in axes.patches] == [0.8, 0.9, 0.95, 0.99]
-    centres = [bar.get_x() + bar.get_width() / 2 for bar in axes.patches]
-    assert centres == pytest.approx([-0.2, 0.8, 0.2, 1.2])  # the bins lie at 0 and 1
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5–1", "1–1.5"]
-    with pytest.raises(ShapeError, match="accuracy of 'soft'"):
-        accuracy_by_scale({"soft": [0.8]}, edges=(0, 1, 2))
-
-
-def test_figures_are_written_by_their_ending(tmp_path):
-    figure, _ = training_curves(ROWS)
-    assert Image.open(write_figure(figure, tmp_path / "a.png")).format == "PNG"
-    assert "<svg" in write_figure(figure, tmp_path / "a.svg").read_text()
-    with pytest.raises(DataError, match=r"\.png or \.svg"):
-        write_figure(figure, tmp_path / "a.pdf")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError):
-        write_figure(figure, tmp_path / "file" / "a.png")
-
-
 def test_svg_is_reproducible():
     assert figure_svg(training_curves(ROWS)[0]) == figure_svg(training_curves(ROWS)[0])
-
-
-def test_a_dark_figure_is_dark_on_paper_too(tmp_path):
-    figure, _ = precision_recall_curves({"soft": ([0, 1], [1, 0])}, theme="dark")
-    assert Image.open(write_figure(figure, tmp_path / "dark.png")).convert("L").getpixel((1, 1)) < 40
 
 
 def test_pictures_and_reports_do_not_import_matplotlib():

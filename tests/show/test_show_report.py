@@ -16,7 +16,7 @@ from saccade.errors import DataError, OutputError, ShapeError
 from saccade.show import report_pictures
 from saccade.show.markup import Notes, escaped, inline, paragraphs
 from saccade.show.png import png_bytes
-from saccade.show.report import Bar, Bars, Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report import Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}
@@ -57,7 +57,6 @@ def full_report(text: str = "plain") -> Report:
     blocks = [
         Table((text, "n"), [(text, cell), (Cell(text, note=text), Cell(2))], caption=text, source=text, best_row=1),
         KeyFigures([(text, cell)]),
-        Bars([Bar(text, 0.4, "score", (0.3, 0.5), text), Bar(text, 0.1, "baseline")], caption=text, source=text),
         Picture(image, text, text, text),
         Picture(svg, text, text, dark=svg),
         Gallery([Picture(image, text, text, text)], text, text),
@@ -154,25 +153,11 @@ def test_number_columns_are_set_to_the_right_and_the_best_row_is_marked():
     assert html.index('<tr class="best">') > html.index(">a<")
 
 
-def test_bad_tables_and_bars():
+def test_bad_tables():
     with pytest.raises(ShapeError, match="table row"):
         Table(("a", "b"), [(1,)]).html(Notes())
     with pytest.raises(DataError, match="best_row"):
         Table(("a",), [(1,)], best_row=1).html(Notes())
-    with pytest.raises(DataError, match="not below 0"):
-        Bars([Bar("x", -0.1)]).html(Notes())
-    with pytest.raises(DataError, match="finite"):
-        Bars([Bar("x", float("nan"))]).html(Notes())
-
-
-def test_bars_are_drawn_on_one_axis():
-    """The longest reach, the interval's end at 0.5, is 100 %: 0.4 is 80 % and 0.1 is 20 %."""
-    html = Bars([Bar("a", 0.4, interval=(0.3, 0.5)), Bar("b", 0.1, "baseline")]).html(Notes())
-    assert '<rect class="score" width="80.00%"' in html
-    assert '<rect class="baseline" width="20.00%"' in html
-    assert 'x1="60.00%" x2="100.00%"' in html
-    assert "10.0\u202f%" in html
-    assert 'width="0.00%"' in Bars([Bar("zero", 0.0)]).html(Notes())
 
 
 def test_pictures_come_back_from_the_page():

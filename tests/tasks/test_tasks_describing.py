@@ -13,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.config import to_dict
 from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError

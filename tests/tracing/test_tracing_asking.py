@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade.backbones import hub
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.record import read_record
 from tiny_vits import TinyViT
@@ -203,13 +203,11 @@ def transformers(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module, base = ModuleType("transformers"), ModuleType("transformers.image_processing_base")
     module.AutoConfig = SimpleNamespace(from_pretrained=config)
     module.AutoModel, module.AutoModelForImageClassification = model(0), model(3)
-    bars = SimpleNamespace(
-        is_progress_bar_enabled=lambda: True, disable_progress_bar=lambda: None, enable_progress_bar=lambda: None
-    )
-    module.utils = SimpleNamespace(logging=bars)
     base.ImageProcessingMixin = SimpleNamespace(get_image_processor_dict=processor)
     monkeypatch.setitem(sys.modules, "transformers", module)
     monkeypatch.setitem(sys.modules, "transformers.image_processing_base", base)
+    bars = SimpleNamespace(disable_progress_bar=lambda: None)
+    monkeypatch.setitem(sys.modules, "transformers.utils.logging", bars)
     return module
 
 

@@ -185,7 +185,7 @@ def test_timm_says_size_and_colours(tmp_path: Path) -> None:
 
 @needs("timm")
 def test_timm_names_its_classes() -> None:
-    from saccade.tracing.timm_models import _classes
+    from saccade.tracing.published import _classes
 
     words = _classes(of_timm("vit_tiny_patch16_224"), 1000)
     assert words[0] == "tench"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 
 SMALL_HEAD = (
     *("--backbone", "compact", "--set", "model.config.through=layer2", "--set", "model.config.pretrained=false"),

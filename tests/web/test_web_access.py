@@ -16,9 +16,9 @@ pytest.importorskip("fastapi")
 import uvicorn
 from live_server import LiveServer, live_server
 
-from saccade.cli import app
+from saccade.commands import serve as serving
+from saccade.commands.door import app
 from saccade.web import access
-from saccade.web import serve as serving
 from saccade.web.service import Service
 
 TOKEN = "a-token-of-this-test"
@@ -102,7 +102,7 @@ def test_each_start_has_a_new_one() -> None:
 def test_another_address_gets_a_token_and_the_loopback_none(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apps, announced = [], []
     monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: apps.append(server.config.app))
-    monkeypatch.setattr("saccade.web.access_log.show_log", lambda: None)
+    monkeypatch.setattr("saccade.web.guard.show_log", lambda: None)
     for host in ("127.0.0.1", "0.0.0.0"):
         serving.serve([tiny_folder / "words"], host=host, port=0, allow_remote=True, announce=announced.append)
     assert [each._access is not None for each in apps] == [False, True]

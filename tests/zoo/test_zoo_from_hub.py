@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.backbones import hub
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import CheckpointError, DataError, MissingExtraError
 from saccade.models.io.facts import CONFIG, INPUTS, WEIGHTS
 from saccade.zoo import shipped

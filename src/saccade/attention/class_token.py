@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.given import given_or_own
+from saccade.attention.scores import given_or_own
 from saccade.geometry import Size
 
 

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import given_or_own
+from saccade.attention.scores import given_or_own
 from saccade.trace import Look, Norm
 
 GateNorm = Literal["sigmoid", "softmax"]

@@ -1,4 +1,11 @@
-"""Hard attention: the model looks at one cell, and which one is a latent variable.
+"""One cell, by chance: hard attention, and straight-through samples of cells.
+
+Samples from a categorical distribution without reading back from the device, so it works inside a CUDA graph.
+
+The Gumbel-max trick: the largest of logits plus independent Gumbel noise is a draw from their softmax. Unlike
+``torch.multinomial`` it needs no synchronisation, and the noise of a whole rollout can be drawn at once.
+
+Hard attention: the model looks at one cell, and which one is a latent variable.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1, after
 Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044). The location is a latent variable; α is its prior.
@@ -21,17 +28,33 @@ Axes: B examples, K answers, H and W cells, N = H·W, S samples.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import given_or_own
-from saccade.attention.sampling import gumbel_max, gumbel_noise
-from saccade.attention.scores import AdditiveScorer, spatial_softmax
+from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softmax
 from saccade.attention.soft import soft_look
-from saccade.errors import ShapeError
 from saccade.trace import Look, Role
+
+
+def gumbel_noise(shape: Sequence[int], *, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Independent standard Gumbel noise of ``shape``, on the device of ``like``.
+
+    Always float32 or wider: bfloat16 is too coarse to draw in.
+
+    >>> gumbel_noise((2, 3), like=torch.zeros(1, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    uniform = torch.rand(tuple(shape), generator=generator, dtype=dtype, device=like.device)
+    return -torch.log(-torch.log(uniform))
+
+
+def gumbel_max(logits: Tensor, noise: Tensor | None) -> Tensor:
+    """A draw from softmax(logits) by its ``noise`` of the same shape (…,N), or without noise the likeliest: (…)."""
+    return (logits if noise is None else logits.detach() + noise).argmax(-1)
 
 
 class CellPrior(NamedTuple):
@@ -98,14 +121,12 @@ class HardAttention(nn.Module):
 
 def log_marginal(weights: Tensor, answers: Tensor) -> Tensor:
     """The mixture log Σ_ij α_ij p(y|ij), by log-sum-exp: weights (B,H,W), log-probabilities (B,K,H,W) → (B,K)."""
-    _check_answers(weights, answers)
     joint = log_weights(weights).unsqueeze(1) + answers  # log α_ij p(y|ij): (B,K,H,W)
     return torch.logsumexp(joint.flatten(2), dim=-1)  # (B,K)
 
 
 def posterior(weights: Tensor, answers: Tensor, answer: Tensor) -> Tensor:
     """Where the evidence for ``answer`` (B,) lies, ∝ α_ij p(answer|ij): (B,H,W), summing to 1."""
-    _check_answers(weights, answers)
     wanted = answer[:, None, None, None].expand(-1, 1, *answers.shape[2:])  # (B,1,H,W)
     likelihood = answers.gather(1, wanted).squeeze(1)  # log p(answer|ij): (B,H,W)
     return spatial_softmax(log_weights(weights) + likelihood)  # (B,H,W)
@@ -166,9 +187,3 @@ def hard_look(
 def log_weights(weights: Tensor) -> Tensor:
     """Log α, finite where α is 0; from the weights that are shown, so that gradients pass through them."""
     return weights.clamp_min(torch.finfo(weights.dtype).tiny).log()
-
-
-def _check_answers(weights: Tensor, answers: Tensor) -> None:
-    expected = (weights.shape[0], *weights.shape[-2:])
-    if answers.dim() != 4 or (answers.shape[0], *answers.shape[2:]) != expected:
-        raise ShapeError("answers", f"({expected[0]},K,{expected[1]},{expected[2]}), one for each cell", answers.shape)

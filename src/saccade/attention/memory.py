@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.attention.given import given_or_own
+from saccade.attention.scores import given_or_own
 from saccade.errors import ConfigError, nearest
 from saccade.trace import Look
 

@@ -23,8 +23,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import given_or_own
-from saccade.attention.scores import AdditiveScorer
+from saccade.attention.scores import AdditiveScorer, given_or_own
 from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.errors import ConfigError
 from saccade.trace import Look

@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.given import check_given
+from saccade.attention.scores import check_given
 from saccade.trace import Look
 
 MaskType = Literal["mixed", "channel", "spatial"]

@@ -1,4 +1,12 @@
-"""Attention scores: how well each cell of a feature map fits a query.
+"""Scores of cells, and attention that is given instead of computed.
+
+Given attention: weights that a caller supplies instead of those that the mechanism would compute.
+
+Every mechanism takes ``weights`` of the shape of its own and computes with them: context = Σ weights · features, for a
+gate weights ⊙ features. They are used and returned as they are, not normalised again. Scores are still computed and
+returned: they say where the mechanism would have looked. A crop has no weights; it takes the ``frame`` of its look.
+
+Attention scores: how well each cell of a feature map fits a query.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393); layer sizes from its authors' code.
 
@@ -19,13 +27,45 @@ Axes: B examples, K queries of each, C channels, D hidden, H and W cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError, DataError, ShapeError
+
+
+def given_or_own(given: Tensor | None, own: Tensor) -> Tensor:
+    """``given`` in the type and on the device of ``own``, or ``own`` where nothing is given.
+
+    >>> import torch
+    >>> given_or_own(torch.tensor([[0, 1]]), torch.tensor([[0.25, 0.75]])).tolist()
+    [[0.0, 1.0]]
+    """
+    if given is None:
+        return own
+    check_given(given, own.shape, "weights")
+    return given.to(own)
+
+
+def grid_of(features: Tensor) -> tuple[int, ...]:
+    """The shape (B,H,W) of weights over the cells of features (B,C,H,W)."""
+    return (features.shape[0], *features.shape[2:])
+
+
+def check_given(given: Tensor, shape: Sequence[int], name: str) -> None:
+    """Refuse given attention of another shape; ``name`` says in the message what was given."""
+    if tuple(given.shape) != tuple(shape):
+        raise ShapeError(name, f"({','.join(map(str, shape))})", given.shape)
+
+
+def check_not_negative(given: Tensor, name: str) -> None:
+    """Refuse given attention with a weight below 0 or NaN; while torch compiles or exports, values are not known."""
+    if torch.compiler.is_compiling() or bool((given >= 0).all()):
+        return
+    found = "NaN" if bool(given.isnan().any()) else f"{given.min().item():.3g}"
+    raise DataError(f"{name}: weights are 0 or more, found {found}; clip them or take absolute values")
 
 
 class AdditiveScorer(nn.Module):
@@ -62,8 +102,6 @@ class AdditiveScorer(nn.Module):
 
     def forward(self, features: Tensor, query: Tensor) -> Tensor:
         """Scores (B,H,W), one for each cell."""
-        check_features(features, self.channels)
-        check_query(query, self.query_size, features)
         return self.score_projected(self.from_features(features), query)  # from_features: (B,D,H,W)
 
     def score_projected(self, seen: Tensor, query: Tensor) -> Tensor:
@@ -93,17 +131,3 @@ class AdditiveScorer(nn.Module):
 def spatial_softmax(scores: Tensor) -> Tensor:
     """Eq. (3): α_ij = softmax over all cells; scores (…,H,W) → weights (…,H,W)."""
     return torch.softmax(scores.flatten(-2), dim=-1).reshape(scores.shape)
-
-
-def check_features(features: Tensor, channels: int) -> None:
-    """Refuse anything that is not a feature map with ``channels`` channels."""
-    if features.dim() != 4 or features.shape[1] != channels:
-        raise ShapeError("features", f"(B,{channels},H,W)", features.shape)
-
-
-def check_query(query: Tensor, query_size: int, features: Tensor) -> None:
-    """Refuse anything that is not one query vector of ``query_size`` for each feature map."""
-    if query.dim() != 2 or query.shape[-1] != query_size:
-        raise ShapeError("query", f"(B,{query_size})", query.shape)
-    if query.shape[0] != features.shape[0]:
-        raise ShapeError("query", f"({features.shape[0]},{query_size}), one for each feature map", query.shape)

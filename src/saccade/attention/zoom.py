@@ -35,7 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 from saccade.geometry import Size
 
 SMALLEST = 1 / 3
@@ -127,8 +127,6 @@ def apn_crop(
         The crop (B,C,h,w) as it was read, and the mask (B,h,w) that belongs on it. The points that are read keep the
         precision of the picture: rounded to bfloat16 they were off by up to 0.3 of 224 pixels.
     """
-    if picture.dim() != 4 or theta.shape != (picture.shape[0], 2, 3):
-        raise ShapeError("theta", f"({picture.shape[0]},2,3) for a picture (B,C,H,W)", theta.shape)
     with torch.autocast(picture.device.type, enabled=False):
         crop = geometry.sample_theta(picture, theta, grid)  # (B,C,h,w)
     return crop, mask_in_crop(half, grid, sharpness).to(picture.dtype)

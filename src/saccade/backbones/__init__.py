@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.backbones.catalog import build_backbone
-    from saccade.backbones.small import small_stack
+    from saccade.backbones.plain import small_stack
     from saccade.backbones.stages import Stages
 else:
     from saccade.lazy_names import lazy_names

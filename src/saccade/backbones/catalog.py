@@ -40,16 +40,18 @@ class BackboneSpec:
     published_at: str | None = "https://download.pytorch.org/models"
     """The folder on the web that has that file; None: it comes in a package only."""
 
-    @property
-    def module(self) -> Any:
-        """The module that builds it, and knows how the published weights name its layers."""
-        return importlib.import_module(self.target.partition(":")[0])
-
     def build(self, **arguments: object) -> Stages:
         """The whole backbone with fresh weights."""
-        build = getattr(self.module, self.target.partition(":")[2])
-        stages: Stages = build(**self.arguments, **arguments)
+        stages: Stages = self._named("")(**self.arguments, **arguments)
         return stages
+
+    def published_key(self, key: str) -> str:
+        """How the published weights call the entry ``key`` of its state; beside ``resnet`` stands ``resnet_key``."""
+        return str(self._named("_key")(key))
+
+    def _named(self, ending: str) -> Any:
+        module, _, function = self.target.partition(":")
+        return getattr(importlib.import_module(module), function + ending)
 
 
 _RESNET_STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
@@ -62,33 +64,33 @@ def _inverted_residuals(blocks: int) -> tuple[str, ...]:
 
 BACKBONES: dict[str, BackboneSpec] = {
     "small": BackboneSpec(
-        target="saccade.backbones.small:small_stack",
+        target="saccade.backbones.plain:small_stack",
         summary="four small valid convolutions with poolings; trained from nothing",
         paper="Seo et al. 2016, arXiv:1606.02393",
         stages=("stage1", "stage2", "stage3", "stage4"),
     ),
     "compact": BackboneSpec(
-        target="saccade.backbones.compact:compact",
+        target="saccade.backbones.resnet:compact",
         summary="residual network of nine layers, 128 channels at 1/16; trained from nothing",
         paper="after He et al. 2016, arXiv:1512.03385",
         stages=_RESNET_STAGES,
     ),
     "compact-near": BackboneSpec(
-        target="saccade.backbones.compact:compact",
+        target="saccade.backbones.resnet:compact",
         summary="compact with a last stage that looks no further: a cell sees 47×47 pixels, not 95×95",
         paper="after He et al. 2016, arXiv:1512.03385",
         stages=_RESNET_STAGES,
         arguments={"last_kernel": 1},
     ),
     "compact-fine": BackboneSpec(
-        target="saccade.backbones.compact:compact",
+        target="saccade.backbones.resnet:compact",
         summary="compact with a last stage that keeps its grid, 128 channels at 1/8",
         paper="after He et al. 2016, arXiv:1512.03385",
         stages=_RESNET_STAGES,
         arguments={"last_stride": 1},
     ),
     "compact-deep": BackboneSpec(
-        target="saccade.backbones.compact:compact",
+        target="saccade.backbones.resnet:compact",
         summary="compact-fine with a second block in two stages; starts from its weights, or from nothing",
         paper="after He et al. 2016, arXiv:1512.03385",
         stages=("stem", "layer1", "layer2", "layer2b", "layer3", "layer3b", "layer4"),
@@ -119,7 +121,7 @@ BACKBONES: dict[str, BackboneSpec] = {
         published="resnet50-0676ba61.pth",
     ),
     "vgg16": BackboneSpec(
-        target="saccade.backbones.vgg:vgg",
+        target="saccade.backbones.plain:vgg",
         summary="13 convolutions in five blocks, 512 channels at 1/32",
         paper="Simonyan and Zisserman 2015, arXiv:1409.1556",
         stages=_VGG_STAGES,
@@ -127,7 +129,7 @@ BACKBONES: dict[str, BackboneSpec] = {
         published="vgg16-397923af.pth",
     ),
     "vgg19": BackboneSpec(
-        target="saccade.backbones.vgg:vgg",
+        target="saccade.backbones.plain:vgg",
         summary="16 convolutions in five blocks, 512 channels at 1/32",
         paper="Simonyan and Zisserman 2015, arXiv:1409.1556",
         stages=_VGG_STAGES,
@@ -135,14 +137,14 @@ BACKBONES: dict[str, BackboneSpec] = {
         published="vgg19-dcbb9e9d.pth",
     ),
     "mobilenetv2": BackboneSpec(
-        target="saccade.backbones.mobilenet:mobilenet_v2",
+        target="saccade.backbones.mobile:mobilenet_v2",
         summary="17 inverted residuals, small and quick, 1280 channels at 1/32",
         paper="Sandler et al. 2018, arXiv:1801.04381",
         stages=_inverted_residuals(17),
         published="mobilenet_v2-b0353104.pth",
     ),
     "efficientnet-lite0": BackboneSpec(
-        target="saccade.backbones.efficientnet_lite:efficientnet_lite",
+        target="saccade.backbones.mobile:efficientnet_lite",
         summary="16 inverted residuals with filters of 3×3 and 5×5, 1280 channels at 1/32",
         paper="Tan and Le 2019, arXiv:1905.11946",
         stages=_inverted_residuals(16),
@@ -151,7 +153,7 @@ BACKBONES: dict[str, BackboneSpec] = {
         published_at=None,
     ),
     "efficientnet-lite1": BackboneSpec(
-        target="saccade.backbones.efficientnet_lite:efficientnet_lite",
+        target="saccade.backbones.mobile:efficientnet_lite",
         summary="21 inverted residuals, 1280 channels at 1/32; for pictures of 240 × 240",
         paper="Tan and Le 2019, arXiv:1905.11946",
         stages=_inverted_residuals(21),
@@ -160,7 +162,7 @@ BACKBONES: dict[str, BackboneSpec] = {
         published_at=None,
     ),
     "efficientnet-lite2": BackboneSpec(
-        target="saccade.backbones.efficientnet_lite:efficientnet_lite",
+        target="saccade.backbones.mobile:efficientnet_lite",
         summary="21 wider inverted residuals, 1280 channels at 1/32; for pictures of 260 × 260",
         paper="Tan and Le 2019, arXiv:1905.11946",
         stages=_inverted_residuals(21),

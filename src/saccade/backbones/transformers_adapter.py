@@ -24,10 +24,10 @@ import torch
 from torch import Tensor, nn
 
 from saccade.backbones.hub import from_hub
-from saccade.backbones.layers import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD, Normalise
 from saccade.backbones.stages import Stages
 from saccade.backbones.timm_adapter import Chain
-from saccade.errors import ConfigError, MissingExtraError, ShapeError
+from saccade.errors import ConfigError, MissingExtraError, SaccadeError, ShapeError
 
 MAX_PREFIX = 16
 """Tokens in front of a grid at most."""
@@ -100,7 +100,7 @@ def transformers_weights(name: str) -> dict[str, Tensor]:
 
 def _built(name: str, build: Any) -> object:
     try:
-        return build(_transformers())
+        return build(open_hf())
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         raise ConfigError(
             f"transformers cannot build hf:{name} ({type(error).__name__}: {_short(error)}); choose another model"
@@ -109,7 +109,7 @@ def _built(name: str, build: Any) -> object:
 
 def _config(name: str) -> Any:
     """The configuration of the model ``name``."""
-    library = _transformers()
+    library = open_hf()
     if not name:
         raise ConfigError("hf: needs the name of a model, such as hf:facebook/dinov2-small")
     folder = Path(name).expanduser()
@@ -175,16 +175,19 @@ def _colours(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return (mean, std) if len(mean) == len(std) == 3 and all(std) else (IMAGENET_MEAN, IMAGENET_STD)
 
 
-def _transformers() -> Any:
+def open_hf(feature: str = "an hf: backbone") -> Any:
+    """The transformers library, without its progress bars, which would stand between ours."""
     try:
         library = importlib.import_module("transformers")
+        library.AutoModel  # noqa: B018 - its parts load late, and may not
         importlib.import_module("transformers.utils.logging").disable_progress_bar()
         return library
-    except ModuleNotFoundError as error:
-        found = "it is not installed" if error.name == "transformers" else f"transformers does not load ({error})"
-        raise MissingExtraError("an hf: backbone", "transformers", found) from error
+    except SaccadeError:
+        raise
     except (ImportError, RuntimeError) as error:
-        raise MissingExtraError("an hf: backbone", "transformers", f"transformers does not load ({error})") from error
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == "transformers"
+        found = "it is not installed" if is_absent else f"transformers does not load ({error})"
+        raise MissingExtraError(feature, "transformers", found) from error
 
 
 def _short(error: Exception) -> str:

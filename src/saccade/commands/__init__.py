@@ -1,1 +1,10 @@
-"""The commands: one file a verb, with its function and what it prints."""
+"""The verbs: one file each, with the Python function, which the command line calls, and how its result is printed."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """The command ``saccade``."""
+    from saccade.commands.door import main as run
+
+    run()

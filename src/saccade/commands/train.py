@@ -8,11 +8,13 @@ import statistics
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, overload
 
-from saccade.checks import check_numbers, check_reals
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import print_table, remark
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
@@ -43,18 +45,18 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     start: str | Path | None = None,
     phases: Sequence[str] = (),
     overrides: Sequence[str] | Mapping[str, Any] = (),
-    epochs: int | None = None,
-    steps: int | None = None,
-    batch_size: int | None = None,
+    epochs: Annotated[int | None, Number(1)] = None,
+    steps: Annotated[int | None, Number(1)] = None,
+    batch_size: Annotated[int | None, Number(1)] = None,
     lr: float | None = None,
-    seed: int | None = None,
-    seeds: int | None = None,
+    seed: Annotated[int | None, Number(0)] = None,
+    seeds: Annotated[int | None, Number(1)] = None,
     resume: bool = False,
     accept_changed_data: bool = False,
     max_minutes: float | None = None,
     device: str = "auto",
-    devices: int = 1,
-    nodes: int = 1,
+    devices: Annotated[int, Number(1)] = 1,
+    nodes: Annotated[int, Number(1)] = 1,
     strategy: str = "auto",
     precision: Literal["auto", "32-true", "bf16-mixed"] | None = None,
     offline: bool = False,
@@ -112,9 +114,7 @@ def train(  # type: ignore[misc]  # the options are typed here alone
         >>> done = saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
         >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
     """
-    check_numbers(least=1, epochs=epochs, steps=steps, batch_size=batch_size, seeds=seeds, devices=devices, nodes=nodes)
-    check_numbers(least=0, seed=seed)
-    check_reals(lr=lr, max_minutes=max_minutes)
+    check_call(train, locals())
     one_device = devices == nodes == 1
     if one_device:
         from saccade.devices import wake_cuda
@@ -130,9 +130,9 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     if recipe is not None:
         resolved = resolve(recipe, **changes)
     elif not resume or seeds is not None:
-        raise ConfigError("no recipe: name one (see 'saccade list recipes'); only one run goes on without, by `resume`")
+        raise ConfigError("no recipe: name one (see 'saccade list recipes'); only one run goes on without, by resume")
     elif given := [name for name, value in changes.items() if value not in (None, (), [], {})]:
-        raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(f'`{name}`' for name in given)}")
+        raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(given)}")
     else:
         resolved = _recorded(Path(out))
 
@@ -183,7 +183,7 @@ def resolve(recipe: str | Path, **told: Any) -> Recipe:
     chosen = list(overrides)
     epochs, steps, lr = told.get("epochs"), told.get("steps"), told.get("lr")
     if epochs is not None and steps is not None:
-        raise ConfigError("give `epochs` or `steps`, not both")
+        raise ConfigError("give epochs or steps, not both")
     if epochs is not None or steps is not None or lr is not None:
         chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, epochs, steps, lr)
     given = {name: told.get(name) for name in ("batch_size", "seed", "precision")}
@@ -206,8 +206,8 @@ def _length(
     if len(meant) != 1:
         names = ", ".join(phase.name for phase in recipe.phases)
         raise ConfigError(
-            f"'{recipe.name}' has the phases {names}: `epochs`, `steps` and `lr` are for one. Name it by `phases`, "
-            "or write `overrides=['phases.0.epochs=10']` for each"
+            f"'{recipe.name}' has the phases {names}: epochs, steps and lr are for one. Name it by phase, "
+            "or change the settings phases.0.epochs=10 for each"
         )
     at, phase = meant[0]
     chosen = [] if lr is None else [f"phases.{at}.optimizer.lr={lr!r}"]
@@ -285,11 +285,6 @@ def scored_by(out: Path, data: str | None = None) -> str:
     return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
 
 
-def plain(result: RunResult) -> dict[str, object]:
-    """A result as JSON has it."""
-    return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(result).items()}
-
-
 def over_seeds(results: Sequence[RunResult]) -> dict[str, tuple[float, float | None]]:
     """Mean and standard deviation of each score over finished runs: of their best validation, or of their last."""
     finished = [result for result in results if result.stopped in ("finished", "early")]
@@ -299,3 +294,49 @@ def over_seeds(results: Sequence[RunResult]) -> dict[str, tuple[float, float | N
         name: (statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None)
         for name, found in values.items()
     }
+
+
+def show(done: RunResult | list[RunResult], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print how it ended: of several seeds a row for each, and what to type next."""
+    if isinstance(done, list):
+        _show_seeds(given["out"], done)
+    if quiet:
+        return
+    last = done[-1] if isinstance(done, list) else done
+    score = f"; score it with: {scored_by(last.out, given['data'])}" if last.model else ""
+    remark(f"run folder: {last.out}{score}")
+    if isinstance(done, list) and last.stopped in ("time", "signal"):
+        remark("the same command with --resume goes on from here")
+
+
+def _show_seeds(out: Path, results: list[RunResult]) -> None:
+    """A row for each seed, and one for each score over those that are finished."""
+    rows = []
+    for result in results:
+        scores = result.best.metrics if result.best is not None else result.validation
+        text = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+        rows.append((result.out.name, result.stopped, result.step, text, f"{result.seconds / 60:.1f}"))
+    print_table(str(out), ("run", "state", "step", "validation", "minutes"), rows)
+    means = [
+        (name, f"{mean:.4f}" + ("" if std is None else f" ± {std:.4f}"))
+        for name, (mean, std) in over_seeds(results).items()
+    ]
+    if means:
+        print_table("over seeds", ("validation", "mean ± std"), means)
+
+
+def _exit_code(done: RunResult | list[RunResult]) -> int:
+    """130 after Ctrl-C, so that ``train && evaluate`` does not go on with half a run."""
+    last = done[-1] if isinstance(done, list) else done
+    return 130 if last.stopped == "signal" else 0
+
+
+COMMAND = Command(
+    train,
+    show,
+    place={"recipe": "RECIPE"},
+    names={"out": "-o", "phases": "--phase", "overrides": "--set", "quiet": "-q"},
+    words={"phases": "NAME", "overrides": "KEY=VALUE"},
+    code=_exit_code,
+    example="saccade train soft-mref --out runs/soft\nsaccade train ran-56-photos --data pets/ --epochs 5 -o runs/pets",
+)

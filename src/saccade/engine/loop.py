@@ -5,23 +5,22 @@ This file prepares a run (device, processes, run folder, resume, stopping); `sac
 
 from __future__ import annotations
 
-import dataclasses
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from saccade.atomic import writing
 from saccade.engine.data_note import Parts, compare_data, write_note
 from saccade.engine.hardware import explain_lost_rank, pick_hardware, run_on_rank_zero, shutdown
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.recipe import Precision, Recipe
+from saccade.engine.recipe import Recipe
 from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
 from saccade.engine.stop import StopRequest
 from saccade.engine.trainer import RunResult, Trainer
-from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
+from saccade.errors import ConfigError, DataError, MissingExtraError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -41,7 +40,6 @@ def fit(
     devices: int = 1,
     nodes: int = 1,
     strategy: str = "auto",
-    precision: Precision | None = None,
     progress: ProgressMode | Reporter = "auto",
 ) -> RunResult:
     """Train ``task`` by ``recipe`` into the run folder ``out``.
@@ -59,7 +57,6 @@ def fit(
         devices: how many, on each of ``nodes`` machines.
         nodes: machines.
         strategy: a Fabric strategy, such as ``ddp``, ``ddp_spawn`` or ``ddp_find_unused_parameters_true``.
-        precision: overrides the recipe's.
         progress: ``auto`` shows a bar on a terminal and plain lines elsewhere; a `Reporter` is used as it is.
 
     Returns:
@@ -71,10 +68,6 @@ def fit(
         OutputError: ``out`` cannot be written, already holds something, or another process trains into it.
         TrainingStopped: the loss or a gradient stopped being finite, or another process of the run ended.
     """
-    if precision is not None:
-        if precision not in get_args(Precision):
-            raise ConfigError(f"precision {precision!r}: {nearest(str(precision), get_args(Precision))}")
-        recipe = dataclasses.replace(recipe, precision=precision)
     if max_minutes is not None and not max_minutes > 0:
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
@@ -83,20 +76,12 @@ def fit(
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
     if accept_changed_data and not resume:
         raise ConfigError("changed data can be accepted for a resumed run only: add `resume=True`")
-    run = _Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
-    sealed: _Sealed = fabric.launch(run)
-    return sealed.result
-
-
-class _Sealed:
-    """Carries a result between processes, where Fabric would look into a dataclass and refuse a frozen one."""
-
-    def __init__(self, result: RunResult) -> None:
-        self.result = result
+    result: RunResult = fabric.launch(_Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress))
+    return result
 
 
 class _Run:
-    """The run as one process sees it; an object, because Fabric looks into arguments as it does into results."""
+    """The run as one process sees it; an object, because Fabric looks into the arguments of what it launches."""
 
     def __init__(
         self,
@@ -113,7 +98,7 @@ class _Run:
         self._parts: Parts = {}
         self._remarks: list[str] = []
 
-    def __call__(self, fabric: Fabric) -> _Sealed:
+    def __call__(self, fabric: Fabric) -> RunResult:
         with ExitStack() as held:  # the lock, in the first process
             self.resume = run_on_rank_zero(fabric, lambda: self._prepare_folder(fabric, held))
             if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
@@ -123,7 +108,7 @@ class _Run:
             with explain_lost_rank(fabric):
                 result = self._train(fabric)
             shutdown(fabric)
-        return _Sealed(result)
+        return result
 
     def _train(self, fabric: Fabric) -> RunResult:
         reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()

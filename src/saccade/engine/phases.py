@@ -1,18 +1,69 @@
-"""Starts a phase: which parameters are trained, which statistics are frozen, and the optimiser."""
+"""The phases of a run: steps, losses and metrics of all; of one what is trained, what is frozen, and the optimiser.
+
+Everything is read before the first step, so that a mistake in the last phase is found before the first begins.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from saccade.engine.learner import Learner
-from saccade.engine.recipe import OptimizerSpec, Phase
+from saccade.engine.protocol import Trainable
+from saccade.engine.recipe import OptimizerSpec, Phase, Recipe
+from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError, nearest
+
+SCORE = "score"
+"""What a recipe may choose by without knowing the data: whichever metric its task puts first."""
+
+
+class PhasePlans(NamedTuple):
+    """The phases of a run, checked."""
+
+    epoch: int | None
+    """Steps of one pass over the data; None: it has no end."""
+    phases: list[Phase]
+    """As the recipe says, with ``score`` read as the metric that the task puts first."""
+    losses: list[Any]
+    """What `Trainable.phase_loss` gave for each."""
+
+
+def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans:
+    """The plans of ``recipe`` for ``task``, whose model ``learner`` trains.
+
+    Raises:
+        ConfigError: a phase cannot be trained, taught or chosen by as the recipe says.
+    """
+    names = [name for name, _ in learner.model.named_parameters()]
+    epoch = task.steps_per_epoch(recipe.batch_size)
+    losses = []
+    for phase in recipe.phases:
+        learning = trainable_names(phase, names, statistics_names(learner))
+        phase.total_steps(epoch)
+        losses.append(task.phase_loss(phase, learning))
+    # After the losses: a task may measure what these teach.
+    phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
+    return PhasePlans(epoch, phases, losses)
+
+
+def with_known_metric(phase: Phase, measured: Sequence[str]) -> Phase:
+    """``phase`` with ``score`` read as the first metric ``measured``; one that chooses by what is not is refused."""
+    if phase.select is None:
+        return phase
+    is_named = phase.select.metric != SCORE or SCORE in measured
+    select = phase.select if is_named else replace(phase.select, metric=measured[0])
+    for metric in (select.metric, select.beside):
+        if metric is not None and metric not in measured:
+            raise ConfigError(
+                f"phase '{phase.name}' selects by '{metric}', which is not measured here: {nearest(metric, measured)}"
+            )
+    return replace(phase, select=select)
 
 
 def fits(name: str, patterns: Sequence[str]) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from saccade.config import Count, Share, Within
 
 
 @dataclass(frozen=True)
@@ -16,28 +18,20 @@ class Schedule:
 
     name: Literal["constant", "cosine", "linear", "step", "milestones"] = "constant"
     unit: Literal["step", "epoch"] = "step"
-    warmup: int = 0
+    warmup: Annotated[int, Within(0)] = 0
     """rise linearly to the full rate over this long"""
-    floor: float = 0.0
+    floor: Share = 0.0
     """``cosine`` and ``linear`` fall from 1 to this share of the rate at the end of the phase"""
-    start: int = 0
+    start: Annotated[int, Within(0)] = 0
     """``step``: the first division happens here"""
-    every: int = 1
+    every: Count = 1
     """``step``: … and another one each time this much has passed"""
-    factor: float = 10.0
+    factor: Annotated[float, Within(0, above=True)] = 10.0
     """``step`` and ``milestones``: what the rate is divided by"""
     at: tuple[int, ...] = ()
     """``milestones``: one division at each"""
 
     def __post_init__(self) -> None:
-        if self.warmup < 0 or self.start < 0:
-            raise ValueError(f"warmup and start count from 0, found {self.warmup} and {self.start}")
-        if self.every < 1:
-            raise ValueError(f"every must be 1 or more, found {self.every}")
-        if not 0 < self.factor < math.inf:
-            raise ValueError(f"factor divides the rate and must be above 0 and finite, found {self.factor}")
-        if not 0 <= self.floor <= 1:
-            raise ValueError(f"floor is a share of the rate, 0 to 1, found {self.floor}")
         if self.name == "milestones" and not self.at:
             raise ValueError("a milestones schedule needs 'at', the list of moments")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
@@ -13,13 +14,13 @@ from torch import Tensor, nn
 from saccade.config import Within, from_dict
 from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
-from saccade.engine.learner import Learner
 from saccade.engine.recipe import Select
+from saccade.engine.replicas import Learner
 from saccade.engine.seeding import RngState, capture_rng, restore_rng
 from saccade.errors import CheckpointError, ConfigError
 
 
-@dataclass(frozen=True)
+@dataclass
 class Best:
     """The best validation of a phase."""
 
@@ -92,32 +93,31 @@ def pack(
     return tensors, {"position": asdict(position), "optimizer_scalars": scalars}
 
 
+@contextmanager
+def _fitting(checkpoint: Checkpoint, what: str) -> Iterator[None]:
+    """What is wrong inside becomes a CheckpointError that names the checkpoint and ``what`` of it."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, ConfigError) as error:
+        raise CheckpointError(f"{checkpoint.path}: {what} does not fit ({' '.join(str(error).split())})") from error
+
+
 def unpack_position(checkpoint: Checkpoint, phases: int) -> Position:
     """The position that a checkpoint recorded, in a run of so many ``phases``."""
-    try:
+    with _fitting(checkpoint, "its position"):
         position = from_dict(Position, checkpoint.facts["position"], where="position")
-        if position.phase >= phases:
-            raise ValueError(f"phase {position.phase} of {phases}")
-    except (KeyError, ValueError, ConfigError) as error:
-        raise CheckpointError(f"{checkpoint.path}: state.json does not fit this saccade ({error})") from error
+        range(phases)[position.phase]  # an IndexError where there is no such phase
     return position
 
 
 def unpack_model(checkpoint: Checkpoint, learner: Learner, ema: WeightAverage | None) -> None:
     """Load weights, buffers and the moving average in place."""
-    try:
+    with _fitting(checkpoint, "its model"):
         learner.model.load_state_dict(_under(checkpoint, "model/"))
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{checkpoint.path}: the weights do not fit the model ({reason})") from error
-    if ema is not None:
-        shadow, updates = _under(checkpoint, "ema/"), checkpoint.tensors.get("ema_updates")
-        shapes = {name: value.shape for name, value in ema.shadow.items()}
-        if {name: value.shape for name, value in shadow.items()} != shapes or updates is None or updates.numel() != 1:
-            raise CheckpointError(f"{checkpoint.path}: its moving average does not fit the model")
-        for name, value in ema.shadow.items():
-            value.copy_(shadow[name])
-        ema.updates.copy_(updates.reshape(ema.updates.shape))
+        if ema is not None:
+            for name, value in ema.shadow.items():
+                value.copy_(_shaped(checkpoint.tensors[f"ema/{name}"], value))
+            ema.updates.copy_(checkpoint.tensors["ema_updates"].reshape(ema.updates.shape))
 
 
 def unpack_optimizer(
@@ -126,18 +126,14 @@ def unpack_optimizer(
     """Load the optimiser's state by parameter name; ``parameters`` in the order the optimiser was given them."""
     scalars = checkpoint.facts.get("optimizer_scalars", {})
     state = {}
-    try:
+    with _fitting(checkpoint, "its optimiser"):
         for number, (name, parameter) in enumerate(parameters.items()):
             held = _under(checkpoint, f"optimizer/{name}/")
-            wrong = [key for key, value in held.items() if value.numel() != 1 and value.shape != parameter.shape]
-            if wrong:
-                raise ValueError(f"'{wrong[0]}' of '{name}' has the shape {tuple(held[wrong[0]].shape)}")
-            own = {**held, **scalars.get(name, {})}
+            own = {key: value if value.numel() == 1 else _shaped(value, parameter) for key, value in held.items()}
+            own |= scalars.get(name, {})
             if own:
                 state[number] = own
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    except (ValueError, TypeError, AttributeError, KeyError, RuntimeError) as error:
-        raise CheckpointError(f"{checkpoint.path}: its optimiser does not fit this run ({error})") from error
     for parameter in parameters.values():  # files know no memory layout, and fused kernels want that of the parameter
         for key, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
@@ -152,12 +148,18 @@ def unpack_rng(checkpoint: Checkpoint, rank: int) -> RngState | None:
     main = torch.device("cpu")
     before = capture_rng(main)
     try:
-        restore_rng(state, main)
-    except (ValueError, TypeError, KeyError, IndexError, RuntimeError, ArithmeticError) as error:
-        raise CheckpointError(f"{checkpoint.path}: its random state is damaged ({error})") from error
+        with _fitting(checkpoint, "its random state"):
+            restore_rng(state, main)
     finally:
         restore_rng(before, main)
     return state
+
+
+def _shaped(found: Tensor, like: Tensor) -> Tensor:
+    """``found``, which must have the shape of ``like``: torch would stretch another one."""
+    if found.shape != like.shape:
+        raise ValueError(f"shape {tuple(found.shape)} in place of {tuple(like.shape)}")
+    return found
 
 
 def _under(checkpoint: Checkpoint, prefix: str) -> dict[str, Tensor]:

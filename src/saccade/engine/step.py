@@ -8,7 +8,8 @@ there too. On the CPU, where reading is free, the gradient is checked before eve
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ from torch import Tensor, nn
 
 from saccade.engine.ema import WeightAverage
 from saccade.engine.health import Fault, GradientWatch
-from saccade.engine.learner import Learner
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase
+from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -227,29 +228,29 @@ def clone_tensors(batch: object) -> Any:
     return batch
 
 
-def copy_tensors(target: Any, source: Any, where: str = "batch") -> None:
-    """Copy every tensor of ``source`` into its place in ``target``; a batch of another make is a DataError."""
-    if type(target) is not type(source):
-        raise DataError(f"graph: true needs batches of one structure; {where} was {type(target)}, now {type(source)}")
-    if isinstance(target, Tensor):
-        if target.shape != source.shape or target.dtype != source.dtype:
+def copy_tensors(target: Any, source: Any) -> None:
+    """Copy every tensor of ``source`` into its place in ``target``; what a captured step cannot take is a DataError."""
+    for old, new in itertools.zip_longest(_leaves(target), _leaves(source)):
+        if not isinstance(old, Tensor) or not isinstance(new, Tensor):
+            if old != new:
+                raise DataError(f"graph: true: a batch had {old!r} when captured, now {new!r}; set graph: false")
+        elif (old.shape, old.dtype) != (new.shape, new.dtype):
             raise DataError(
-                f"graph: true needs batches of one shape; {where} was {tuple(target.shape)} {target.dtype}, "
-                f"now {tuple(source.shape)} {source.dtype}. Drop the last partial batch or set graph: false"
+                f"graph: true needs batches of one shape; a tensor was {tuple(old.shape)} {old.dtype}, "
+                f"now {tuple(new.shape)} {new.dtype}. Drop the last partial batch or set graph: false"
             )
-        target.copy_(source, non_blocking=True)
-    elif dataclasses.is_dataclass(target) and not isinstance(target, type):
-        for field in dataclasses.fields(target):
-            copy_tensors(getattr(target, field.name), getattr(source, field.name), f"{where}.{field.name}")
-    elif isinstance(target, dict):
-        if target.keys() != source.keys():
-            raise DataError(f"graph: true needs batches of one structure; the keys of {where} have changed")
-        for key in target:
-            copy_tensors(target[key], source[key], f"{where}.{key}")
-    elif isinstance(target, (list, tuple)):
-        if len(target) != len(source):
-            raise DataError(f"graph: true needs batches of one structure; {where} has another length")
-        for number, (old, new) in enumerate(zip(target, source)):
-            copy_tensors(old, new, f"{where}.{number}")
-    elif target != source:
-        raise DataError(f"graph: true: {where} was {target!r} when captured, now {source!r}; set graph: false")
+        else:
+            old.copy_(new, non_blocking=True)
+
+
+def _leaves(batch: Any) -> Iterator[Any]:
+    """Tensors and plain values of a batch, in order; names of a dict count as values."""
+    if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
+        batch = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
+    elif isinstance(batch, dict):
+        batch = [each for pair in batch.items() for each in pair]
+    if isinstance(batch, (list, tuple)):
+        for each in batch:
+            yield from _leaves(each)
+    else:
+        yield batch

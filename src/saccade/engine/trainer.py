@@ -22,20 +22,18 @@ from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
 from saccade.engine.hardware import gather_rng, is_full_precision, max_over_ranks, run_on_rank_zero
 from saccade.engine.health import Fault, TrainingStopped, origin
-from saccade.engine.learner import Learner
-from saccade.engine.phase_plans import phase_plans
-from saccade.engine.phases import apply_phase, build_optimizer, train_mode
+from saccade.engine.phases import apply_phase, build_optimizer, phase_plans, train_mode
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, Recipe
-from saccade.engine.replicas import ReplicaStack
+from saccade.engine.replicas import Learner, ReplicaStack
 from saccade.engine.run_folder import RunFolder, machine, versions
 from saccade.engine.seeding import capture_rng, restore_rng, seed_all
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
 from saccade.engine.stop import StopRequest
 from saccade.engine.validation import best_replica, by_replica, measure, publish_model, summary
-from saccade.errors import ConfigError, DataError, SaccadeError
+from saccade.errors import ConfigError, SaccadeError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -45,9 +43,9 @@ STOP_CODES: dict[int, Stopped | None] = {0: None, 1: "time", 2: "signal"}
 AGREE_EVERY = 16  # steps between two looks at each other's stop requests, with several processes
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunResult:
-    """How a run ended."""
+    """How a run ended; not frozen, because Fabric refuses such results of spawned processes."""
 
     out: Path
     stopped: Stopped
@@ -176,7 +174,7 @@ class Trainer:
         train_mode(self.learner, phase)
         if checkpoint is not None:
             if self.fabric.world_size > 1 and self.at.phase_step and self.at.phase_ended is None:
-                self.step.arrange_buckets(self._next_batch(self._batches(phase)))
+                self.step.arrange_buckets(next(self._batches(phase)))
             self._restore_rng(checkpoint)
         elif self.at.step == 0:
             self._save()  # so that there is a good state from the first step on
@@ -201,7 +199,7 @@ class Trainer:
 
     def _one_step(self, phase: Phase, batches: Iterator[object], total: int) -> Stopped | None:
         """One step and everything that may follow it."""
-        micro = [self._next_batch(batches) for _ in range(self.recipe.accumulate)]
+        micro = [next(batches) for _ in range(self.recipe.accumulate)]
         scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
         fault = self.step(micro, phase.optimizer.lr * scale)
         if fault is not None:
@@ -235,7 +233,7 @@ class Trainer:
         self._record(phase, "validation", self.at.validation, by_replica(found))
         if phase.select is None:
             return False
-        winner, score = best_replica(found, phase)
+        winner, score = best_replica(found, phase.select)
         still_gains = self.at.note_beside(phase.select, found[winner])
         if phase.select.beats(found[winner], self.at.best.metrics if self.at.best else None):
             self.at.best, self.at.stale = Best(score, self.at.step, winner, found[winner]), 0
@@ -401,12 +399,6 @@ class Trainer:
                 features=phase.features,
             )
         )
-
-    def _next_batch(self, batches: Iterator[object]) -> object:
-        try:
-            return next(batches)
-        except StopIteration:
-            raise DataError(f"the training data ended at batch {self.at.batches}; train_batches must not end") from None
 
     def _make_learner(self) -> Learner:
         recipe = self.recipe

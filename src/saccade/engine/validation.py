@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from saccade.atomic import folder_in_place
-from saccade.engine.learner import Learner
 from saccade.engine.protocol import Trainable
-from saccade.engine.recipe import Phase
+from saccade.engine.recipe import Select
+from saccade.engine.replicas import Learner
 from saccade.engine.seeding import isolated_rng
-from saccade.errors import ConfigError, nearest
 
 Metrics = dict[str, float]
-
-SCORE = "score"
-"""What a recipe may choose by without knowing the data: whichever metric its task puts first."""
 
 
 def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) -> list[Metrics]:
@@ -33,29 +27,13 @@ def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) 
     return found
 
 
-def with_known_metric(phase: Phase, measured: Sequence[str]) -> Phase:
-    """``phase`` with ``score`` read as the first metric ``measured``; one that chooses by what is not is refused."""
-    if phase.select is None:
-        return phase
-    is_named = phase.select.metric != SCORE or SCORE in measured
-    select = phase.select if is_named else replace(phase.select, metric=measured[0])
-    for metric in (select.metric, select.beside):
-        if metric is not None and metric not in measured:
-            raise ConfigError(
-                f"phase '{phase.name}' selects by '{metric}', which is not measured here: {nearest(metric, measured)}"
-            )
-    return replace(phase, select=select)
-
-
-def best_replica(found: list[Metrics], phase: Phase) -> tuple[int, float]:
-    """Which replica leads by the phase's metric, and its score; a NaN, or none, never leads unless all are."""
-    if phase.select is None:
-        raise ValueError(f"phase '{phase.name}' selects nothing")
+def best_replica(found: list[Metrics], select: Select) -> tuple[int, float]:
+    """Which replica leads by the metric that decides, and its score; a NaN, or none, never leads unless all are."""
     winner = 0
     for index in range(1, len(found)):
-        if phase.select.beats(found[index], found[winner]):
+        if select.beats(found[index], found[winner]):
             winner = index
-    return winner, found[winner].get(phase.select.metric, math.nan)
+    return winner, found[winner].get(select.metric, math.nan)
 
 
 def summary(found: list[Metrics]) -> Metrics:

@@ -36,12 +36,10 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.faithfulness import insertion as insertion
     from saccade.metrics.maps.faithfulness import random_order as random_order
     from saccade.metrics.maps.interventions import CausalAnswers as CausalAnswers
-    from saccade.metrics.maps.interventions import Interventions as Interventions
     from saccade.metrics.maps.interventions import Moved as Moved
     from saccade.metrics.maps.interventions import answer_shift as answer_shift
     from saccade.metrics.maps.interventions import causal_follow as causal_follow
     from saccade.metrics.maps.interventions import causal_hold as causal_hold
-    from saccade.metrics.maps.interventions import causal_scores as causal_scores
     from saccade.metrics.maps.interventions import cause_pairs as cause_pairs
     from saccade.metrics.maps.interventions import cause_top as cause_top
     from saccade.metrics.maps.interventions import map_follow as map_follow
@@ -83,9 +81,7 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.words import WordFollow as WordFollow
     from saccade.metrics.maps.words import WordScores as WordScores
     from saccade.metrics.maps.words import same_caption as same_caption
-    from saccade.metrics.maps.words import uniform_word_strength as uniform_word_strength
     from saccade.metrics.maps.words import word_follow as word_follow
-    from saccade.metrics.maps.words import word_strength as word_strength
     from saccade.metrics.maps.words import words_among as words_among
     from saccade.metrics.result import Evaluation as Evaluation
     from saccade.metrics.result import summarise as summarise

@@ -68,7 +68,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import DataError, ShapeError
 
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
@@ -114,7 +114,7 @@ class Interval(NamedTuple):
 
 def mean_defined(values: Tensor) -> Mean:
     """The mean of the values (N,) that are not NaN, with the number of those that are."""
-    values = _check_values("values", values)
+    values = _finite(values)
     defined = values[~values.isnan()]
     return Mean(float(defined.mean()), len(defined), len(values) - len(defined))
 
@@ -133,8 +133,10 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
         ends: between which every value lies; None for scores without ends.
         level: how often such intervals hold the truth.
     """
-    values = _check_values("values", values)
-    images = torch.arange(len(values)) if images is None else _check_images(images, values)
+    values = _finite(values)
+    images = torch.arange(len(values)) if images is None else images.cpu()
+    if images.shape != values.shape:
+        raise ShapeError("images", f"{tuple(values.shape)}, one id for each value", images.shape)
     defined = ~values.isnan()
     kept, undefined = values[defined], int((~defined).sum())
     if not len(kept):
@@ -145,7 +147,8 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     # From the mean on, not from 0: sums of equal values then differ by nothing, not by their rounding.
     apart = torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, kept - mean)  # (G,)
     without = mean + (apart.sum() - apart) / (counts.sum() - counts)  # (G,)
-    _check_ends(kept, ends)
+    if ends is not None:
+        _raise_beyond(kept, *ends)
     low, high = jackknife_interval(mean, without, ends=ends, level=level)
     return Interval(float(mean), float(low), float(high), len(kept), len(found), undefined)
 
@@ -158,8 +161,6 @@ def jackknife_interval(
     NaN with fewer than two pictures. A NaN in ``without`` is a score that is not defined without that picture: as if
     that picture changed nothing.
     """
-    if not 0 < level < 1:
-        raise ConfigError(f"level: a share between 0 and 1, found {level:g}")
     pictures = without.shape[-1]
     if pictures < 2:
         nothing = torch.full_like(score, torch.nan)
@@ -187,40 +188,29 @@ def paired_difference(
 
     Pairs of which either value is NaN are undefined. ``ends`` are those of a difference.
     """
-    first, second = _check_values("first", first), _check_values("second", second)
     if first.shape != second.shape:
         raise ShapeError("second", f"{tuple(first.shape)} as the first", second.shape)
-    return mean_interval(first - second, images, ends=ends, level=level)
+    return mean_interval(_finite(first) - _finite(second), images, ends=ends, level=level)
 
 
-def _check_values(name: str, values: Tensor) -> Tensor:
-    if values.dim() != 1:
-        raise ShapeError(name, "(N,)", values.shape)
+def _finite(values: Tensor) -> Tensor:
+    """Values (N,), finite or NaN, in float64 in main memory."""
     values = values.detach().cpu().double()
+    if values.dim() != 1:
+        raise ShapeError("values", "(N,)", values.shape)
     if bool(values.isinf().any()):
-        raise DataError(f"{name}: value {int(values.isinf().nonzero()[0, 0])} is infinite; scores are finite or NaN")
+        raise DataError(f"value {int(values.isinf().nonzero()[0, 0])} is infinite; scores are finite or NaN")
     return values
 
 
-def _check_ends(values: Tensor, ends: Ends) -> None:
-    if ends is None:
-        return
-    slack = _SLACK * (ends[1] - ends[0])
-    outside = (values < ends[0] - slack) | (values > ends[1] + slack)
-    if bool(outside.any()):
-        found = float(values[outside][0])
+def _raise_beyond(values: Tensor, low: float, high: float) -> None:
+    slack = _SLACK * (high - low)
+    outside = values[(values < low - slack) | (values > high + slack)]
+    if len(outside):
         raise DataError(
-            f"values: found {found:g}, not within {ends[0]:g} … {ends[1]:g}; give the ends of this score, or ends=None "
-            "if it has none"
+            f"values: found {float(outside[0]):g}, not within {low:g} … {high:g}; give the ends of this score, or "
+            "ends=None if it has none"
         )
-
-
-def _check_images(images: Tensor, values: Tensor) -> Tensor:
-    if images.shape != values.shape:
-        raise ShapeError("images", f"{tuple(values.shape)}, one id for each value", images.shape)
-    if images.is_floating_point():
-        raise DataError(f"images: expected integer ids, found {images.dtype}")
-    return images.cpu()
 
 
 _SUMMED = 200
@@ -331,10 +321,6 @@ def resplit_interval(scores: Tensor, *, trained: float, tested: float, level: fl
         tested: pictures that each split is tested on, n₂.
         level: how often such intervals hold the truth.
     """
-    if scores.dim() != 1 or not len(scores):
-        raise ShapeError("scores", "(J,), one for each split", scores.shape)
-    if trained <= 0 or tested <= 0:
-        raise DataError(f"trained, tested: both must be above 0, found {trained:g} and {tested:g}")
     values = scores.detach().cpu().double()
     splits, mean = len(values), float(values.mean())
     if splits < 2:
@@ -350,8 +336,6 @@ def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
     >>> kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])
     0.6666666666666666
     """
-    if len(one) != len(other):
-        raise ShapeError("other", f"({len(one)},)", (len(other),))
     first, second = (torch.tensor(list(each), dtype=torch.float64) for each in (one, other))
     upper = torch.ones(len(one), len(one)).triu(1).bool()  # each pair once
     a, b = ((each[:, None] - each[None, :]).sign()[upper] for each in (first, second))  # (pairs,)

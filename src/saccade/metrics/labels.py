@@ -53,23 +53,14 @@ class ScaleBin(NamedTuple):
     n: int
 
 
-def check_ids(name: str, ids: Tensor, like: Tensor | None = None) -> Tensor:
-    """Answer ids (B,) of an integer type, on the device of ``like`` and as long as it."""
-    if ids.dim() != 1:
-        raise ShapeError(name, "(B,)", ids.shape)
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise DataError(f"{name}: expected integer ids, found {ids.dtype}; take the arg-max of logits first")
-    if like is None:
-        return ids
-    if len(ids) != len(like):
-        raise ShapeError(name, f"({len(like)},)", ids.shape)
-    return ids.to(like.device)
-
-
 def correct(answers: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
-    answers = check_ids("answers", answers)
-    return (answers == check_ids("truth", truth, answers)).float()
+    for name, ids in (("answers", answers), ("truth", truth)):
+        if ids.is_floating_point():
+            raise DataError(f"{name}: expected integer ids, found {ids.dtype}; take the arg-max of logits first")
+        if ids.dim() != 1 or len(ids) != len(answers):
+            raise ShapeError(name, "(B,)", ids.shape)
+    return (answers == truth.to(answers.device)).float()
 
 
 def accuracy(answers: Tensor, truth: Tensor) -> float:
@@ -86,8 +77,6 @@ def accuracy_by_scale(answers: Tensor, truth: Tensor, scales: Tensor) -> tuple[S
         scales: (B,) in 0.5..3; anything else is a :class:`DataError`, because leaving it out would hide it.
     """
     right = correct(answers, truth).cpu().double()  # (B,)
-    if scales.shape != right.shape:
-        raise ShapeError("scales", f"({len(right)},)", scales.shape)
     edges = torch.tensor(SCALE_EDGES, dtype=torch.float64)
     at = scales.detach().cpu().double()
     outside = ~((at >= edges[0]) & (at <= edges[-1]))  # NaN is outside too
@@ -112,7 +101,7 @@ def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     Of equal logits the ones before the true class come first, so that a constant answer gains nothing. Logits that are
     not numbers answer nothing: 0.
     """
-    truth = check_ids("truth", truth, logits[:, 0])
+    truth = truth.to(logits.device)
     own = logits.gather(1, truth[:, None])  # (B,1)
     before = torch.arange(logits.shape[1], device=logits.device) < truth[:, None]  # (B,K)
     better = (logits > own) | ((logits == own) & before)  # (B,K)
@@ -125,8 +114,6 @@ def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> fl
     >>> round(calibration_error(torch.tensor([0.9, 0.9, 0.9, 0.9]), torch.tensor([1.0, 1.0, 1.0, 0.0])), 4)
     0.15
     """
-    if confidence.shape != right.shape:
-        raise ShapeError("right", f"{tuple(confidence.shape)}", right.shape)
     sure, right = confidence.double().cpu(), right.double().cpu()
     if not len(sure):
         return float("nan")
@@ -137,9 +124,7 @@ def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> fl
 
 def confusion_matrix(answers: Tensor, truth: Tensor, classes: int) -> Tensor:
     """How often each class (row) was answered as each (column): (K,K) whole numbers."""
-    answers = check_ids("answers", answers)
-    truth = check_ids("truth", truth, answers)
-    return torch.bincount(truth * classes + answers, minlength=classes**2).reshape(classes, classes)
+    return torch.bincount(truth.to(answers.device) * classes + answers, minlength=classes**2).reshape(classes, classes)
 
 
 WORST = 20

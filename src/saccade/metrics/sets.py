@@ -41,13 +41,13 @@ Section 5. Axes: B pictures, T steps, K classes.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import Interval, jackknife_interval
 from saccade.metrics.maps.localisation import where_defined
 
@@ -60,16 +60,17 @@ def average_precision(scores: Tensor, truth: Tensor, interpolation: Interpolatio
     >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([True, False, True]), "all-point")
     0.8333333333333333
     """
-    if scores.dim() != 1:
-        raise ShapeError("scores", "(N,)", scores.shape)
     return float(average_precisions(scores[:, None], truth[:, None], interpolation)[0])
 
 
 def average_precisions(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> Tensor:
     """Average precision of every attribute (K,) from ``scores`` (N,K); NaN for one that is never true."""
-    if interpolation not in get_args(Interpolation):
-        raise ConfigError(f"interpolation '{interpolation}': {nearest(interpolation, get_args(Interpolation))}")
-    scores, truth = _checked(scores, truth)
+    if truth.shape != scores.shape:
+        raise ShapeError("truth", f"{tuple(scores.shape)} as the scores", truth.shape)
+    scores, truth = scores.detach().double(), truth.to(scores.device) > 0
+    if bool(scores.isnan().any()):
+        row, column = scores.isnan().nonzero()[0].tolist()
+        raise DataError(f"the score of example {row} for attribute {column} is NaN; look at what the model was given")
     columns = [_interpolated(*column, interpolation) for column in zip(scores.T, truth.T)]  # each ()
     found = torch.stack(columns) if columns else scores.new_zeros(0)  # (K,)
     return where_defined(found, truth.any(0))
@@ -105,21 +106,6 @@ def _interpolated(scores: Tensor, truth: Tensor, interpolation: Interpolation) -
     return highest[at].mean()
 
 
-def _checked(scores: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores (N,K) in float64 and truth (N,K) bool, once they are known to be that."""
-    if scores.dim() != 2:
-        raise ShapeError("scores", "(N,K)", scores.shape)
-    if truth.shape != scores.shape:
-        raise ShapeError("truth", f"{tuple(scores.shape)} as the scores", truth.shape)
-    scores = scores.detach().double()
-    if bool(scores.isnan().any()):
-        row, column = scores.isnan().nonzero()[0].tolist()
-        raise DataError(f"the score of example {row} for attribute {column} is NaN; look at what the model was given")
-    if truth.dtype != torch.bool and not bool(((truth == 0) | (truth == 1)).all()):
-        raise DataError(f"truth: expected bool, or 0 and 1, found other values of {truth.dtype}")
-    return scores, truth.to(scores.device) > 0
-
-
 AUTHORS_BATCH = 64
 """Pictures in a batch of the author's later code, over which its F1 is averaged."""
 
@@ -136,10 +122,6 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
         labels: class ids, in any order; what is said after a stop (id ``classes``) and padding (−1) do not count.
         classes: K.
     """
-    if labels.dim() != 2:
-        raise ShapeError("labels", "(B,M)", labels.shape)
-    if labels.is_floating_point() or labels.dtype == torch.bool:
-        raise DataError(f"labels: expected integer ids, found {labels.dtype}")
     if bool((labels < -1).any() or (labels > classes).any()):
         raise DataError(
             f"labels: ids lie in 0 … {classes - 1}, with {classes} for stop and −1 for nothing; found "
@@ -151,7 +133,6 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
 
 def exact_match(said: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
-    _check_counts(said, truth)
     return (said == truth).all(-1).float()
 
 
@@ -196,7 +177,6 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHO
 
     Give counts with a column for "stop" (one true stop a picture) to score what that code does.
     """
-    _check_counts(said, truth)
     scores = []
     for one, other in zip(torch.split(said.double(), batch_size), torch.split(truth.double(), batch_size)):
         right = torch.minimum(one, other)  # (b,K)
@@ -211,14 +191,12 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHO
 
 def _share_of(said: Tensor, truth: Tensor, *, of: Tensor) -> float:
     """What was said rightly, as a share of all counts in ``of``."""
-    _check_counts(said, truth)
     total = int(of.sum())
     return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
 
 
 def _tallies(said: Tensor, truth: Tensor) -> Tensor:
     """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
-    _check_counts(said, truth)
     return torch.stack([torch.minimum(said, truth), said + truth], dim=1).cpu().double()
 
 
@@ -226,12 +204,3 @@ def _f1_of(tallies: Tensor) -> Tensor:
     """Macro-F1 (N,) of N pooled tallies (N,2,K); a class that does not occur (0/0) is left out."""
     right, in_all = tallies.unbind(1)  # (N,K)
     return (2 * right / in_all).nanmean(-1)  # (N,)
-
-
-def _check_counts(said: Tensor, truth: Tensor) -> None:
-    if said.dim() != 2:
-        raise ShapeError("counts that were said", "(B,K)", said.shape)
-    if truth.shape != said.shape:
-        raise ShapeError("true counts", f"{tuple(said.shape)} as those that were said", truth.shape)
-    if said.is_floating_point() or truth.is_floating_point():
-        raise DataError(f"counts: expected whole numbers, found {said.dtype} and {truth.dtype}")

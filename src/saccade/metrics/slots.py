@@ -34,26 +34,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 
 
-def check_weights(weights: Tensor, name: str = "weights") -> Tensor:
+def _finite(weights: Tensor) -> Tensor:
     """The weights (B,S) in float64, once they are known to be finite and nowhere negative."""
-    if weights.dim() != 2:
-        raise ShapeError(name, "(B,S)", weights.shape)
     weights = weights.detach().double()
     if weights.numel() and not bool(((weights >= 0) & weights.isfinite()).all()):
-        raise DataError(f"{name}: a weight is negative, infinite or NaN; look at what made it")
+        raise DataError("weights: a weight is negative, infinite or NaN; look at what made it")
     return weights
-
-
-def check_slots(mask: Tensor, weights: Tensor, name: str) -> Tensor:
-    """The mask (B,S), once it is known to be one of the slots of ``weights``."""
-    if mask.dtype != torch.bool:
-        raise DataError(f"{name}: expected a bool mask, found {mask.dtype}")
-    if mask.shape != weights.shape:
-        raise ShapeError(name, f"{tuple(weights.shape)} as the weights", mask.shape)
-    return mask.to(weights.device)
 
 
 def shares(weights: Tensor, present: Tensor) -> Tensor:
@@ -76,7 +65,7 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
         supporting: (B,S) bool, slots of supporting facts.
         present: (B,S) bool, slots that hold a sentence.
     """
-    weights, supporting, present = _checked(weights, supporting, present)
+    weights, supporting = _finite(weights), supporting & present
     heaviest = _heaviest(weights, present)  # (B,S)
     share = (heaviest & supporting).sum(1) / heaviest.sum(1).clamp(min=1)
     return where_any(share.double(), _is_defined(weights, supporting, present))
@@ -84,7 +73,7 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
 
 def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """Mean reciprocal rank of the supporting facts (B,), as the module says; equal weights share their ranks."""
-    weights, supporting, present = _checked(weights, supporting, present)
+    weights, supporting = _finite(weights), supporting & present
     count = supporting.sum(1)  # (B,)
     most = max(1, int(count.max())) if len(count) else 1  # F
     places = supporting.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (B,F): the facts first
@@ -98,7 +87,7 @@ def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 
 def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
-    weights, supporting, present = _checked(weights, supporting, present)
+    weights, supporting = _finite(weights), supporting & present
     on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
     return where_any(on, _is_defined(weights, supporting, present))
 
@@ -111,7 +100,7 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for each in looks:
-        weights, supporting, present = _checked(each, supporting, present)
+        weights, supporting = _finite(each), supporting & present
         heaviest = _heaviest(weights, present) & ((weights * present).sum(1, keepdim=True) > 0)  # (B,S)
         missed = missed * (1 - heaviest.double() / heaviest.sum(1, keepdim=True).clamp(min=1))
     total = ((1 - missed) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
@@ -120,16 +109,9 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
 
 def mass_elsewhere(weights: Tensor, present: Tensor) -> Tensor:
     """The share of all weight that lies on slots without a sentence (B,); NaN where there is no weight."""
-    weights = check_weights(weights)
-    present = check_slots(present, weights, "present")
+    weights = _finite(weights)
     total = weights.sum(1)
     return where_any((weights * ~present).sum(1) / total.clamp(min=1e-300), total > 0)
-
-
-def _checked(weights: Tensor, supporting: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    weights = check_weights(weights)
-    present = check_slots(present, weights, "present")
-    return weights, check_slots(supporting, weights, "supporting") & present, present
 
 
 def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
@@ -173,15 +155,13 @@ def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tens
     had, after, _ = _aligned(before, after, kept)
     gained = (after - had).clamp(min=0)  # (B,S)
     total = gained.sum(1)
-    on = (gained * check_slots(where, after, "where")).sum(1)
+    on = (gained * where).sum(1)
     return torch.where(total > 1e-9, on / total.clamp(min=1e-300), 0.0)
 
 
 def _aligned(before: Tensor, after: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The weights that the sentences of the second story had and have (B,S), and which of them were in the first."""
-    before, after = check_weights(before, "before"), check_weights(after, "after")
-    if kept.shape != after.shape:
-        raise ShapeError("kept", f"{tuple(after.shape)} as the weights after", kept.shape)
+    before, after = _finite(before), _finite(after)
     both = kept >= 0
     had = before.gather(1, kept.clamp(min=0)) * both
     return had, after, both

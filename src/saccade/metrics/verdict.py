@@ -41,10 +41,8 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor
 
-from saccade.errors import ShapeError
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
-from saccade.metrics.maps.localisation import check_mask
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Part, Verdict, without_nan
 
@@ -93,8 +91,6 @@ def donors(pictures: Tensor, labels: Tensor, kinds: Tensor | None = None, *, see
 
 def changed(images: Tensor, others: Tensor, evidence: Tensor) -> dict[str, Tensor]:
     """The pictures (B,3,H,W) in the four ways; ``others`` (B,3,H,W) lend their pixels, ``evidence`` (B,H,W) is bool."""
-    if check_mask(evidence, "evidence").shape != (len(images), *images.shape[2:]):
-        raise ShapeError("evidence", f"{(len(images), *images.shape[2:])}", evidence.shape)
     inside = evidence[:, None]  # (B,1,H,W)
     soft = blurred(images, BLUR * min(images.shape[2:]))  # (B,3,H,W)
     return {

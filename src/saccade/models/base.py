@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import check_given, check_not_negative
+from saccade.attention.scores import check_given, check_not_negative
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, ShapeError, nearest
 from saccade.geometry import Size

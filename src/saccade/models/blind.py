@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from saccade.attention.given import grid_of
-from saccade.attention.scores import check_query
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
@@ -34,6 +33,5 @@ class BlindModel(PictureQueryModel):
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The classifier on the mean of all cells."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
-        check_query(asked, self.config.queries, encoding)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
         return self.classify_attended(encoding, attend_uniformly(encoding, weights), asked)

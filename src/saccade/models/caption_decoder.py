@@ -36,8 +36,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.hard import at_cells, log_weights
-from saccade.attention.sampling import gumbel_max
+from saccade.attention.hard import at_cells, gumbel_max, log_weights
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import attend_with_scores
 from saccade.geometry import Size

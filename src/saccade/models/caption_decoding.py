@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import torch
 from torch import Tensor
 
-from saccade.attention.sampling import gumbel_max, gumbel_noise
+from saccade.attention.hard import gumbel_max, gumbel_noise
 from saccade.errors import ConfigError, nearest
 from saccade.models.caption_decoder import LookStep, WordStep
 

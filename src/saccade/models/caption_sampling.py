@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.attention.sampling import gumbel_max
+from saccade.attention.hard import gumbel_max
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, stack_steps
 from saccade.models.caption_decoding import END, NOTHING, allowed
 

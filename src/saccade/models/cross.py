@@ -8,7 +8,7 @@ Seo, Eq. (1)           f = CNN(I)                          :meth:`CrossModel.enc
 Vaswani 2017, Eq. (1)  softmax(q·k/√d), weighted mean      :class:`saccade.attention.CrossAttention`
 =====================  ====================================================
 
-Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.cross`.
+Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.soft`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from saccade.attention.cross import CrossAttention
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
+from saccade.attention.soft import CrossAttention
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.ranges import Units

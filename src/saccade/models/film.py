@@ -24,8 +24,7 @@ import itertools
 
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
-from saccade.attention.scores import check_features, check_query
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
@@ -42,8 +41,6 @@ class FeatureModulation(nn.Module):
 
     def forward(self, features: Tensor, query: Tensor) -> Tensor:
         """γ_c F_c + β_c: (B,C,h,w)."""
-        check_features(features, self.channels)
-        check_query(query, self.query_size, features)
         stretch, shift = self.from_query(query)[:, :, None, None].chunk(2, dim=1)  # Δγ, β: (B,C,1,1) each
         modulated: Tensor = (1 + stretch) * features + shift  # (B,C,h,w)
         return modulated

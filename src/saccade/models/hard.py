@@ -31,7 +31,6 @@ from typing import Annotated, Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.given import grid_of
 from saccade.attention.hard import (
     HardAttention,
     at_cells,
@@ -43,6 +42,7 @@ from saccade.attention.hard import (
     posterior,
     sample_cells,
 )
+from saccade.attention.scores import grid_of
 from saccade.config import Within
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel

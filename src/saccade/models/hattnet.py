@@ -36,8 +36,8 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
 from saccade.attention.progressive import ProgressiveAttention, gate_look
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.config import Within

@@ -27,7 +27,7 @@ largest weight of each. ``inhibited`` is the saliency of the next step, unless `
 The first maps of each may be given alone; the model computes the later ones. ``location_log_prob`` and
 ``location_entropy`` stay those of the model's own scores.
 
-Deviations from the paper: those of its parts (:mod:`saccade.attention.gaussian`, :mod:`saccade.attention.saliency`,
+Deviations from the paper: those of its parts (:mod:`saccade.attention.glimpse`, :mod:`saccade.attention.glimpse`,
 :mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
 does (``carry_state``), and so it can name later what it saw before. Where to look is decided by a state that the reward
 of glimpses does not reach; ``follow_priority`` lets it add the priority map itself. a_i is a one-hot vector, nothing
@@ -45,10 +45,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.gaussian import covert_look
-from saccade.attention.hard import hard_look, log_weights
-from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max, priority_map
-from saccade.attention.sampling import gumbel_noise
+from saccade.attention.glimpse import InhibitionOfReturn, SaliencyMap, covert_look, min_max, priority_map
+from saccade.attention.hard import gumbel_noise, hard_look, log_weights
 from saccade.models.base import Given, Raw
 from saccade.models.fine_cells import FineCells
 from saccade.models.fixed_input import check_pictures
@@ -80,7 +78,7 @@ class HsalConfig(MultisetConfig):
     """Whether a learned factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
     alone, which the reward of glimpses does not reach."""
     saliency: str = "energy"
-    """The saliency model by name; see :data:`saccade.attention.saliency.SALIENCY`."""
+    """The saliency model by name; see :data:`saccade.attention.glimpse.SALIENCY`."""
     fine_stage: str | None = None
     """An earlier stage whose finer activations glimpses see too; None: none."""
 

@@ -30,8 +30,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.gaussian import GaussianMixtureAttention
-from saccade.attention.sampling import gumbel_max
+from saccade.attention.glimpse import GaussianMixtureAttention
+from saccade.attention.hard import gumbel_max
 from saccade.geometry import Size
 
 FOLLOW = 5.0

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel

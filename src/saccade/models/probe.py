@@ -1,6 +1,6 @@
 """A probe: one small head on the maps of a frozen backbone. Its accuracy shows what the features contain.
 
-The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.levels`).
+The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.stages`).
 :class:`ProbeModel` gives a picture one label, :class:`AskedProbeModel` answers questions about it.
 """
 
@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.backbones.levels import folded, folded_channels, levels_of, unfolded
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
 from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel, Raw
 from saccade.models.picture_query import look_tensors
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head

@@ -28,7 +28,7 @@ Deviations from the papers: the values are the features themselves, without a pr
 value matrix and no blocks of channels; each query pools all channels. ``pyramid`` is no HAttNet: its maps change
 nothing that a later stage sees.
 
-A pyramid reads its maps as one (:mod:`saccade.backbones.levels`): finer ones lie folded onto the cells of the last.
+A pyramid reads its maps as one (:mod:`saccade.backbones.stages`): finer ones lie folded onto the cells of the last.
 
 Many heads of one kind can be computed side by side (:meth:`ProbeHead.stacked`): their weights have a leading axis M,
 and the features are read once for all of them.
@@ -47,10 +47,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.cross import CrossAttention
 from saccade.attention.hard import HardAttention, hard_look, log_marginal
-from saccade.attention.soft import AttentionOutput, SoftAttention, attend_uniformly, attend_with_scores, soft_look
-from saccade.backbones.levels import Level, unfolded
+from saccade.attention.soft import (
+    AttentionOutput,
+    CrossAttention,
+    SoftAttention,
+    attend_uniformly,
+    attend_with_scores,
+    soft_look,
+)
+from saccade.backbones.stages import Level, unfolded
 from saccade.models.base import Given
 from saccade.models.picture_query import QueryPrior
 from saccade.models.probe_products import (

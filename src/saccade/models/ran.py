@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.residual import MaskOutput, MaskType, ResidualAttention
-from saccade.backbones.layers import start_weights
-from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.backbones.plain import start_weights
+from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import Within
 from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
 from saccade.models.quadrants import square_batch

@@ -18,11 +18,11 @@ from typing import Annotated
 
 from torch import Tensor, nn
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.backbones import Stages
-from saccade.backbones.layers import start_weights
-from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.backbones.plain import start_weights
+from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import Within
 from saccade.models.base import Given, LabelModel, Raw
 from saccade.models.picture_query import look_tensors

@@ -38,8 +38,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.hard import cell_entropy, hard_look, log_prob_of
-from saccade.attention.sampling import gumbel_noise
+from saccade.attention.hard import cell_entropy, gumbel_noise, hard_look, log_prob_of
 from saccade.attention.soft import soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from saccade.attention.pointing import PointingTransformer
+from saccade.attention.spatial_transformer import PointingTransformer
 from saccade.models.base import Given, Raw
 from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
 from saccade.models.ranges import Pixels

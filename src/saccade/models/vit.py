@@ -32,7 +32,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.class_token import HeadsOutput, SelfAttention, attention_rollout
-from saccade.attention.given import grid_of
+from saccade.attention.scores import grid_of
 from saccade.geometry import Size
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel

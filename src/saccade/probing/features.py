@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
-from saccade.backbones.levels import Level, folded, levels_of
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import Level, Stages, folded, levels_of
 from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised

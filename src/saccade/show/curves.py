@@ -1,4 +1,4 @@
-"""Curves: training, precision and recall, accuracy by scale. Drawn with matplotlib (extra ``plots``), here alone.
+"""Curves of training. Drawn with matplotlib (extra ``plots``), here alone.
 
 Figures are built from objects on the Agg canvas; no display, no global state. Every drawing comes in a light and a
 dark theme, so that a report can carry both.
@@ -10,12 +10,9 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.atomic import write_bytes
-from saccade.errors import DataError, MissingExtraError, ShapeError
+from saccade.errors import DataError, MissingExtraError
 from saccade.show.colours import SERIES
 
 if TYPE_CHECKING:
@@ -88,150 +85,6 @@ def course(rows: Sequence[Row], name: str, kind: str) -> list[tuple[int, float]]
     return sorted((step, value) for step, value in points.items() if math.isfinite(value))
 
 
-def precision_recall_curves(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, theme: Theme = "light"
-) -> tuple[Figure, Axes]:
-    """Precision over recall.
-
-    Args:
-        curves: name → (recall, precision), both fractions of equal length.
-        theme: for a light or a dark page.
-    """
-    look = _THEMES[theme]
-    figure = _figure(5.4, 4.0, look)
-    axes = figure.add_subplot()
-    for number, (name, (recall, precision)) in enumerate(curves.items()):
-        if len(recall) != len(precision):
-            raise ShapeError(f"curve '{name}': precision", f"({len(recall)},), as long as recall", (len(precision),))
-        axes.plot(recall, precision, color=look.series[number % len(look.series)], linewidth=1.8, label=name)
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
-    _dress(axes, look)
-    _legend(axes, look)
-    return figure, axes
-
-
-def accuracy_by_scale(
-    measured: Mapping[str, Sequence[float]], *, edges: Sequence[float], theme: Theme = "light"
-) -> tuple[Figure, Axes]:
-    """Accuracy in bins of object scale: a bar a model.
-
-    Args:
-        measured: model → accuracy (a fraction) per bin.
-        edges: of the bins, one more than there are bins.
-        theme: for a light or a dark page.
-    """
-    from matplotlib import ticker
-
-    look, bins = _THEMES[theme], len(edges) - 1
-    figure = _figure(max(5.4, 1.3 * bins), 3.6, look)
-    axes = figure.add_subplot()
-    width = 0.8 / max(1, len(measured))
-    for number, (name, values) in enumerate(measured.items()):
-        if len(values) != bins:
-            raise ShapeError(f"accuracy of '{name}'", f"({bins},), one per bin", (len(values),))
-        at = [place + (number - (len(measured) - 1) / 2) * width for place in range(bins)]
-        axes.bar(at, values, width * 0.92, color=look.series[number % len(look.series)], label=name)
-    axes.set_xticks(range(bins), [f"{low:g}–{high:g}" for low, high in pairwise(edges)])
-    axes.set(xlabel="scale of the object", ylabel="accuracy", ylim=(0, 1.02))
-    axes.yaxis.set_major_formatter(ticker.PercentFormatter(1.0))
-    _dress(axes, look)
-    _legend(axes, look)
-    return figure, axes
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a panel."""
-
-    x: Sequence[float]
-    y: Sequence[float]
-    labels: Sequence[str] = ()
-    """A word beside each point, or none at all."""
-    spread: Sequence[float] = ()
-    """Half the height of the error bar of each point, or none at all."""
-    marked: bool = True
-    """Whether its points are dots: a curve of many thresholds needs none."""
-
-
-def line_panels(
-    panels: Mapping[str, Mapping[str, Line]],
-    *,
-    xlabel: str | Sequence[str],
-    ylabel: str,
-    ticks: Sequence[str] = (),
-    percent: Literal["y", "both"] = "y",
-    chance: Mapping[str, float] | None = None,
-    span: tuple[float, float] | None = None,
-    order: Sequence[str] = (),
-    empty: str = "no run",
-    theme: Theme = "light",
-) -> tuple[Figure, list[Axes]]:
-    """Panels side by side that share their y axis and their series: a name has the same colour in each.
-
-    Args:
-        panels: title → series → line.
-        xlabel: of all panels, or one for each.
-        ylabel: of the first.
-        ticks: words for x = 0, 1, 2, …, where x is a category.
-        percent: which axes hold fractions that are shown in percent.
-        chance: title → the height of a dashed line for what needs no skill.
-        span: of x; by default what the lines need.
-        order: series in the order of their colours, so that figures agree; others come after them.
-        empty: what a panel without a line says.
-        theme: for a light or a dark page.
-    """
-    from matplotlib import ticker
-
-    if not panels:
-        raise DataError("line panels: no panel came; there is nothing to draw")
-    look = _THEMES[theme]
-    figure = _figure(1.1 + 3.3 * len(panels), 3.5, look)
-    drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    names = list(dict.fromkeys([*order, *(name for lines in panels.values() for name in lines)]))
-    xlabels = [xlabel] * len(panels) if isinstance(xlabel, str) else list(xlabel)
-    axes: list[Axes] = []
-    for panel, (title, lines), below in zip(drawn, panels.items(), xlabels):
-        for name, line in lines.items():
-            _draw_line(panel, name, line, look.series[names.index(name) % len(look.series)], look)
-        if not lines:
-            panel.text(0.5, 0.5, empty, transform=panel.transAxes, ha="center", color=look.soft, fontsize=11)
-        if chance and title in chance:
-            panel.axhline(chance[title], color=look.soft, linewidth=1, linestyle="--", label="chance")
-        panel.set_title(title, loc="left", fontsize=10.5, color=look.ink, fontweight="bold")
-        panel.set_xlabel(below, fontsize=9)
-        if ticks:
-            panel.set_xticks(range(len(ticks)), ticks)
-            panel.set_xlim(-0.3, len(ticks) - 0.7)
-        elif percent == "both":
-            panel.xaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
-            panel.xaxis.set_major_locator(ticker.MaxNLocator(5))
-        if span is not None:
-            panel.set_xlim(*span)
-        _dress(panel, look)
-        axes.append(panel)
-    axes[0].set_ylabel(ylabel, fontsize=9)
-    axes[0].yaxis.set_major_formatter(ticker.PercentFormatter(1.0, decimals=None))
-    entries = {name: handle for panel in axes for handle, name in zip(*panel.get_legend_handles_labels())}
-    if len(entries) > 1:
-        figure.legend(
-            entries.values(), entries.keys(), frameon=False, fontsize=8.5, labelcolor=look.ink,
-            loc="outside upper left", ncols=len(entries), handlelength=1.6, columnspacing=1.4,
-        )  # fmt: skip
-    return figure, axes
-
-
-def _draw_line(axes: Axes, name: str, line: Line, colour: str, look: _Palette) -> None:
-    for what, given in (("y", line.y), ("labels", line.labels), ("spread", line.spread)):
-        if (what == "y" or given) and len(given) != len(line.x):
-            raise ShapeError(f"line '{name}': {what}", f"({len(line.x)},), one per point", (len(given),))
-    marker = "o" if line.marked else ""
-    axes.plot(line.x, line.y, color=colour, linewidth=1.7, marker=marker, markersize=4.5, label=name)
-    if line.spread:
-        axes.errorbar(line.x, line.y, yerr=line.spread, fmt="none", ecolor=colour, elinewidth=1, capsize=2.5)
-    for x, y, word in zip(line.x, line.y, line.labels):
-        axes.annotate(word, (x, y), (5, 5), textcoords="offset points", fontsize=8, color=look.soft)
-
-
 def figure_svg(figure: Figure) -> str:
     """The figure as SVG text, the same text for the same figure."""
     buffer = io.StringIO()
@@ -240,18 +93,6 @@ def figure_svg(figure: Figure) -> str:
     with rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
-
-
-def write_figure(figure: Figure, path: str | Path) -> Path:
-    """Write the figure as PNG or SVG, by the ending of ``path``."""
-    path = Path(path)
-    if path.suffix == ".svg":
-        return write_bytes(path, figure_svg(figure).encode())
-    if path.suffix != ".png":
-        raise DataError(f"{path}: curves are written as .png or .svg")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=160)
-    return write_bytes(path, buffer.getvalue())
 
 
 def _figure(width: float, height: float, look: _Palette) -> Figure:

@@ -18,11 +18,11 @@ from saccade.atomic import write_text
 from saccade.show.markup import Notes, escaped, inline, paragraphs
 from saccade.show.report_live import Live, policy
 from saccade.show.report_pictures import Gallery, Picture
-from saccade.show.report_tables import Bar, Bars, Cell, Code, KeyFigures, Table, percent
+from saccade.show.report_tables import Cell, Code, KeyFigures, Table, percent
 from saccade.show.slot_html import SlotHeat, heat_rules
 
 __all__ = [
-    "Bar", "Bars", "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "SlotHeat",
+    "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "SlotHeat",
     "Table", "percent",
 ]  # fmt: skip
 

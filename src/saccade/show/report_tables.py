@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from saccade.errors import DataError, ShapeError
 from saccade.show.markup import Notes, escaped, inline
@@ -121,56 +120,6 @@ class KeyFigures:
         """A definition list set as tiles."""
         tiles = (f"<div><dt>{inline(label)}</dt><dd>{cell.html(notes)}</dd></div>" for label, cell in self.figures)
         return f'<dl class="key-figures">{"".join(tiles)}</dl>'
-
-
-BarKind = Literal["score", "baseline", "bound", "published"]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One line of :class:`Bars`."""
-
-    label: str
-    value: float
-    kind: BarKind = "score"
-    interval: tuple[float, float] | None = None
-    """Low and high end of the confidence interval."""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Bars:
-    """A score beside its baselines and bounds, as bars on one axis from 0."""
-
-    bars: Sequence[Bar]
-    caption: str = ""
-    source: str = ""
-    as_percent: bool = True
-    """Fractions shown in percent, as all metrics are."""
-
-    def html(self, notes: Notes) -> str:
-        """A list of label, bar and value; the text is HTML, so it stays legible on a narrow screen."""
-        reach = [bar.value for bar in self.bars] + [bar.interval[1] for bar in self.bars if bar.interval]
-        if not all(math.isfinite(value) and value >= 0 for value in reach):
-            raise DataError(f"bars '{self.caption}': values must be finite and not below 0; found {reach}")
-        top = max(reach, default=0.0) or 1.0
-        lines = "".join(self._line(bar, top, notes) for bar in self.bars)
-        caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure class="bars">{caption}<ul>{lines}</ul>{source_line(self.source)}</figure>'
-
-    def _line(self, bar: Bar, top: float, notes: Notes) -> str:
-        track = f'<rect class="{bar.kind}" width="{100 * bar.value / top:.2f}%" height="100%" rx="2"/>'
-        if bar.interval:
-            low, high = (f"{100 * end / top:.2f}%" for end in bar.interval)
-            track += f'<line class="interval" x1="{low}" x2="{high}" y1="50%" y2="50%"/>'
-        shown = percent(bar.value, note=bar.note) if self.as_percent else Cell(bar.value, note=bar.note)
-        hover = f' title="{escaped(bar.note)}"' if bar.note else ""
-        kind = "" if bar.kind == "score" else f' <span class="kind">{bar.kind}</span>'
-        return (
-            f'<li{hover}><span class="label">{inline(bar.label)}{kind}</span>'
-            f'<svg class="track" width="100%" height="14" aria-hidden="true">{track}</svg>'
-            f'<span class="num">{shown.html(notes)}</span></li>'
-        )
 
 
 @dataclass(frozen=True)

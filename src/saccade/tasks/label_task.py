@@ -153,7 +153,7 @@ class LabelTask(PictureTask):
         sweeps: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         Beside the accuracy stands the majority-class baseline of the scored pictures.
         """

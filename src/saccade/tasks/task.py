@@ -284,7 +284,7 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         It is called with ``split``, ``limit``, ``progress``, what :meth:`eval_kwargs` gives, and the options that the
         family declares.

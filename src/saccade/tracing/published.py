@@ -1,14 +1,46 @@
-"""A published transformer and its facts, as the loaders for timm and transformers return them."""
+"""Published transformers of timm and transformers by name, and such a model behind ``saccade look``.
+
+A published transformer and its facts, as the loaders for timm and transformers return them.
+
+Published transformers of timm (extra ``timm``) by name: their weights come from timm's hub, or from its cache.
+
+Published transformers of the transformers library (extra ``transformers``), by their name on the hub or a folder.
+
+Weights are read from safetensors alone: a pickle can run code. No code comes from the hub.
+
+A published transformer behind ``saccade look``: a picture in, the answer that its head gives, and its own attention.
+
+Where the model has no head, no answer is claimed.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from saccade.answer import Answer
+from saccade.backbones.hub import from_hub
+from saccade.backbones.timm_adapter import timm_with
+from saccade.backbones.transformers_adapter import open_hf
+from saccade.devices import pick_device
+from saccade.errors import ConfigError, DataError
+from saccade.families.labels import ranked
+from saccade.families.pictures import PICTURES, Pictures
+from saccade.families.responder import Question, Responder, Response
 from saccade.geometry import Size
+from saccade.models.base import AttentionModel, Given, Raw
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.trace import Look
+from saccade.tracing.model_facts import colours, input_size
+from saccade.tracing.trace_of import trace_with_output
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,3 +75,178 @@ def numbered(count: int) -> tuple[str, ...]:
     ('class 0', 'class 1')
     """
     return tuple(f"class {number}" for number in range(count))
+
+
+def timm_published(name: str) -> Published:
+    """The timm model ``name`` with its weights; a DataError within seconds where they cannot be had."""
+    timm = timm_with(name)
+    with from_hub(f"the weights of timm:{name}"):
+        network = timm.create_model(name, pretrained=True)
+    told, size = colours(network), input_size(network)
+    if told is None or size is None:
+        raise ConfigError(f"timm does not state the input size and colours of '{name}'; give trace_of a tensor")
+    count = int(getattr(network, "num_classes", 0))
+    return Published(network, f"timm:{name}", size, *told, classes=_timm_classes(network, count))
+
+
+def _timm_classes(network: object, count: int) -> tuple[str, ...]:
+    """Names of its classes: those it carries, or those of the ImageNet set that timm takes it for."""
+    told = (getattr(network, "pretrained_cfg", None) or {}).get("label_names")
+    if told and len(told) == count:
+        return distinct([str(word) for word in told])
+    info = importlib.import_module("timm.data")
+    subset = info.infer_imagenet_subset(network) if count else None
+    if subset is None:
+        return numbered(count)
+    names = info.ImageNetInfo(subset)
+    if names.num_classes() != count:
+        return numbered(count)
+    return distinct([names.index_to_description(number).split(",")[0] for number in range(count)])
+
+
+def hf_published(name: str) -> Published:
+    """The model ``name`` with its weights; a DataError within seconds where they cannot be had."""
+    if not name:
+        raise ConfigError("hf: needs the name of a model, such as hf:google/vit-base-patch16-224, or hf:FOLDER")
+    library = open_hf("a model of transformers")
+    is_folder = Path(name).is_dir()
+    with nullcontext() if is_folder else from_hub(f"the weights of hf:{name}"):
+        try:
+            config, network, scaling = _load(library, name, is_folder)
+        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+            said = str(error).strip().partition("\n")[0]
+            raise DataError(f"hf:{name} cannot be loaded ({said}); name a vision model with safetensors") from error
+    size = input_size(network)
+    mean, std = scaling.get("image_mean"), scaling.get("image_std")
+    if size is None or mean is None or std is None:
+        lacking = "the size of its input" if size is None else "its colours (no preprocessor_config.json)"
+        raise ConfigError(
+            f"hf:{name} does not say {lacking}; in Python trace_of takes its tensor, or size=, mean=, std="
+        )
+    return Published(network, f"hf:{name}", size, tuple(mean), tuple(std), classes=_hf_classes(config, network))
+
+
+def _load(library: Any, name: str, is_folder: bool) -> tuple[Any, Any, dict[str, Any]]:
+    """Config, network and how pictures are scaled."""
+    config = library.AutoConfig.from_pretrained(name, local_files_only=is_folder)
+    is_classifier = any("ForImageClassification" in each for each in config.architectures or ())
+    auto = library.AutoModelForImageClassification if is_classifier else library.AutoModel
+    network = auto.from_pretrained(
+        name, config=config, use_safetensors=True, dtype=torch.float32, local_files_only=is_folder
+    )
+    processing = importlib.import_module("transformers.image_processing_base").ImageProcessingMixin
+    try:
+        scaling, _ = processing.get_image_processor_dict(name, local_files_only=is_folder)
+    except OSError:
+        scaling = {}
+    return config, network, scaling
+
+
+def _hf_classes(config: Any, network: Any) -> tuple[str, ...]:
+    """Names of its classes, by number; none of a model without a head."""
+    if not type(network).__name__.endswith("ForImageClassification"):
+        return ()
+    words = [str(config.id2label.get(number, "")) for number in range(config.num_labels)]
+    if all(word in ("", f"LABEL_{number}") for number, word in enumerate(words)):
+        return numbered(config.num_labels)
+    return distinct([word.split(",")[0] or f"class {number}" for number, word in enumerate(words)])
+
+
+SOURCES = {"timm": timm_published, "hf": hf_published}
+"""What stands before the colon of a name, and who loads such a model."""
+_NEXT_BEST = 9
+_OPTIONS = ("layers", "rollout")
+
+
+def is_published(name: object) -> bool:
+    """Whether ``name`` means a transformer of another library.
+
+    >>> is_published("timm:vit_tiny_patch16_224"), is_published("soft-mref")
+    (True, False)
+    """
+    return isinstance(name, str) and name.partition(":")[0] in SOURCES and ":" in name and "://" not in name
+
+
+class TracedTransformer(AttentionModel):
+    """A transformer of another library, watched while it runs; its attention cannot be given."""
+
+    total = "mean"
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, published: Published) -> None:
+        super().__init__()
+        self.network = published.network
+        self.register_buffer("mean", torch.tensor(published.mean).view(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(published.std).view(-1, 1, 1))
+
+    def encode(self, images: Tensor) -> Tensor:
+        """Pictures (B,3,H,W) in 0..1, scaled as the network takes them."""
+        return (images - self.mean) / self.std
+
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """Logits where it has a head, and the weights of the last layer's heads."""
+        self.given(attention, "", ())
+        found = trace_with_output(self.network, encoding, layers="last")
+        weights = {f"{look.name}.weights": look.weights for look in found.trace.looks if look.weights is not None}
+        return weights if found.logits is None else {"logits": found.logits, **weights}
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """The looks of a result; where their cells lie is told by :func:`trace_with_output` alone."""
+        weights = {key.removesuffix(".weights"): raw[key] for key in raw if key.endswith(".weights")}
+        return tuple(Look(name, "soft", "multiplier", held) for name, held in weights.items())
+
+
+class TracedResponder(Responder):
+    """Answers for a :class:`TracedTransformer`: it takes no question, only options of ``trace_with_output``."""
+
+    def __init__(self, model: TracedTransformer, facts: ModelFacts, name: str, classes: Sequence[str]) -> None:
+        self.model, self.facts, self.name, self._classes = model, facts, name, tuple(classes)
+
+    def query(self, ask: Question | None) -> None:
+        """Nothing can be asked."""
+        if ask is not None:
+            raise DataError(f"'{self.name}' takes no question: it classifies what it sees; leave out '{ask}'")
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """``layers`` and ``rollout``, as :func:`trace_with_output` takes them."""
+        told = {name: value for name, value in given.items() if value is not None}
+        for name in told:
+            if name not in _OPTIONS:
+                raise DataError(f"'{self.name}' has no {name}: it takes {', '.join(_OPTIONS)}; leave it out")
+        return told
+
+    def respond(
+        self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+    ) -> list[Response]:
+        """One response: what the head says, and the looks that are wanted, by default the last layer's."""
+        if attention is not None:
+            raise ConfigError(f"attention: that of '{self.name}' can be seen, not given; leave it out")
+        model: Any = self.model
+        found = trace_with_output(model.network, encoding, **{"layers": "last", **options})
+        return [Response(self._answers(found.logits, len(encoding)), found.trace)]
+
+    def _answers(self, logits: Tensor | None, count: int) -> list[Answer]:
+        if logits is None or len(self._classes) != logits.shape[-1]:
+            return [Answer("", 0.0, kind="none")] * count
+        shares = logits.float().softmax(-1).cpu()  # (B,K)
+        all_of_them = [ranked(each, self._classes) for each in shares]
+        return [Answer(each.text, each.confidence, alternatives=each.alternatives[:_NEXT_BEST]) for each in all_of_them]
+
+
+def published_parts(name: str, device: str | torch.device) -> tuple[TracedTransformer, ModelFacts, Pictures, Responder]:
+    """What a predictor of the transformer ``name`` (timm:NAME, hf:NAME) is made of."""
+    source, _, rest = name.partition(":")
+    published = SOURCES[source](rest)
+    model = TracedTransformer(published).eval().to(pick_device(device))
+    facts = ModelFacts(
+        architecture=type(published.network).__name__,
+        model={},
+        family="",
+        queries=(),
+        answers=published.classes or ("no answer",),
+        preprocessing=Preprocessing(published.size, fill=0.5),
+        name=name,
+        parameters=sum(each.numel() for each in published.network.parameters()),
+    )
+    return model, facts, PICTURES, TracedResponder(model, facts, name, published.classes)

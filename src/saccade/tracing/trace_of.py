@@ -1,23 +1,39 @@
-"""Traces the attention of a vision transformer from another library; the model runs unchanged."""
+"""Traces the attention of a vision transformer from another library; the model runs unchanged.
+
+Attention rollout: all layers multiplied into one map (Abnar and Zuidema 2020, arXiv:2005.00928).
+
+Derived, not used: no such weights are in the model. Each layer counts as ½ A + ½ I, its mean over heads and what the
+residual connection passes on; the product of all layers says how much of each patch could reach a token.
+
+Which attention calls lie on the picture, which of their rows are kept, and why a model is refused.
+
+A *layer* is a call in which every token looks at every token. The row of its class token is kept: where that token
+looked. A *reading* is a call in which something else looks at the patches: a pooling head, or the words of a text.
+Where there is a reading, it is what the answer saw of the picture, and the layers before it are left out.
+
+Axes: B examples, h heads, Q query rows, K keys, T query rows that are kept, H and W patches.
+
+Traces the attention of a vision transformer from another library; the model runs unchanged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.frames import GridTracker
+from saccade.attention.frames import GridTracker, frame_like
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
-from saccade.trace import AttentionTrace
-from saccade.tracing.attention_calls import AttentionCalls
-from saccade.tracing.gathering import Layers, TraceRequest, WeightCollector, Which
+from saccade.trace import AttentionTrace, Look, Role
+from saccade.tracing.attention_calls import AttentionCall, AttentionCalls
 from saccade.tracing.model_facts import (
+    Tokens,
     bare,
     colours,
     input_size,
@@ -30,6 +46,258 @@ from saccade.tracing.model_facts import (
     pools_patches,
     tokens_of,
 )
+
+_ROWS = 128
+"""Query rows at a time: heads times rows times keys is never held for all rows."""
+
+
+class Rollout:
+    """Takes in one layer after the other; holds (B,N,N)."""
+
+    def __init__(self) -> None:
+        self._product: Tensor | None = None
+
+    def add(self, call: AttentionCall, batch: int) -> None:
+        """R ← ½ A R + ½ R; A is the mean over heads of a layer in which every token looks at every token."""
+        rows = torch.split(torch.arange(call.queries, device=call.source.device), _ROWS)
+        mean = torch.cat([call.rows(batch, part).mean(1) for part in rows], 1)  # (B,N,N)
+        before = self._product
+        if before is None:
+            before = torch.eye(call.keys, dtype=mean.dtype, device=mean.device).expand(batch, -1, -1)
+        self._product = (mean @ before).add_(before).mul_(0.5)  # (B,N,N)
+
+    def of(self, start: Tensor | None, prefix: int, *, has_class: bool) -> Tensor | None:
+        """(B,cells): the share of each patch; None where no layer was added.
+
+        Args:
+            start: (B,N) weights on the last layer's tokens; None: the class token, or all patches evenly.
+            prefix: tokens before the patches.
+            has_class: whether the first of these is the class token.
+        """
+        if self._product is None:
+            return None
+        if start is not None:
+            reached = (start.unsqueeze(1).to(self._product) @ self._product).squeeze(1)  # (B,N)
+        else:
+            reached = self._product[:, 0] if has_class else self._product[:, prefix:].mean(1)  # (B,N)
+        return reached[:, prefix:].clone()
+
+
+Which = Literal["class", "all"]
+Layers = Literal["all", "last"] | Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class CallRows:
+    """What is kept of one call: rows of its weights."""
+
+    number: int
+    """Its number among those of its kind, from 1."""
+    weights: Tensor
+    """(B,h,T,K)."""
+    prefix: int
+    """Number of keys before the patches."""
+
+
+@dataclass(frozen=True)
+class TraceRequest:
+    """What is asked of a model."""
+
+    tokens: Tokens
+    rows: Which = "class"
+    layers: Layers = "all"
+    rollout: bool = False
+    pools_patches: bool = False
+    """Whether the answer is the mean of all patches."""
+    most_layers: int | None = None
+    """Layers that look at the picture; later ones of that shape are of a text."""
+    reader: str = "pool"
+    """What a reading is called."""
+
+    def is_chosen(self, number: int, count: int) -> bool:
+        """Whether layer ``number`` of ``count`` is wanted."""
+        if isinstance(self.layers, str):
+            return self.layers == "all" or number == count
+        return number in self.layers or number - count - 1 in self.layers
+
+
+class WeightCollector:
+    """Takes in the calls of one forward pass, and tells the looks.
+
+    Args:
+        wanted: what to keep.
+        batch: pictures.
+        size: (H, W) of the network input.
+        moves: follows the grid from the picture to the first call.
+        told_grid: (h, w) by what the model or the caller says, where the layers do not tell.
+    """
+
+    def __init__(
+        self, wanted: TraceRequest, batch: int, size: Size, moves: GridTracker, told_grid: Size | None
+    ) -> None:
+        self.wanted, self._batch, self._moves = wanted, batch, moves
+        self._candidates = [] if told_grid is None else [(told_grid, frame_like(told_grid, size))]
+        self.grid: Size | None = None
+        self.frame: Tensor | None = None
+        self._layers: list[CallRows] = []
+        self._readings: list[CallRows] = []
+        self._rollout = Rollout() if wanted.rollout else None
+        self._seen: list[AttentionCall] = []  # shapes alone: what refusals speak of
+        self._others = self.layer_count = self.reading_count = 0
+        self._ends_reading = False
+
+    def visit(self, call: AttentionCall) -> None:
+        """Keep what is wanted of one call."""
+        if not self._seen:
+            self._ask_layers(call)
+        self._seen.append(replace(call, source=torch.empty(0), weights=_nothing))
+        prefix = self.wanted.tokens.prefix
+        is_on_picture = call.heads(self._batch) is not None and self._lies_on_grid(call)
+        is_layer = is_on_picture and call.queries == call.keys
+        self._ends_reading = is_on_picture and not is_layer
+        if not is_on_picture or (is_layer and call.keys != prefix + self._cells):
+            self._others += 1
+        elif is_layer:
+            self._visit_layer(call)
+        else:
+            self.reading_count += 1
+            own = prefix if call.keys == prefix + self._cells else 0
+            self._readings.append(CallRows(self.reading_count, call.rows(self._batch), own))
+
+    def _ask_layers(self, call: AttentionCall) -> None:
+        """Where the patches lie, as the layers before the first attention moved the grid."""
+        with suppress(ConfigError):
+            self._candidates.insert(0, self._moves.grid_and_frame(call.source))
+        self._moves.stop()  # or it would hold all that the model computes
+
+    def _lies_on_grid(self, call: AttentionCall) -> bool:
+        """Whether the keys are those patches, with or without the tokens before them."""
+        for grid, frame in self._candidates:
+            if grid[0] * grid[1] in (call.keys - self.wanted.tokens.prefix, call.keys):
+                self._candidates, self.grid, self.frame = [(grid, frame)], grid, frame
+                return True
+        return False
+
+    def _visit_layer(self, call: AttentionCall) -> None:
+        most = self.wanted.most_layers
+        if most is not None and self.layer_count >= most:
+            raise ConfigError(
+                f"the text has {call.keys} tokens, as many as the picture: its own attention cannot be told from that "
+                "on the picture; make the text one token shorter or longer"
+            )
+        self.layer_count += 1
+        if self._rollout is not None:
+            self._rollout.add(call, self._batch)
+        if not self._is_asked:
+            return
+        chosen = self.wanted.layers
+        if chosen == "last":
+            self._layers.clear()
+        elif not isinstance(chosen, str) and min(chosen) > 0 and self.layer_count not in chosen:
+            return
+        first = None if self.wanted.rows == "all" else torch.zeros(1, dtype=torch.long, device=call.source.device)
+        self._layers.append(CallRows(self.layer_count, call.rows(self._batch, first), self.wanted.tokens.prefix))
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether rows of layers are wanted: each of them, or that of the class token the answer is made of."""
+        return self.wanted.rows == "all" or self._has_class
+
+    @property
+    def _has_class(self) -> bool:
+        return self.wanted.tokens.has_class and not self.wanted.pools_patches
+
+    @property
+    def _cells(self) -> int:
+        return 0 if self.grid is None else self.grid[0] * self.grid[1]
+
+    def looks(self, *, head_mean: bool = False) -> tuple[Look, ...]:
+        """The looks in order, layer by layer and head by head; a ConfigError that says why there are none."""
+        self._refuse_regrouped()
+        is_reading = bool(self._readings) and self.wanted.rows == "class"
+        kept = self._readings if is_reading else [*self._layers, *self._readings]
+        count = self.reading_count if is_reading else self.layer_count
+        chosen = [each for each in kept if self.wanted.is_chosen(each.number, count)]
+        if count and not any(self.wanted.is_chosen(number, count) for number in range(1, count + 1)):
+            raise ConfigError(f"layers: the model has layers 1 to {count}, found {self.wanted.layers}")
+        looks = [look for each in chosen for look in self._looks_of(each, head_mean=head_mean)] + self._derived()
+        if not looks:
+            raise ConfigError(self._why_none())
+        return tuple(looks)
+
+    def _refuse_regrouped(self) -> None:
+        """A ConfigError where calls are missing from the way to the answer: they lie on other tokens.
+
+        A text has calls of its own. What pools last is the answer's own look, whatever was computed before it.
+        """
+        is_text = self.wanted.reader == "text" and self._readings
+        if not self._others or is_text or (self._ends_reading and not self.wanted.rollout):
+            return
+        odd = next((call.lead for call in self._seen if call.heads(self._batch) is None), None)
+        if odd is not None:
+            raise ConfigError(
+                f"its attention runs in windows or groups, {odd[0] if odd else 0} for {self._batch} picture(s): "
+                "no row of it looks at the whole picture, so there is no map of where the model looked"
+            )
+        found = ", ".join(map(str, sorted({call.keys for call in self._seen})[:8]))
+        cells = "a grid that is not known" if self.grid is None else f"{self.grid[0]} × {self.grid[1]} patches"
+        raise ConfigError(
+            f"its attention lies on {found} tokens, and not always on {self.wanted.tokens.prefix} token(s) before "
+            f"{cells}: it drops, merges or regroups them. Say prefix_tokens= and grid= if it does not"
+        )
+
+    def _name(self, kept: CallRows) -> str:
+        if any(kept is each for each in self._layers):
+            return f"layer{kept.number}"
+        return self.wanted.reader if self.reading_count == 1 else f"{self.wanted.reader}{kept.number}"
+
+    def _looks_of(self, kept: CallRows, *, head_mean: bool) -> list[Look]:
+        """A look for each head, or their mean, which is derived: each head multiplied values of its own."""
+        name = self._name(kept)
+        if head_mean:
+            return [self._look(name, kept.weights.mean(1)[..., kept.prefix :], "derived", kept.prefix)]
+        each = kept.weights.unbind(1)  # h × (B,T,K)
+        return [
+            self._look(f"{name}.head{number}", weights[..., kept.prefix :], "multiplier", kept.prefix)
+            for number, weights in enumerate(each, 1)
+        ]
+
+    def _look(self, name: str, weights: Tensor, role: Role, prefix: int) -> Look:
+        """A look of weights (B,T,cells), which lack to 1 what lies on ``prefix`` tokens."""
+        on_cells = weights.reshape(*weights.shape[:2], *(self.grid or (1, 1)))  # (B,T,H,W)
+        on_cells = on_cells[:, 0] if on_cells.shape[1] == 1 else on_cells
+        return Look(name, "soft", role, on_cells.contiguous(), norm="none" if prefix else "softmax", frame=self.frame)
+
+    def _derived(self) -> list[Look]:
+        """The rollout from what reads the patches, from the class token, or from all patches evenly."""
+        if self._rollout is None:
+            return []
+        prefix, start = self.wanted.tokens.prefix, None
+        if self._readings:
+            last = self._readings[-1]
+            start = last.weights.mean((1, 2))  # (B,K)
+            if last.prefix < prefix:
+                start = torch.cat([start.new_zeros(len(start), prefix), start], 1)  # (B,N)
+        shares = self._rollout.of(start, prefix, has_class=self._has_class)  # (B,cells)
+        return [] if shares is None else [self._look("rollout", shares.unsqueeze(1), "derived", prefix)]
+
+    def _why_none(self) -> str:
+        """Why no row of any call is an honest look."""
+        if not self._seen:
+            return (
+                "no attention was seen: it calls neither scaled_dot_product_attention nor nn.MultiheadAttention, and "
+                "multiplies no softmax with values. Where it uses flash or flex attention, switch that off, in "
+                "transformers by model.set_attn_implementation('sdpa')"
+            )
+        remedy = "rows='all' gives the attention of every token, rollout=True one derived map"
+        if self.wanted.pools_patches:
+            return f"its answer is the mean of all patches: no row of its attention alone decides it. {remedy}"
+        return f"it has neither a class token nor a pooling head: no row of its attention decides the answer. {remedy}"
+
+
+def _nothing(_: Tensor | None) -> Tensor:
+    raise ConfigError("the attention call is over")
+
 
 Heads = Literal["each", "mean"]
 

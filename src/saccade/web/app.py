@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +18,6 @@ from saccade.web.api import api_of
 from saccade.web.errors import ApiError, install_error_handlers
 from saccade.web.family_page import family_modules
 from saccade.web.guard import Guard
-from saccade.web.memory import keep_giving_back
 from saccade.web.page import offline_page
 from saccade.web.service import Service
 
@@ -37,9 +35,7 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        giving_back = asyncio.create_task(keep_giving_back(lambda: service.requests))
         yield
-        giving_back.cancel()
         service.close()
 
     app = FastAPI(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import time
 from collections.abc import Iterable
 
@@ -16,7 +17,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from saccade.web.access import Access
-from saccade.web.access_log import GONE, log_request
 from saccade.web.errors import ApiError, error_response
 from saccade.web.limits import Limits
 
@@ -39,6 +39,9 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
+LOG = logging.getLogger("saccade.access")
+GONE = 499
+_LONGEST = 200  # characters of a path
 PICTURE_PATHS = frozenset({"/api/encode"})
 """Where a body may be as large as a picture."""
 
@@ -57,7 +60,6 @@ class Guard:
     def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = (), access: Access | None = None) -> None:
         self._app, self._limits, self._access = app, limits, access
         self._names = {name.casefold() for name in names}
-        self._held = 0  # bytes of all requests in hand
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -82,18 +84,11 @@ class Guard:
             log_request(client[0] if client else "", *asked, told.status, told.length, time.monotonic() - start)
 
     async def _handle(self, scope: Scope, receive: Receive, send: _Told) -> None:
-        body = bytearray()
-        try:
-            self._check_origin(scope)
-            if Headers(scope=scope).get("upgrade", "").casefold() == "websocket":
-                raise ApiError(400, "no_upgrade", "this server has no web sockets; the API is plain HTTP")
-            if self._access is not None and (redirect := self._access.check(scope)) is not None:
-                await redirect(scope, receive, send)
-                return
-            await self._receive(body, scope, receive)
-            await self._answer(bytes(body), scope, receive, send)
-        finally:
-            self._held -= len(body)
+        self._check_origin(scope)
+        if self._access is not None and (redirect := self._access.check(scope)) is not None:
+            await redirect(scope, receive, send)
+            return
+        await self._answer(await self._receive(scope, receive), scope, receive, send)
 
     async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _Told) -> None:
         """Let the app answer; when the client hangs up, its work is cancelled."""
@@ -132,8 +127,9 @@ class Guard:
             return False
         return address.is_loopback or "" in self._names
 
-    async def _receive(self, body: bytearray, scope: Scope, receive: Receive) -> None:
-        """Fill ``body``; an ApiError as soon as it is too large or too slow, or too much has come from everybody."""
+    async def _receive(self, scope: Scope, receive: Receive) -> bytes:
+        """The whole body; an ApiError as soon as it is too large or too slow."""
+        body = bytearray()
         limit = self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
         told = Headers(scope=scope).get("content-length", "")
         if told.isdecimal() and int(told[:20]) > limit:
@@ -149,11 +145,9 @@ class Guard:
                 raise ConnectionError("the client has gone")
             part, more = message.get("body", b""), message.get("more_body", False)
             body += part
-            self._held += len(part)
             if len(body) > limit:
                 raise _too_large(limit)
-            if self._held > self._limits.arriving_bytes:
-                raise ApiError(429, "busy", "too many pictures arrive at once; try again in a moment")
+        return bytes(body)
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
@@ -211,3 +205,19 @@ def _host_name(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].casefold()
     return host.partition(":")[0].casefold().removesuffix(".")
+
+
+def log_request(client: str, method: str, path: str, status: int, length: int, seconds: float) -> None:
+    """Write the line of one request; what a client chose freely cannot begin a line of its own."""
+    if LOG.isEnabledFor(logging.INFO):
+        asked = ascii(f"{method} {path}"[:_LONGEST])[1:-1]
+        LOG.info('%s "%s" %d %d B %.3f s', client or "-", asked.replace('"', '\\"'), status, length, seconds)
+
+
+def show_log() -> None:
+    """Print the log to stderr from now on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    LOG.handlers[:] = [handler]
+    LOG.setLevel(logging.INFO)
+    LOG.propagate = False

@@ -15,8 +15,6 @@ class Limits:
     """Largest request with a picture."""
     request_bytes: int = MEGABYTE // 4
     """Largest request without a picture."""
-    arriving_bytes: int = 160 * MEGABYTE
-    """Most bytes of all open requests together."""
     pixels: int = 32_000_000
     """Most pixels of an uploaded picture; its header is checked before it is decoded."""
     side: int = 1024
@@ -28,11 +26,7 @@ class Limits:
     decoding_wait_seconds: float = 15.0
     """For a picture to wait until a process is free."""
     connections: int = 256
-    """Open at once."""
-    header_seconds: float = 10.0
-    """For the header of a request to arrive whole."""
-    writing_seconds: float = 30.0
-    """For a client to go on reading its answer."""
+    """Open at once; one more is answered with 503."""
     body_seconds: float = 20.0
     """For a request to arrive whole."""
     answer_seconds: float = 30.0

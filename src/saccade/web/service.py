@@ -36,15 +36,12 @@ class Service:
         self.models = Models(models, device, self.limits)
         self.pictures = Pictures(self.limits)
         self.records = Records(self.limits)
-        self.requests = 0
-        """Number of requests that allocated memory."""
         self.decoders = Sandbox(self.limits)
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
-        self.requests += 1
         served = None if model is None else self.models[model].reading_pictures()
         picture = await self._decoded(data, shown_name(name))
         kept = await self.studio.run(lambda: self.pictures.keep(picture))
@@ -62,12 +59,10 @@ class Service:
 
     async def render(self, scene: Scene) -> RenderedScene:
         """Draw a scene and tell where everything in it is."""
-        self.requests += 1
         return await self.studio.run(lambda: _rendered(self.pictures.compose(scene)))
 
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
-        self.requests += 1
         served = self.models[asked.model]
         if served.takes_json:
             return await served.run(lambda predictor: self._of_input(asked, predictor))
@@ -87,7 +82,6 @@ class Service:
 
     async def edit(self, asked: EditedQuestion) -> Json:
         """One answer to edited attention, as a view that tells what was edited and the answer without it."""
-        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> Json:
@@ -108,7 +102,6 @@ class Service:
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
-        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.backbones.layers import IMAGENET_MEAN
+from saccade.backbones.plain import IMAGENET_MEAN
 from saccade.data.pictures.shift import MEAN_COLOUR, Shift, shifted
 from saccade.errors import ConfigError
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from saccade.commands.doctor import doctor
 from saccade.data.scenes import fused
 from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
@@ -20,7 +21,6 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.scenes.task import SceneTask
-from saccade.verbs.doctor import doctor
 
 CUDA = torch.device("cuda")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

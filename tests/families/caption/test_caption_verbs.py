@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import saccade
 from caption_stubs import captioned_files, short_splits
-from saccade.cli import app
+from saccade.commands.door import app
+from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
 from saccade.families.caption.scenes import scene_vocabulary
 from saccade.models.io.facts import read_facts
-from saccade.verbs.looking.run import run_looks
 from tiny_models import save_tiny
 
 SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"

@@ -13,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.config import from_dict
 from saccade.data.tables import rows
 from saccade.data.tables.splits import OTHER_SPLIT

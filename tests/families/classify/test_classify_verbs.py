@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import saccade
 from labelled_files import class_folders, picture, small_cifar, write_binary
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.errors import ConfigError
 from saccade.families.classify.task import ClassifyTask
 from saccade.record import read_record

@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.attention.zoom import SMALLEST
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.commands.train import train
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
-from saccade.engine.learner import Learner
-from saccade.engine.phase_plans import phase_plans
+from saccade.engine.phases import phase_plans
 from saccade.engine.recipe import Phase, Select, load_recipe
+from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.losses import Proposals, Rank, Scales

@@ -6,6 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
+from saccade.commands.evaluate import evaluate
 from saccade.data.pictures.prepared import cut_out
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
@@ -14,7 +15,6 @@ from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struc
 from saccade.families.multiset.files import MultisetFiles
 from saccade.families.multiset.svhn import SvhnOptions, _enlarged, read_svhn
 from saccade.families.multiset.task import MultisetTask
-from saccade.verbs.evaluate import evaluate
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
 

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 
 import saccade
 from multiset_stubs import short_splits
-from saccade.cli import app
+from saccade.commands.door import app
+from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.splits import examples
 from saccade.models.io.facts import read_facts
-from saccade.verbs.looking.run import run_looks
 
 TINY = (
     "data.glyphs=pack",

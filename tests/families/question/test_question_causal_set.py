@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.data.causal import facts as causal_facts
 from saccade.data.causal import read_causal_set, writing
 from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS

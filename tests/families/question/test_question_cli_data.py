@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from saccade.cli import app
+from saccade.commands.door import app
 
 
 def run(*args: object) -> Result:

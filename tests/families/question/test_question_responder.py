@@ -12,7 +12,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
-from saccade.cli import app
+from saccade.commands.door import app
 from saccade.families.question.responder import blind_queries
 from saccade.models.io.facts import CONFIG, Score, read_facts
 from tiny_models import save_tiny, tiny_facts

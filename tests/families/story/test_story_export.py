@@ -10,8 +10,8 @@ import torch
 from story_folders import TOLD, WORDS, save_story_model
 
 import saccade
-from saccade.verbs.export import export
-from saccade.verbs.exporting.export import example_inputs
+from saccade.adapters.onnx import example_inputs
+from saccade.commands.export import export
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")

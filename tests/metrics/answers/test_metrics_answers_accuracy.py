@@ -54,5 +54,3 @@ def test_wrong_input():
         correct(ids(0, 1), ids(0, 1, 2))
     with pytest.raises(ShapeError, match="answers"):
         correct(torch.zeros(2, 2, dtype=torch.long), ids(0, 1))
-    with pytest.raises(ShapeError, match="scales"):
-        accuracy_by_scale(ids(0, 1), ids(0, 1), torch.ones(3))

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import DataError, ShapeError
 from saccade.metrics import average_precision, average_precisions, weighted_map
 
 BOTH = pytest.mark.parametrize("interpolation", ["11-point", "all-point"])
@@ -125,15 +125,7 @@ def test_an_attribute_without_positives_does_not_count():
 
 def test_what_does_not_fit_is_named():
     scores, truth = torch.rand(3, 2), torch.ones(3, 2, dtype=torch.bool)
-    with pytest.raises(ConfigError, match="interpolation '11point': did you mean '11-point'"):
-        weighted_map(scores, truth, "11point")
-    with pytest.raises(ShapeError, match=r"scores: expected shape \(N,\)"):
-        average_precision(scores, truth)
-    with pytest.raises(ShapeError, match=r"scores: expected shape \(N,K\)"):
-        weighted_map(scores[0], truth[0])
     with pytest.raises(ShapeError, match=r"truth: expected shape \(3, 2\)"):
         weighted_map(scores, truth[:2])
     with pytest.raises(DataError, match="example 1 for attribute 0 is NaN"):
         weighted_map(scores.index_fill(0, torch.tensor([1]), math.nan), truth)
-    with pytest.raises(DataError, match="expected bool, or 0 and 1"):
-        weighted_map(scores, 2 * truth.long())

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics import (
     exact_match,
     macro_f1,
@@ -135,17 +135,12 @@ def test_scores_lie_between_0_and_1_and_are_1_for_the_truth_alone(one, other) ->
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: multiset_counts(torch.tensor([1, 2]), 3), r"\(B,M\)"),
-        (lambda: multiset_counts(torch.tensor([[1.0]]), 3), "integer ids"),
         (lambda: multiset_counts(torch.tensor([[4]]), 3), "3 for stop"),
         (lambda: multiset_counts(torch.tensor([[-2]]), 3), "−1 for nothing"),
-        (lambda: exact_match(torch.zeros(2, 3).long(), torch.zeros(2, 4).long()), r"\(2, 3\)"),
-        (lambda: macro_f1(torch.zeros(2, 3), torch.zeros(2, 3)), "whole numbers"),
-        (lambda: macro_f1_by_presence(torch.zeros(3).long(), torch.zeros(3).long()), r"\(B,K\)"),
     ],
 )
 def test_bad_input_is_named(call, words) -> None:
-    with pytest.raises((ShapeError, DataError), match=words):
+    with pytest.raises(DataError, match=words):
         call()
 
 
@@ -159,5 +154,3 @@ def test_overall_precision_and_recall_by_hand() -> None:
     assert math.isnan(overall_precision(nothing, true))
     assert overall_recall(nothing, true) == 0
     assert math.isnan(overall_recall(said, nothing))
-    with pytest.raises(ShapeError):
-        overall_recall(said, true[:1])

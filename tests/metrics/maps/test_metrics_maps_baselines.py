@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saccade import geometry
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import DataError, ShapeError
 from saccade.metrics import true_positive_strength
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.baselines import derangement, seen_by_cells
@@ -59,8 +59,6 @@ def test_maps_of_a_batch_of_frames_are_those_of_each_frame():
             torch.testing.assert_close(together[i], make(frame, (4, 4), (50, 60))[0])
     with pytest.raises(ShapeError, match="frame"):
         baselines.uniform(frames, (4, 4), (50, 60), pictures=2)
-    with pytest.raises(ConfigError, match="sigma"):
-        baselines.centre_gaussian(VALID_STACK, (4, 4), (50, 60), sigma=0)
 
 
 @given(images=st.lists(st.integers(0, 6), min_size=0, max_size=40), seed=st.integers(0, 50))
@@ -91,8 +89,6 @@ def test_shuffled_exchanges_maps_between_pictures():
     assert not bool((baselines.shuffled(maps)[:, 0, 0] == maps[:, 0, 0]).any())
     with pytest.raises(DataError, match="larger batch"):
         baselines.shuffled(maps[:1])
-    with pytest.raises(ShapeError, match="images"):
-        baselines.shuffled(maps, pictures[:3])
 
 
 @pytest.mark.parametrize("frame", [VALID_STACK, TURNED], ids=["straight", "turned"])
@@ -129,8 +125,6 @@ def test_all_objects_attends_more_to_objects_than_uniform_does():
 def test_a_picture_without_objects_gets_a_map_of_zeros():
     nothing = torch.zeros(1, 20, 20, dtype=torch.bool)
     assert baselines.all_objects(nothing, VALID_STACK, (4, 4)).abs().sum() == 0
-    with pytest.raises(DataError, match="objects"):
-        baselines.all_objects(nothing.float(), VALID_STACK, (4, 4))
 
 
 def test_oracle_by_hand():

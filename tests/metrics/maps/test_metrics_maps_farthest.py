@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.errors import ShapeError
 from saccade.metrics.maps.edits import farthest, variation
 
 OWN, OTHER = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[0.0, 1.0]]])
@@ -43,5 +42,3 @@ def test_the_farthest_of_several_counts():
     near = torch.tensor([[[0.9, 0.1]]])
     assert farthest(OWN, [near, OTHER], leaning(0)).tolist() == [1]
     assert farthest(OWN, [near], leaning(0)).tolist() == [pytest.approx(0.1)]
-    with pytest.raises(ShapeError):
-        farthest(OWN, [torch.ones(1, 2, 2)], leaning(0))

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.errors import ShapeError
 from saccade.metrics import at_glimpses, at_random, cells_in_boxes, most_salient
 
 MAPS = torch.arange(12.0).reshape(1, 2, 2, 3)  # two steps on a grid of 2 × 3
@@ -56,17 +55,3 @@ def test_frames_of_each_picture_count() -> None:
     shifted = torch.stack([geometry.scale_shift((10.0, 10.0), (start, 0.0)) for start in (0.0, 10.0)])
     boxes = torch.tensor([[[10.0, 0.0, 20.0, 10.0]]]).expand(2, 1, 4)
     assert cells_in_boxes(boxes, shifted, (1, 2)).flatten(1).tolist() == [[False, True], [True, False]]
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: at_glimpses(MAPS, CHOICE[0]), r"\(B,T,k\)"),
-        (lambda: at_glimpses(MAPS[:, :1], CHOICE), r"\(B,2,h,w\)"),
-        (lambda: at_glimpses(MAPS, CHOICE, torch.ones(1, 3)), r"\(1, 2\)"),
-        (lambda: cells_in_boxes(torch.zeros(1, 4), geometry.identity(), (2, 2)), r"\(B,M,4\)"),
-    ],
-)
-def test_bad_shapes_are_named(call, words) -> None:
-    with pytest.raises(ShapeError, match=words):
-        call()

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.errors import ConfigError, ShapeError
 from saccade.metrics.maps.faithfulness import (
     grad_cam,
     gradient_times_input,
@@ -35,11 +34,6 @@ def test_cells_add_up_to_the_logit_behind_a_mean_and_a_layer() -> None:
     torch.testing.assert_close(hirescam(features.detach(), gradient).sum((1, 2)), logit.detach())
 
 
-def test_other_shapes_are_refused() -> None:
-    with pytest.raises(ShapeError, match="gradient"):
-        hirescam(VALUES, GRADIENT[..., :1])
-
-
 def test_grad_cam_weighs_channels_not_places() -> None:
     """Mean gradients ½ and 0: ½·1 + 0·3 and ½·2 + 0·(−1); where a gradient lies says nothing."""
     assert grad_cam(VALUES, GRADIENT).tolist() == [[[0.5, 1.0]]]
@@ -57,8 +51,6 @@ def test_integrated_gradients_add_up_to_the_score() -> None:
     maps = integrated_gradients(square, images, steps=4)
     torch.testing.assert_close(maps, images.square().sum(1))
     torch.testing.assert_close(maps.sum((1, 2)), square(images))
-    with pytest.raises(ConfigError, match="at least one step"):
-        integrated_gradients(square, images, steps=0)
 
 
 def test_occlusion_by_hand() -> None:
@@ -69,8 +61,6 @@ def test_occlusion_by_hand() -> None:
     images = torch.tensor([1.0, 2.0, 5.0, 3.0]).view(1, 1, 1, 4).expand(1, 3, 2, 4)
     maps = occlusion(lambda pictures: pictures[:, 0, 0, 2], images, window=2, stride=1)
     assert maps[0, 0].tolist() == [0.0, 2.5, 5.0, 5.0]
-    with pytest.raises(ConfigError, match="stride"):
-        occlusion(square, images, window=2, stride=3)
 
 
 def test_every_pixel_is_covered() -> None:

@@ -184,7 +184,3 @@ def test_what_is_no_grid_is_refused():
     slots = AttentionTrace((Look("memory", "slots", "multiplier", torch.rand(B, 4)),))
     with pytest.raises(DataError, match="no look on a picture"):
         grids_of(slots, SIZE)
-    with pytest.raises(DataError, match="at least one"):
-        Grids(())
-    with pytest.raises(DataError, match="unknown total 'prodct': did you mean 'product'"):
-        Grids((Grid(geometry.identity(), SIZE),), "prodct")

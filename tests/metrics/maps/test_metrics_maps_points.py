@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade import geometry
-from saccade.errors import ConfigError, ShapeError
 from saccade.metrics import attention_near, distance, pointing_at
 from saccade.metrics.maps.points import at_points, diagonals, disc, exactly_at
 
@@ -117,19 +116,3 @@ def test_at_points_is_the_nearest_cell_through_the_projection():
     assert found[2, 0, -1] == found[2].max()
     batched = at_points(torch.tensor([[4.8, 1.2]]), frame[None], grid, SIZE)
     torch.testing.assert_close(batched, found[:1])
-
-
-def test_what_does_not_fit_is_named():
-    maps = torch.ones(2, *SIZE)
-    with pytest.raises(ShapeError, match=r"points: expected shape \(B,2\)"):
-        pointing_at(maps, torch.ones(2, 3), radius(1, 2))
-    with pytest.raises(ShapeError, match=r"radius: expected shape \(2,\)"):
-        attention_near(maps, torch.ones(2, 2), radius(1, 3))
-    with pytest.raises(ConfigError, match="radius: must be above 0"):
-        attention_near(maps, torch.ones(2, 2), radius(0, 2))
-    with pytest.raises(ShapeError, match=r"unit: expected shape \(2,\)"):
-        distance(maps, torch.ones(2, 2), radius(1, 1))
-    with pytest.raises(ShapeError, match=r"maps: expected shape \(B,H,W\)"):
-        pointing_at(maps[0], torch.ones(1, 2), radius(1))
-    with pytest.raises(ShapeError, match=r"boxes: expected shape \(B,4\)"):
-        diagonals(torch.ones(2, 2), SIZE)

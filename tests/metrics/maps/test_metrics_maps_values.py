@@ -1,11 +1,10 @@
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.maps.localisation import check_maps, check_mask, dequantise, quantise, scale_to_peak, where_defined
+from saccade.metrics.maps.localisation import check_mask, dequantise, quantise, scale_to_peak, where_defined
 
 
 def test_each_map_peaks_at_one_and_zeros_stay():
@@ -33,13 +32,6 @@ def test_undefined_is_nan():
     scores = where_defined(torch.tensor([0.1, 0.2]), torch.tensor([True, False]))
     assert scores[0].item() == pytest.approx(0.1)
     assert scores[1].isnan()
-
-
-def test_arrays_are_named_with_the_way_to_tensors():
-    with pytest.raises(DataError, match=r"maps: expected a tensor \(B,H,W\), found ndarray; torch.as_tensor makes one"):
-        check_maps(np.ones((1, 2, 2)))
-    with pytest.raises(DataError, match=r"evidence: expected a tensor .* found ndarray"):
-        check_mask(np.ones((1, 2, 2), dtype=bool), "evidence")
 
 
 def test_masks_are_bool_and_have_pixels():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics import NGramRarity, cider_each, cider_of_words
 from saccade.metrics.text.ngrams import MAX_WORDS, ngram_keys
 
@@ -115,15 +115,6 @@ def test_captions_of_a_word_or_two_have_no_longer_runs() -> None:
     assert (ngram_keys(torch.tensor([[2, 3]]), V)[0, 2:] == 0).all()
 
 
-@pytest.mark.parametrize(("said", "references"), [((2, 3), (2, 1, 3)), ((2, 1, 3), (3, 1, 3)), ((2, 1, 3), (2, 3))])
-def test_shapes_that_do_not_fit_are_named(said: tuple[int, ...], references: tuple[int, ...]) -> None:
-    rarity = NGramRarity(padded([2]), torch.tensor([0]), V)
-    with pytest.raises(ShapeError, match="references"):
-        cider_of_words(torch.zeros(said, dtype=torch.long), torch.zeros(references, dtype=torch.long), rarity)
-
-
 def test_references_that_cannot_be_counted_are_refused() -> None:
-    with pytest.raises(ShapeError, match="picture"):
-        NGramRarity(padded([2], [3]), torch.tensor([0]), V)
     with pytest.raises(DataError, match="at most 55,107 words, found 60,000"):
         NGramRarity(padded([2]), torch.tensor([0]), 60_000)

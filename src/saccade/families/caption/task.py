@@ -285,7 +285,7 @@ class CaptionTask(PictureTask):
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         ``words`` are the model's, by id. ``sweeps`` are photographs whose words are asked for again while parts of them
         are altered; generated scenes are rendered again instead, so of them it must be 0 or None.

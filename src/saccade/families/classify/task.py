@@ -231,7 +231,7 @@ class ClassifyTask(PictureTask):
         sweeps: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         ``classes`` are the model's words.
         """

@@ -355,7 +355,7 @@ class MultisetTask(PictureTask):
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         ``classes`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
         """

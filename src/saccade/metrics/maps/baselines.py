@@ -53,9 +53,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.maps.localisation import check_mask, true_positive_strength
+from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.trace import COMBINE, AttentionTrace, Total
 
 
@@ -74,8 +74,6 @@ def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1,
         pictures: how many maps.
         sigma: standard deviation as a share of the picture's width (along x) and height (along y).
     """
-    if not sigma > 0:
-        raise ConfigError(f"centre_gaussian: sigma must be above 0, found {sigma:g}")
     rows, columns = (torch.arange(cells, dtype=torch.float64, device=frame.device) + 0.5 for cells in grid)
     centres = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)
     at = geometry.apply(frame.unsqueeze(-3).unsqueeze(-3), centres)  # ([B,]h,w,2) in pixels
@@ -95,8 +93,6 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
         images: id of each example's image, (N,).
         seed: the same ids and seed give the same permutation.
     """
-    if images.dim() != 1:
-        raise ShapeError("images", "(N,)", images.shape)
     count = len(images)
     if count == 0:
         return torch.zeros(0, dtype=torch.int64)
@@ -124,8 +120,6 @@ def shuffled(maps: Tensor, images: Tensor | None = None, *, seed: int = 0) -> Te
             exchange maps.
         seed: of the derangement.
     """
-    if images is not None and images.shape != maps.shape[:1]:
-        raise ShapeError("images", f"({len(maps)},)", images.shape)
     ids = torch.arange(len(maps)) if images is None else images
     return maps[derangement(ids, seed=seed).to(maps.device)]
 
@@ -136,7 +130,6 @@ def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
     The weights of a picture with objects sum to 1. Through a coarse grid this is a blurred mask; compare it with
     :func:`all_objects_exact`.
     """
-    check_mask(objects, "objects")
     size = (objects.shape[1], objects.shape[2])
     pixels = objects.sum(dim=(-2, -1)).clamp(min=1).float()  # (B,)
     weights = seen_by_cells(objects, frame, grid) / pixels[:, None, None]  # (B,h,w)
@@ -145,7 +138,6 @@ def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 def all_objects_exact(objects: Tensor) -> Tensor:
     """The mask of all objects itself, as a map (B,H,W): what a perfect segmenter gets without the question."""
-    check_mask(objects, "objects")
     return objects.float()
 
 
@@ -162,7 +154,6 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
         frame: cells → pixels of the picture.
         grid: (h, w) of the cells.
     """
-    check_mask(evidence, "evidence")
     size = (evidence.shape[1], evidence.shape[2])
     everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size)
     on_evidence = seen_by_cells(evidence, frame, grid)  # (B,h,w): nᵢ
@@ -179,8 +170,6 @@ def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
     This is the transpose of :func:`geometry.project`: of upright grids two small products. For frames that turn,
     projection being linear, autograd gives its transpose exactly, at the cost of one projection.
     """
-    if frame.dim() == 3 and len(frame) != len(mask):
-        raise ShapeError("frame", f"(2,3) or ({len(mask)},2,3)", frame.shape)
     size = (mask.shape[1], mask.shape[2])
     if frame.dim() == 2 and (along := geometry.cell_profiles(frame.to(mask.device), grid, size)) is not None:
         rows, columns = along  # (h,H), (w,W)
@@ -194,8 +183,6 @@ def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 def _lay(weights: Tensor, frame: Tensor, size: Size, pictures: int) -> Tensor:
     """Project weights (1|B,h,w) and repeat a shared result for all pictures, without a copy."""
-    if frame.dim() == 3 and len(frame) != pictures:
-        raise ShapeError("frame", f"(2,3) or ({pictures},2,3)", frame.shape)
     if frame.dim() == 3:
         weights = weights.expand(pictures, -1, -1)  # (B,h,w)
     return geometry.project(weights, frame, size).expand(pictures, -1, -1)  # (B,H,W)
@@ -222,7 +209,6 @@ def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]
         None where a frame turns or shears, so that its cells are no products of rows and columns, or where there are
         more than :data:`MAX_PROFILES` profiles on an axis.
     """
-    check_mask(evidence, "evidence")
     if all(frame.dim() == 2 for frame in frames):
         return _on_shared_frames(evidence, frames, cells)
     found = []
@@ -355,12 +341,6 @@ class Grids:
     total: Total = "last"
     has_crops: bool = False
     """Whether a box is part of the map too: any box is possible, so there is no bound."""
-
-    def __post_init__(self) -> None:
-        if not self.grids:
-            raise DataError("grids: expected at least one; leave them out for maps that were made on pixels")
-        if self.total not in COMBINE:
-            raise DataError(f"unknown total '{self.total}': {nearest(str(self.total), COMBINE)}")
 
     @classmethod
     def pixels(cls, size: Size) -> Grids:

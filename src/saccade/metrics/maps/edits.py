@@ -59,7 +59,6 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import ShapeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values, jackknife_interval, t_quantile
 from saccade.metrics.maps.baselines import seen_by_cells
@@ -94,8 +93,6 @@ def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 def chosen_cells(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
     """(B,h,w) bool: the ``count`` (B,) cells with the highest ``rank`` (B,h,w) among those ``allowed`` (B,h,w) bool."""
-    if rank.shape != allowed.shape or count.shape != rank.shape[:1]:
-        raise ShapeError("allowed and count", f"{tuple(rank.shape)} and ({len(rank)},)", allowed.shape)
     order = torch.where(allowed, rank, -torch.inf).flatten(1).argsort(1, descending=True)  # (B,hw)
     place = order.argsort(1)  # (B,hw): the how-manieth each cell is
     return (place < count[:, None]).view_as(allowed) & allowed
@@ -287,8 +284,6 @@ def farthest(
     """
     own, best = probabilities(weights), weights.new_zeros(len(weights))  # (B,A), (B,)
     for other in others:
-        if other.shape != weights.shape:
-            raise ShapeError("others", f"{tuple(weights.shape)}", other.shape)
         far = variation(weights, other)  # (B,)
         low, high = torch.zeros_like(best), torch.ones_like(best)  # s that is known to be allowed, and one to try
         share = high

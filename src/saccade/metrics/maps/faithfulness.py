@@ -41,7 +41,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size
 from saccade.metrics.maps.localisation import check_maps, quantise, scale_to_peak
 
@@ -130,10 +130,6 @@ def random_order(pictures: int, size: Size, *, seed: int = 0) -> Tensor:
 
 def blurred(images: Tensor, sigma: float) -> Tensor:
     """Pictures (B,C,H,W) after a Gaussian blur of ``sigma`` pixels, the border repeated outwards: a softer fill."""
-    if not sigma > 0:
-        raise ConfigError(f"blurred: sigma must be above 0, found {sigma:g}")
-    if images.dim() != 4:
-        raise ShapeError("images", "(B,C,H,W)", images.shape)
     reach = max(1, round(3 * sigma))
     offsets = torch.arange(-reach, reach + 1, device=images.device, dtype=images.dtype)
     kernel = torch.softmax(-0.5 * (offsets / sigma).square(), dim=0)  # (2r+1,) a normalised Gaussian
@@ -165,11 +161,7 @@ def _scramble(numbers: Tensor) -> Tensor:
 
 
 def _filled(images: Tensor, fill: float | Tensor) -> Tensor:
-    fill = torch.as_tensor(fill).to(images)
-    try:
-        return fill.expand(images.shape)
-    except RuntimeError as error:
-        raise ShapeError("fill", f"something that broadcasts to {tuple(images.shape)}", fill.shape) from error
+    return torch.as_tensor(fill).to(images).expand(images.shape)
 
 
 @torch.no_grad()
@@ -186,8 +178,6 @@ def _sweep(
 
     ``ends`` are the probabilities (B[,A]) for both, where they are known.
     """
-    if steps < 1 or max_batch < 1:
-        raise ConfigError(f"a sweep needs steps and max_batch of at least 1; found {steps} and {max_batch}")
     if start.dim() != 4 or maps.shape != (start.shape[0], *start.shape[2:]):
         raise ShapeError("maps", f"(B,H,W) on the pixels of images {tuple(start.shape)}", maps.shape)
     ranks = pixel_ranks(maps.to(start.device))  # (B,H,W)
@@ -200,7 +190,7 @@ def _sweep(
         picture = part // len(between)  # (N,)
         limit = between[part % len(between)]  # (N,)
         done = (ranks[picture] < limit[:, None, None]).unsqueeze(1)  # (N,1,H,W)
-        answers.append(_checked(probability(torch.where(done, end[picture], start[picture]), picture), picture))
+        answers.append(_probabilities(probability(torch.where(done, end[picture], start[picture]), picture), picture))
     if answers:
         curve = torch.unflatten(torch.cat(answers), 0, (len(maps), len(between))).movedim(1, -1)  # (B,[A,]S)
     else:  # no pictures, or nothing between the ends
@@ -210,7 +200,7 @@ def _sweep(
     return SweepCurve((exchanged.double() / pixels).to(curve.dtype), curve)
 
 
-def _checked(found: Tensor, picture: Tensor) -> Tensor:
+def _probabilities(found: Tensor, picture: Tensor) -> Tensor:
     if found.dim() not in (1, 2) or len(found) != len(picture):
         expected = f"({len(picture)},) or ({len(picture)},A)"
         raise ShapeError("what probability(images, pictures) returned", expected, found.shape)
@@ -231,23 +221,21 @@ Score = Callable[[Tensor], Tensor]
 
 def grad_cam(features: Tensor, gradient: Tensor) -> Tensor:
     """Features and the gradient of the answer with respect to them, (B,C,h,w) each → (B,h,w), never below 0."""
-    return _product(features, gradient.mean((-2, -1), keepdim=True).expand_as(features)).relu()
+    return (features * gradient.mean((-2, -1), keepdim=True)).sum(1).relu()
 
 
 def hirescam(features: Tensor, gradient: Tensor) -> Tensor:
     """Features and the gradient of the answer with respect to them, (B,C,h,w) each → (B,h,w), never below 0."""
-    return _product(features, gradient).relu()
+    return (features * gradient).sum(1).relu()
 
 
 def gradient_times_input(images: Tensor, gradient: Tensor) -> Tensor:
     """Pictures and the gradient of the answer with respect to them, (B,3,H,W) each → (B,H,W), never below 0."""
-    return _product(images, gradient).abs()
+    return (images * gradient).sum(1).abs()
 
 
 def integrated_gradients(score: Score, images: Tensor, *, steps: int = 32) -> Tensor:
     """Maps (B,H,W) of pictures (B,3,H,W), never below 0; ``steps`` gradients each."""
-    if steps < 1:
-        raise ConfigError(f"integrated gradients: at least one step, found {steps}")
     total = torch.zeros_like(images)
     for step in range(steps):
         part = (images.detach() * ((step + 0.5) / steps)).requires_grad_()
@@ -262,8 +250,6 @@ def occlusion(score: Score, images: Tensor, *, window: int, stride: int) -> Tens
 
     Windows begin every ``stride`` pixels; the last of a row or column ends with the picture, where it is cut off.
     """
-    if not 1 <= stride <= window:
-        raise ConfigError(f"occlusion: a stride of 1 up to the window of {window}, found {stride}")
     height, width = images.shape[-2:]
     whole = score(images)  # (B,)
     total, covers = images.new_zeros(len(images), height, width), images.new_zeros(height, width)
@@ -280,9 +266,3 @@ def occlusion(score: Score, images: Tensor, *, window: int, stride: int) -> Tens
 def _starts(length: int, window: int, stride: int) -> range:
     """Where windows begin, so that all of a side is covered."""
     return range(0, max(length - window, 0) + stride, stride)
-
-
-def _product(values: Tensor, gradient: Tensor) -> Tensor:
-    if values.dim() != 4 or gradient.shape != values.shape:
-        raise ShapeError("gradient", f"{tuple(values.shape)}, as (B,C,H,W)", gradient.shape)
-    return (values * gradient).sum(1)

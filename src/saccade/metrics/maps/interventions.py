@@ -104,9 +104,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.labels import check_ids, correct
+from saccade.metrics.labels import correct
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.baselines import Grids
 from saccade.metrics.maps.edits import EditScores
@@ -124,8 +124,6 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor, *, given:
         old_truth: what it was, (B,); must differ everywhere, or there is nothing to follow.
         given: pictures that count; all by default.
     """
-    after = check_ids("after", after)
-    new_truth, old_truth = check_ids("new_truth", new_truth, after), check_ids("old_truth", old_truth, after)
     same = new_truth == old_truth
     if bool(same.any()):
         index = int(same.nonzero()[0, 0])
@@ -137,8 +135,7 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor, *, given:
 
 def causal_hold(before: Tensor, after: Tensor, *, given: Tensor | None = None) -> Tensor:
     """1 where the answer (B,) is the same before and after something other than the target was changed."""
-    before = check_ids("before", before)
-    return _among(correct(check_ids("after", after, before), before), given)
+    return _among(correct(after, before), given)
 
 
 def swapped_query(swapped: Tensor, truth: Tensor, *, given: Tensor | None = None) -> Tensor:
@@ -149,32 +146,7 @@ def swapped_query(swapped: Tensor, truth: Tensor, *, given: Tensor | None = None
         truth: true answer ids of the original question, (B,). The other object may share it by chance.
         given: pictures that count; all by default.
     """
-    swapped = check_ids("swapped", swapped)
-    return _among(correct(swapped, check_ids("truth", truth, swapped)), given)
-
-
-@dataclass(frozen=True)
-class Interventions:
-    """A batch of scenes with their re-renderings; what is left out is not scored."""
-
-    images: Tensor
-    """(B,C,H,W) as first rendered."""
-    queries: Tensor
-    """(B,…) what is asked."""
-    truth: Tensor
-    """(B,) ids of the true answers."""
-    target_changed: Tensor | None = None
-    """(B,C,H,W): the target re-rendered with another answer."""
-    new_truth: Tensor | None = None
-    """(B,) ids of those other answers."""
-    others_changed: Mapping[str, Tensor] = field(default_factory=dict)
-    """(B,C,H,W) for each way of changing another object, such as "recoloured" and "removed"."""
-    other_queries: Tensor | None = None
-    """(B,…) asks for another object that is present."""
-    answers: Tensor | None = None
-    """(B,) ids of what was answered to ``images`` and ``queries``, if that is known; else the model is asked."""
-    other_answers: Tensor | None = None
-    """(B,) the same of ``other_queries``."""
+    return _among(correct(swapped, truth), given)
 
 
 @dataclass(frozen=True)
@@ -193,37 +165,6 @@ class CausalAnswers:
     """For each way of changing another object, such as "recoloured" and "removed"."""
     other_query: Tensor | None = None
     """To a question about another object that is present."""
-
-
-def causal_scores(
-    answer: Callable[[Tensor, Tensor], Tensor], scenes: Interventions, *, given_right: bool = False
-) -> dict[str, Tensor]:
-    """Ask a model about scenes and their re-renderings; every score that the scenes allow, (B,) each.
-
-    Args:
-        answer: ``answer(images, queries) -> ids (B,)``; called without gradients, once for each rendering whose answer
-            is not known.
-        scenes: the batch.
-        given_right: count only pictures whose first answer was right; the others are NaN.
-
-    Returns:
-        Those of :func:`scores_of_answers`.
-    """
-    if (scenes.target_changed is None) != (scenes.new_truth is None):
-        raise DataError("interventions: target_changed and new_truth belong together; one of them is missing")
-    with torch.no_grad():
-        queries, swapped = scenes.queries, scenes.other_answers
-        if swapped is None and scenes.other_queries is not None:
-            swapped = answer(scenes.images, scenes.other_queries)  # (B,)
-        answers = CausalAnswers(
-            truth=scenes.truth,
-            before=answer(scenes.images, queries) if scenes.answers is None else scenes.answers,
-            target_changed=None if scenes.target_changed is None else answer(scenes.target_changed, queries),
-            new_truth=scenes.new_truth,
-            others_changed={way: answer(images, queries) for way, images in scenes.others_changed.items()},
-            other_query=None if scenes.other_queries is None else swapped,
-        )
-    return scores_of_answers(answers, given_right=given_right)
 
 
 def scores_of_answers(answers: CausalAnswers, *, given_right: bool = False) -> dict[str, Tensor]:
@@ -257,10 +198,6 @@ def scores_of_answers(answers: CausalAnswers, *, given_right: bool = False) -> d
 def _among(scores: Tensor, given: Tensor | None) -> Tensor:
     if given is None:
         return scores
-    if given.shape != scores.shape:
-        raise ShapeError("given", f"{tuple(scores.shape)}", given.shape)
-    if given.dtype != torch.bool:
-        raise DataError(f"given: expected a bool mask, found {given.dtype}")
     return where_defined(scores, given.to(scores.device))
 
 
@@ -321,11 +258,6 @@ def map_specific(before: Tensor, target: Sequence[Tensor], other: Sequence[Tenso
     Returns:
         the share of the ways in which the first distance is the larger one; equal distances count ½.
     """
-    if len(target) != len(other) or not target:
-        raise DataError(
-            f"map_specific: expected as many ways of changing the target as another object, and at least one; found "
-            f"{len(target)} and {len(other)}"
-        )
     apart = [total_variation(before, one) - total_variation(before, two) for one, two in zip(target, other)]  # (B,)
     return torch.stack([more(each, TIE) for each in apart]).mean(0)
 
@@ -337,8 +269,6 @@ def map_hold(before: Tensor, after: Tensor) -> Tensor:
 
 def more(difference: Tensor, tie: float) -> Tensor:
     """1 where a difference (…) is above ``tie``, 0 where it is below −``tie``, ½ between; NaN stays NaN."""
-    if not difference.is_floating_point():
-        raise ShapeError("difference", "floating point numbers", difference.shape)
     halves = (difference > tie).to(difference) + (difference >= -tie).to(difference)  # 0, 1 or 2
     return where_defined(halves / 2, ~difference.isnan())
 
@@ -355,8 +285,6 @@ def answer_shift(before: Tensor, after: Tensor) -> Tensor:
     >>> answer_shift(torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])).item()
     0.25
     """
-    if before.shape[-1] != after.shape[-1]:
-        raise ShapeError("after", f"(…,{before.shape[-1]}) as before", after.shape)
     for name, told in (("before", before), ("after", after)):
         sums = told.double().sum(-1)
         if bool(((sums - 1).abs() > 1e-3).any()) or bool((told < 0).any()):
@@ -372,8 +300,6 @@ def object_effects(before: Tensor, after: Tensor, present: Tensor) -> Tensor:
         after: (B,N,K,A) the same with object n changed in the k-th way; not read where no object is present.
         present: (B,N) bool.
     """
-    if after.dim() != 4 or after.shape[:2] != present.shape or after.shape[2] == 0:
-        raise ShapeError("after", f"{tuple(present.shape)} and then (K,A) with at least one way", after.shape)
     after = torch.where(present[..., None, None], after, before[:, None, None])  # what is not there changes nothing
     return where_defined(answer_shift(before[:, None, None], after).mean(-1), present)
 
@@ -388,7 +314,7 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     Returns:
         where k objects share the most mass, the share of them that have the largest effect.
     """
-    present = _checked(mass, effects)
+    present = ~effects.isnan()  # (B,N)
     known = torch.where(present, effects, -1.0)  # (B,N)
     most = torch.where(present, mass, -1.0)  # (B,N)
     has_most = present & (most >= most.amax(1, keepdim=True) - TIE)  # (B,N)
@@ -402,7 +328,7 @@ def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
 
     NaN for a picture that has no such pair. Arguments are those of :func:`cause_top`.
     """
-    present = _checked(mass, effects)
+    present = ~effects.isnan()  # (B,N)
     by = effects[:, :, None] - effects[:, None, :]  # (B,N,N): e_n − e_m; NaN where either is not there
     counts = by >= APART  # each pair once, the larger effect first; False where it is NaN
     right = more(mass[:, :, None] - mass[:, None, :], TIE)  # (B,N,N)
@@ -421,7 +347,7 @@ def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
         effects: of :func:`object_effects` (B,N), NaN where no object is present.
     """
     mass = mass_on(maps, masks)  # (B,N)
-    present = _checked(mass, effects)
+    present = ~effects.isnan()  # (B,N)
     idle = present & (effects < APART)  # (B,N)
     on_objects = torch.where(present, mass, 0.0).sum(1)  # (B,)
     share = torch.where(idle, mass, 0.0).sum(1) / on_objects
@@ -431,13 +357,6 @@ def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
 def off_objects(maps: Tensor, masks: Tensor) -> Tensor:
     """Eq. (E5): the share of the map (B,) that lies on no object of the masks (B,N,H,W) bool."""
     return (shares(maps) * ~masks.any(1)).sum(dim=(-2, -1))
-
-
-def _checked(mass: Tensor, effects: Tensor) -> Tensor:
-    """Which objects (B,N) are present, once masses and effects are known to be of the same ones."""
-    if mass.shape != effects.shape or effects.dim() != 2:
-        raise ShapeError("effects", f"(B,N) as the masses {tuple(mass.shape)}", effects.shape)
-    return ~effects.isnan()
 
 
 def _no_mass(mass: Tensor, present: Tensor) -> Tensor:

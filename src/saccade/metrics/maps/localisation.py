@@ -74,10 +74,8 @@ def check_maps(maps: Tensor, name: str = "map") -> Tensor:
 
     Raises:
         ShapeError: not three axes, or pictures without pixels.
-        DataError: no tensor; or NaN, infinity or a negative value, and the message names the picture.
+        DataError: NaN, infinity or a negative value; the message names the picture.
     """
-    if not isinstance(maps, Tensor):
-        raise DataError(f"{name}s: expected a tensor (B,H,W), found {type(maps).__name__}; torch.as_tensor makes one")
     if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
         raise ShapeError(f"{name}s", "(B,H,W) with at least one pixel", maps.shape)
     if maps.dtype not in (torch.float32, torch.float64):
@@ -99,20 +97,11 @@ def check_maps(maps: Tensor, name: str = "map") -> Tensor:
 
 def check_mask(mask: Tensor, name: str) -> Tensor:
     """The mask (B,H,W), once it is known to be one."""
-    if not isinstance(mask, Tensor):
-        raise DataError(f"{name}: expected a tensor (B,H,W), found {type(mask).__name__}; torch.as_tensor makes one")
     if mask.dtype != torch.bool:
         raise DataError(f"{name}: expected a bool mask, found {mask.dtype}; compare it with a threshold first")
     if mask.dim() != 3 or mask.shape[1] * mask.shape[2] == 0:
         raise ShapeError(name, "(B,H,W) with at least one pixel", mask.shape)
     return mask
-
-
-def check_evidence(evidence: Tensor, maps: Tensor, name: str = "evidence") -> Tensor:
-    """The evidence (B,H,W) bool on the device of ``maps``, once it is known to lie on the same pixels."""
-    if check_mask(evidence, name).shape != maps.shape:
-        raise ShapeError(name, f"{tuple(maps.shape)} as the maps", evidence.shape)
-    return evidence.to(maps.device)
 
 
 def scale_to_peak(maps: Tensor) -> Tensor:
@@ -165,12 +154,6 @@ def mass_on(maps: Tensor, masks: Tensor) -> Tensor:
         masks: bool, on the same pixels.
     """
     told = shares(maps)  # (B,H,W)
-    if masks.dim() == 3:
-        check_mask(masks, "masks")
-    elif masks.dim() != 4 or masks.dtype != torch.bool:
-        raise ShapeError("masks", "(B,H,W) or (B,N,H,W) bool", masks.shape)
-    if masks.shape[0] != maps.shape[0] or masks.shape[-2:] != maps.shape[-2:]:
-        raise ShapeError("masks", f"the pixels of the maps {tuple(maps.shape)}", masks.shape)
     each = masks.flatten(-2).to(told)  # (B,[N,]P)
     return torch.einsum("b...p,bp->b...", each, told.flatten(1))
 
@@ -181,8 +164,6 @@ def total_variation(one: Tensor, other: Tensor) -> Tensor:
     >>> total_variation(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[1.0, 3.0]]])).tolist()
     [0.75]
     """
-    if one.shape != other.shape:
-        raise ShapeError("other", f"{tuple(one.shape)} as the first", other.shape)
     return 0.5 * (shares(one) - shares(other)).abs().sum(dim=(-2, -1))
 
 
@@ -223,7 +204,7 @@ def iou(maps: Tensor, evidence: Tensor) -> Tensor:
 
 
 def _target(maps: Tensor, evidence: Tensor, name: str = "evidence") -> Target:
-    return Target(check_evidence(evidence, check_maps(maps), name), name)
+    return Target(evidence.to(maps.device), name)
 
 
 class Region:
@@ -269,7 +250,7 @@ class Target:
 
     def with_objects(self, objects: Tensor) -> Region:
         """The pixels of all objects (B,H,W) bool; the target's own are added if they are missing."""
-        return Region(check_mask(objects, "objects").to(self.mask.device) | self.mask)
+        return Region(objects.to(self.mask.device) | self.mask)
 
 
 class MeasuredMaps:
@@ -342,7 +323,7 @@ class CheckedMaps:
 
     def selectivity(self, objects: Tensor | Region) -> Tensor:
         """(B,)."""
-        region = objects if isinstance(objects, Region) else self.target.with_objects(self._on_maps(objects))
+        region = objects if isinstance(objects, Region) else self.target.with_objects(objects)
         values = region.of(self.measured.maps, self.rows)  # (M,)
         peak = region.peaks(values)  # (B,): scaled by the peak on objects, so that what is faint counts too
         peak = torch.where(peak > 0, peak, torch.ones_like(peak))
@@ -379,11 +360,6 @@ class CheckedMaps:
     def _each(self, facts: Tensor) -> Tensor:
         """What is known of the maps (K,), for each picture (B,)."""
         return facts if self.rows is None else facts[self.rows]
-
-    def _on_maps(self, objects: Tensor) -> Tensor:
-        if check_mask(objects, "objects").shape != self.target.mask.shape:
-            raise ShapeError("objects", f"{tuple(self.target.mask.shape)} as the maps", objects.shape)
-        return objects
 
     def _defined(self, scores: Tensor) -> Tensor:
         return where_defined(scores.to(self.measured.maps.dtype), self.target.exists)
@@ -454,9 +430,7 @@ def no_counts() -> PrCounts:
 
 def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
     """Count the pixels of a batch of maps (B,H,W) on the fixed grid of thresholds."""
-    maps = check_maps(maps)
-    evidence = check_evidence(evidence, maps)
-    return pr_counts_of(CheckedMaps(maps, Target(evidence)))
+    return pr_counts_of(CheckedMaps(maps, Target(evidence.to(maps.device))))
 
 
 def pr_counts_of(checked: CheckedMaps) -> PrCounts:
@@ -471,8 +445,9 @@ def pr_counts_of(checked: CheckedMaps) -> PrCounts:
 
 def pr_curve(maps: Tensor, evidence: Tensor) -> PrCurve:
     """The exact curve of maps (B,H,W) against evidence (B,H,W) bool; sorts all pixels at once."""
-    maps = check_maps(maps)
-    scaled, inside = _with_evidence(maps, check_evidence(evidence, maps))  # (B',H,W)
+    maps, inside = check_maps(maps), evidence.to(maps.device)
+    defined = inside.flatten(1).any(1)  # (B,)
+    scaled, inside = scale_to_peak(maps[defined]), inside[defined]  # (B',H,W)
     thresholds, level = torch.unique(scaled, return_inverse=True)  # rising (K,), (B',H,W)
     positives = torch.bincount(level[inside], minlength=len(thresholds)).cpu()
     negatives = torch.bincount(level[~inside], minlength=len(thresholds)).cpu()
@@ -482,14 +457,6 @@ def pr_curve(maps: Tensor, evidence: Tensor) -> PrCurve:
 def pr_auc(maps: Tensor, evidence: Tensor) -> float:
     """Exact average precision of the pooled pixels; for many pictures add up :func:`pr_counts` instead."""
     return pr_curve(maps, evidence).auc
-
-
-def _with_evidence(maps: Tensor, evidence: Tensor) -> tuple[Tensor, Tensor]:
-    """Scaled maps and masks of the pictures that have evidence."""
-    defined = evidence.flatten(1).any(1)  # (B,)
-    if not bool(defined.all()):
-        maps, evidence = maps[defined], evidence[defined]
-    return scale_to_peak(maps), evidence
 
 
 def _curve(positives: Tensor, negatives: Tensor, values: Tensor, pictures: int, undefined: int) -> PrCurve:

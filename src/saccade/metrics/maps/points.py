@@ -47,7 +47,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps import baselines
@@ -68,8 +68,6 @@ NEAR = 0.1
 
 def diagonals(boxes: Tensor, size: Size) -> Tensor:
     """The diagonal (B,) of each box (B,4) xyxy; where there is none (NaN), that of the picture of ``size`` (H, W)."""
-    if boxes.dim() != 2 or boxes.shape[1] != 4:
-        raise ShapeError("boxes", "(B,4)", boxes.shape)
     found = torch.linalg.vector_norm(boxes[:, 2:] - boxes[:, :2], dim=1)  # (B,)
     return torch.where(found > 0, found, torch.full_like(found, float(size[0] ** 2 + size[1] ** 2) ** 0.5))
 
@@ -79,12 +77,6 @@ def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
 
     The pixel that holds the point belongs to it however small the radius.
     """
-    if points.dim() != 2 or points.shape[1] != 2:
-        raise ShapeError("points", "(B,2)", points.shape)
-    if radius.shape != points.shape[:1]:
-        raise ShapeError("radius", f"({len(points)},)", radius.shape)
-    if not bool((radius > 0).all()):
-        raise ConfigError("radius: must be above 0 for every picture")
     offset = _from_points(points, size)  # (B,H,W,2)
     within: Tensor = torch.linalg.vector_norm(offset, dim=-1) <= radius[:, None, None]  # (B,H,W)
     return within | (offset.abs() <= 0.5).all(-1)
@@ -111,8 +103,6 @@ def distance(maps: Tensor, points: Tensor, unit: Tensor) -> Tensor:
 def _distance(maps: Tensor, points: Tensor, unit: Tensor, away: Tensor) -> Tensor:
     """:func:`distance`, given how far ``away`` (B,H,W) every pixel is from the point."""
     maps = check_maps(maps)
-    if unit.shape != maps.shape[:1]:
-        raise ShapeError("unit", f"({len(maps)},)", unit.shape)
     peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
     tied = (scale_to_peak(maps) >= 1 - TIE) | (peak == 0)  # (B,H,W)
     mean = (away * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
@@ -196,8 +186,6 @@ def _away(points: Tensor, size: Size) -> Tensor:
 
 
 def _size(maps: Tensor) -> Size:
-    if maps.dim() != 3:
-        raise ShapeError("maps", "(B,H,W) with at least one pixel", maps.shape)
     return maps.shape[1], maps.shape[2]
 
 
@@ -206,13 +194,13 @@ FIXATION_SCORES = ("nss", "auc_judd", "auc_shuffled")
 
 def nss(maps: Tensor, points: Tensor) -> Tensor:
     """Normalised scanpath saliency (B,)."""
-    maps = _checked(maps)
+    maps = _finite(maps)
     return _nss(*_moments(maps), *values_at(maps, points))
 
 
 def auc_judd(maps: Tensor, points: Tensor) -> Tensor:
     """How often a point has a higher value than a pixel of its picture (B,); ties count half."""
-    maps = _checked(maps)
+    maps = _finite(maps)
     pixels = maps.flatten(1).sort(1).values  # (B,P)
     values, exists = values_at(maps, points)
     return _area(_below(pixels, values), exists.new_full((len(maps),), pixels.shape[1], dtype=torch.int64), exists)
@@ -226,7 +214,7 @@ def auc_shuffled(maps: Tensor, points: Tensor, others: Tensor) -> Tensor:
         points: (B,K,2) of each picture.
         others: (B,M,2) points of other pictures, in pixels of this one; NaN where there are fewer.
     """
-    maps = _checked(maps)
+    maps = _finite(maps)
     negatives, counts = _negatives(*values_at(maps, others))
     values, exists = values_at(maps, points)
     return _area(_below(negatives, values), counts, exists)
@@ -234,8 +222,6 @@ def auc_shuffled(maps: Tensor, points: Tensor, others: Tensor) -> Tensor:
 
 def values_at(maps: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """The value of each map at its points (B,K), 0 where there is none; and where there is one (B,K) bool."""
-    if points.dim() != 3 or points.shape[0] != len(maps) or points.shape[2] != 2:
-        raise ShapeError("points", f"({len(maps)},K,2)", points.shape)
     height, width = maps.shape[-2:]
     x, y = points.to(maps.device).unbind(-1)  # (B,K) each
     exists = (x >= 0) & (y >= 0) & (x < width) & (y < height)  # (B,K); comparisons with NaN are false
@@ -298,7 +284,7 @@ class PointScorer:
             grids: where the maps were made; None: on pixels.
             donors: (B,H,W) a map of another picture for each, used where the batch cannot exchange its own.
         """
-        maps = _checked(maps)
+        maps = _finite(maps)
         count, size = len(maps), (maps.shape[-2], maps.shape[-1])
         places = _Places(*(each.to(maps.device) for each in (points, pool, own)))
         self._groups.append(group=groups.cpu())
@@ -396,10 +382,8 @@ def _area(below: Tensor, counts: Tensor, exists: Tensor) -> Tensor:
     return where_defined(mean, exists.any(1) & (counts > 0))
 
 
-def _checked(maps: Tensor) -> Tensor:
+def _finite(maps: Tensor) -> Tensor:
     """Finite maps (B,H,W) in float32 or float64."""
-    if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
-        raise ShapeError("maps", "(B,H,W) with at least one pixel", maps.shape)
     maps = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
     if not bool(maps.isfinite().all()):
         raise DataError("a map holds NaN or infinity: look for a division by zero in what made it")
@@ -414,8 +398,6 @@ def at_glimpses(maps: Tensor, choice: Tensor, active: Tensor | None = None) -> T
         choice: (B,T,k) cells, numbered row by row.
         active: (B,T) steps that count; None: all.
     """
-    if choice.dim() != 3:
-        raise ShapeError("choice", "(B,T,k)", choice.shape)
     flat = _by_step(maps, choice.shape[1]).flatten(2).double()  # (B,T,hw)
     return _where(torch.take_along_dim(flat, choice, dim=2).mean(-1), active)
 
@@ -438,23 +420,13 @@ def cells_in_boxes(boxes: Tensor, frame: Tensor, grid: geometry.Size) -> Tensor:
         frame: (2,3) or (B,2,3), cells → pixels.
         grid: (h, w).
     """
-    if boxes.dim() != 3 or boxes.shape[-1] != 4:
-        raise ShapeError("boxes", "(B,M,4)", boxes.shape)
     return geometry.cells_in_boxes(boxes, frame.double(), grid)
 
 
 def _by_step(maps: Tensor, steps: int) -> Tensor:
     """Maps (B,T,h,w), the same one at every step if there is only one."""
-    if maps.dim() == 3:
-        return maps.unsqueeze(1).expand(-1, steps, -1, -1)
-    if maps.dim() != 4 or maps.shape[1] != steps:
-        raise ShapeError("maps", f"(B,{steps},h,w) or (B,h,w)", maps.shape)
-    return maps
+    return maps.unsqueeze(1).expand(-1, steps, -1, -1) if maps.dim() == 3 else maps
 
 
 def _where(values: Tensor, active: Tensor | None) -> Tensor:
-    if active is None:
-        return values
-    if active.shape != values.shape:
-        raise ShapeError("active", f"{tuple(values.shape)}", active.shape)
-    return torch.where(active.bool(), values, torch.nan)
+    return values if active is None else torch.where(active.bool(), values, torch.nan)

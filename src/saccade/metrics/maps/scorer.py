@@ -28,9 +28,6 @@ from saccade.metrics.maps.localisation import (
     PrCurve,
     Region,
     Target,
-    check_evidence,
-    check_maps,
-    check_mask,
     no_counts,
     pr_counts_of,
 )
@@ -218,9 +215,9 @@ class MapScorer:
         """
         batch = _Batch(maps, evidence, objects, steps)
         count, device = len(batch.maps), batch.maps.device
+        own = MeasuredMaps(batch.maps)
         picture = self._numbers(groups, len(maps), batch.rows)  # (N,)
         self._kept.append(group=picture)
-        own = MeasuredMaps(batch.maps)
         self._score(self.total, own, batch, also)
         if looks is not None:
             self.by_look = {} if self.by_look is None else self.by_look
@@ -284,8 +281,6 @@ class MapScorer:
             groups = torch.arange(self._pictures, self._pictures + pictures)  # (B,)
         if groups.shape != (pictures,):
             raise ShapeError("groups", f"({pictures},), one picture for each map", groups.shape)
-        if groups.is_floating_point():
-            raise DataError(f"groups: expected integer ids, found {groups.dtype}")
         self._numbered, self._pictures = is_numbered, self._pictures + pictures
         return groups.cpu() if rows is None else groups.cpu()[rows.cpu()]
 
@@ -381,23 +376,24 @@ class _Batch:
     """The maps of a batch that count, and their truth, on one device."""
 
     def __init__(self, maps: Tensor, evidence: Tensor, objects: Tensor | None, steps: Tensor | None) -> None:
-        self._steps = _checked_steps(maps, steps)  # (B,T)
+        if maps.dim() == 4 and steps is None:
+            steps = maps.new_ones(maps.shape[:2], dtype=torch.bool)
+        self._steps = None if steps is None else steps.to(maps.device)  # (B,T)
         self.rows = None if self._steps is None else self._steps.nonzero()[:, 0]  # (N,)
         if evidence.shape != maps.shape:
             raise ShapeError("evidence", f"{tuple(maps.shape)} as the maps", evidence.shape)
         self.maps = self.counted(maps)  # (N,H,W)
-        self.evidence = check_evidence(self.counted(evidence.to(maps.device)), self.maps)  # (N,H,W)
+        self.evidence = self.counted(evidence.to(maps.device))  # (N,H,W)
         self.things: Things | None = None
         """Objects of each picture (B,H,W)."""
         self.objects: Region | None = None
         """Objects round each map."""
         self.target = Target(self.evidence)
         if objects is not None:
-            if check_mask(objects, "objects").shape != (len(maps), *self.size):
+            if objects.shape != (len(maps), *self.size):
                 raise ShapeError("objects", f"{(len(maps), *self.size)}, one mask for each picture", objects.shape)
             self._given = self.of_rows(objects.to(maps.device))  # (N,H,W)
             self.things, self.objects = Things.of(objects.to(maps.device)), self.target.with_objects(self._given)
-        self._check(maps)
 
     @property
     def size(self) -> Size:
@@ -416,30 +412,6 @@ class _Batch:
         """The same with no evidence where ``known`` (N,) is False."""
         told = self.evidence & known[:, None, None].to(self.evidence.device)  # (N,H,W)
         return _Batch(self.maps, told, None if self.objects is None else self._given, None)
-
-    def _check(self, maps: Tensor) -> None:
-        """Refuse maps that are no maps, by the number of the picture."""
-        try:
-            check_maps(self.maps)
-        except DataError:
-            if self._steps is not None:  # one row for each picture, zeros where nothing counts
-                check_maps(torch.where(self._steps[..., None], maps.flatten(2), 0))
-            raise
-
-
-def _checked_steps(maps: Tensor, steps: Tensor | None) -> Tensor | None:
-    """Which steps (B,T) count, on the device of the maps; None for maps without steps."""
-    if maps.dim() == 3 and steps is None:
-        return None
-    if maps.dim() != 4:
-        raise ShapeError("maps", "(B,H,W)" if steps is None else "(B,T,H,W), as steps are given", maps.shape)
-    if steps is None:
-        return maps.new_ones(maps.shape[:2], dtype=torch.bool)
-    if steps.shape != maps.shape[:2]:
-        raise ShapeError("steps", f"{tuple(maps.shape[:2])}, one for each map", steps.shape)
-    if steps.dtype != torch.bool:
-        raise DataError(f"steps: expected bool, found {steps.dtype}; compare with a threshold first")
-    return steps.to(maps.device)
 
 
 def _among(names: Sequence[str], known: Sequence[str], what: str) -> tuple[str, ...]:

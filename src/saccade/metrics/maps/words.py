@@ -47,37 +47,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.metrics.intervals import ColumnBuffer, Interval, Mean, Values, mean_defined, mean_interval
-from saccade.metrics.labels import check_ids
 from saccade.metrics.maps.faithfulness import pixel_ranks
 from saccade.metrics.maps.interventions import causal_follow
-from saccade.metrics.maps.localisation import check_maps, total_variation, true_positive_strength
-
-
-def word_strength(maps: Tensor, masks: Tensor, has_mask: Tensor) -> Tensor:
-    """The share of each word's attention that lies on what it speaks of, (B,T).
-
-    Args:
-        maps: (B,T,H,W) ≥ 0 at picture resolution; what stands at words without a mask does not matter.
-        masks: (B,T,H,W) bool.
-        has_mask: (B,T) bool, the words that have one. A mask without a pixel is NaN too.
-    """
-    _check_words(masks, has_mask)
-    if maps.shape != masks.shape:
-        raise ShapeError("word maps", f"{tuple(masks.shape)} as the masks", maps.shape)
-    masks, has_mask = masks.to(maps.device), has_mask.to(maps.device)
-    # One row for each caption, so that an error names the caption, and zeros for words that are not scored.
-    check_maps(torch.where(has_mask[..., None], maps.flatten(2), 0), "word map")  # (B,T,HW)
-    return _laid_out(true_positive_strength(maps[has_mask], masks[has_mask]), has_mask)
-
-
-def uniform_word_strength(masks: Tensor, has_mask: Tensor) -> Tensor:
-    """What :func:`word_strength` is for maps that are the same everywhere, (B,T)."""
-    _check_words(masks, has_mask)
-    rows = masks[has_mask].flatten(1)  # (W,HW)
-    area = rows.float().mean(1)  # (W,)
-    return _laid_out(torch.where(rows.any(1), area, torch.nan), has_mask)
+from saccade.metrics.maps.localisation import total_variation
 
 
 def words_among(words: Tensor, kinds: Mapping[str, Iterable[int]]) -> dict[str, Tensor]:
@@ -111,19 +84,10 @@ class WordScores:
             kinds: name → (B,T) bool; the same names in every batch, and none of them "all".
             pictures: ids (B,); captions of one picture have the same.
         """
-        shape = next(iter(values.values())).shape if values else torch.Size([0, 0])
-        for name, tensor in (*values.items(), *kinds.items()):
-            if tensor.dim() != 2 or tensor.shape != shape:
-                raise ShapeError(f"{name} of words", "(B,T), the same for every score and kind", tensor.shape)
-        if pictures.shape != shape[:1]:
-            raise ShapeError("pictures", f"({shape[0]},), one id for each caption", pictures.shape)
-        for kept, given in ((self._values, values), (self._kinds, kinds)):
-            if "picture" in self._pictures and set(kept.names) != given.keys():
-                had = _listed(kept.names)
-                raise DataError(f"word scores: this batch has {_listed(given)}, the ones before had {had}")
+        words = next(iter(values.values())).shape[1] if values else 0
         self._values.add_values({name: each.flatten() for name, each in values.items()})  # (B·T,)
         self._kinds.append(**{kind: each.flatten() for kind, each in kinds.items()})  # (B·T,)
-        self._pictures.append(picture=pictures.cpu().repeat_interleave(shape[1]))  # (B·T,)
+        self._pictures.append(picture=pictures.cpu().repeat_interleave(words))  # (B·T,)
 
     def means(self, name: str) -> dict[str, Mean]:
         """The mean of one score over ``all`` words, and over the words of each kind."""
@@ -136,49 +100,23 @@ class WordScores:
         return mean_interval(self._values[name], self._pictures["picture"], level=level)
 
 
-def _check_words(masks: Tensor, has_mask: Tensor) -> None:
-    if masks.dim() != 4 or masks.shape[2] * masks.shape[3] == 0:
-        raise ShapeError("word masks", "(B,T,H,W) with at least one pixel", masks.shape)
-    if has_mask.shape != masks.shape[:2]:
-        raise ShapeError("has_mask", f"{tuple(masks.shape[:2])}, one for each word", has_mask.shape)
-    for name, tensor in (("word masks", masks), ("has_mask", has_mask)):
-        if tensor.dtype != torch.bool:
-            raise DataError(f"{name}: expected bool, found {tensor.dtype}; compare with a threshold first")
-
-
-def _laid_out(scores: Tensor, scored: Tensor) -> Tensor:
-    """Scores (W,) at the places (B,T) of the words they belong to, NaN elsewhere."""
-    places = torch.full(scored.shape, torch.nan, dtype=scores.dtype, device=scores.device)
-    return places.masked_scatter(scored, scores)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "nothing"
-
-
 TOP = 0.1
 """The share of a picture's pixels that is altered."""
 
 
 def marked(maps: Tensor, share: float = TOP) -> Tensor:
     """The pixels (N,H,W) bool of the highest ``share`` of each map (N,H,W); ties by a fixed hash of their place."""
-    if not 0 < share < 1:
-        raise ConfigError(f"share: must lie between 0 and 1, found {share}")
     return pixel_ranks(maps) < round(share * maps.shape[1] * maps.shape[2])
 
 
 def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
     """Log-probability (B,T) of each word (B,T) by its logits (B,T,V); 0 where there is none (-1)."""
-    if logits.shape[:2] != words.shape:
-        raise ShapeError("logits", f"{(*words.shape, 'V')}, a row for each word", logits.shape)
     found = logits.float().log_softmax(-1).gather(2, words.clamp(min=0)[..., None])[..., 0]  # (B,T)
     return found * (words >= 0)
 
 
 def log_drops(before: Tensor, after: Tensor) -> Tensor:
     """Eq. (1): of the words' log p before (T,) and of altered pictures (R,T), how much each of these took: (R,T)."""
-    if after.dim() != 2 or before.shape != after.shape[1:]:
-        raise ShapeError("log p before", f"({after.shape[-1]},), one for each word", before.shape)
     return before - after
 
 
@@ -194,16 +132,12 @@ def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         words: (N,) their ids; a word that is there twice is not another one.
     """
     others = _others(words)  # (N,N)
-    if drops.shape != others.shape:
-        raise ShapeError("drops", f"{tuple(others.shape)}, between all words", drops.shape)
     return drops.diagonal(), _mean_over(drops, others)
 
 
 def map_distances(weights: Tensor, words: Tensor) -> Tensor:
     """Eq. (3) for the maps (N,h,w) of the words (N,) of one caption: (N,), NaN where no other word is."""
     count = len(words)
-    if weights.dim() != 3 or len(weights) != count:
-        raise ShapeError("weights", f"({count},h,w), a map for each word", weights.shape)
     first, second = (each.flatten() for each in torch.meshgrid(*[torch.arange(count)] * 2, indexing="ij"))  # (N²,)
     apart = total_variation(weights[first], weights[second]) if count else weights.new_zeros(0)  # (N²,)
     return _mean_over(apart.reshape(count, count).to(weights.device), _others(words))
@@ -255,10 +189,7 @@ def word_follow(
         given: (B,) bool, captions that count; all by default. ``same_caption(before, truth).bool()`` is "given that the
             first caption was right".
     """
-    place = check_ids("place", place, before)
-    if bool((place < 0).any()):
-        index = int((place < 0).nonzero()[0, 0])
-        raise DataError(f"place of caption {index} is {int(place[index])}; places count from 0, the first word")
+    place = place.to(before.device)
     reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place
     before, after = _spoken(before, after, at_least=reach)  # (B,W) each
     at = place.unsqueeze(1)  # (B,1)
@@ -281,11 +212,6 @@ def same_caption(said: Tensor, truth: Tensor) -> Tensor:
 def _spoken(*captions: Tensor, at_least: int = 0) -> list[Tensor]:
     """Captions (B,W) of one width of ``at_least`` places, on one device, with nothing from the end on."""
     first = captions[0]
-    for words in captions:
-        if words.dim() != 2 or len(words) != len(first):
-            raise ShapeError("captions", f"({len(first)},T)", words.shape)
-        if words.is_floating_point() or words.dtype == torch.bool:
-            raise DataError(f"captions: expected integer ids, found {words.dtype}; take the arg-max of logits first")
     width = max(at_least, *(words.shape[1] for words in captions))
     wide = [F.pad(words.to(first.device), (0, width - words.shape[1]), value=_NOTHING) for words in captions]
     return [torch.where((words <= _END).cumsum(1) > 0, _NOTHING, words) for words in wide]

@@ -86,7 +86,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
-from saccade.errors import ConfigError, DataError, MissingExtraError, ShapeError
+from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.text.ngrams import Words, bleu, cider, judged_captions, ngram_counts, rouge_l
 from saccade.metrics.text.tokens import stem
 
@@ -283,8 +283,6 @@ def meteor_of_words(said: Tensor, references: Tensor, words: MeteorWords) -> Ten
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
-    if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
-        raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
     said = words.without_loose_end(said)  # (B,K,T)
     mine, theirs = words.keys(said), words.keys(references)  # (B,K,3,T), (B,R,3,T')
     in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,3,T)

@@ -83,7 +83,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics.intervals import SHARE, Interval, jackknife_interval
 from saccade.metrics.text.tokens import ptb_tokens
 
@@ -131,9 +131,6 @@ def ngrams(words: Words, length: int) -> Counter[NGram]:
 def _judged(index: int, said: str, references: Sequence[str]) -> Judged:
     if isinstance(references, str):
         raise DataError(f"references of picture {index}: found one string, expected several: wrap it in a tuple")
-    for caption in (said, *references):
-        if not isinstance(caption, str):
-            raise DataError(f"captions of picture {index}: expected strings, found {type(caption).__name__}")
     known = [words for words in map(ptb_tokens, references) if words]
     if not known:
         raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
@@ -339,8 +336,6 @@ class NGramRarity:
     """
 
     def __init__(self, words: Tensor, picture: Tensor, vocabulary: int) -> None:
-        if words.dim() != 2 or picture.shape != words.shape[:1]:
-            raise ShapeError("picture", f"({words.shape[0]},), one for each of the references (N,T)", picture.shape)
         if vocabulary > MAX_WORDS:
             raise DataError(f"CIDEr-D of numbers: at most {MAX_WORDS:,} words, found {vocabulary:,}; take fewer")
         self.vocabulary = vocabulary
@@ -381,8 +376,6 @@ def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Ten
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
-    if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
-        raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
     mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
     entries, other = _vector(mine, rarity)[:, :, None], _vector(theirs, rarity)[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
     norms = entries.square().sum(-1).sqrt() * other.square().sum(-1).sqrt()  # ‖g(c)‖ ‖g(s)‖: (B,K,R,G)
@@ -413,8 +406,6 @@ def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
-    if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
-        raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
     mine, theirs = (ngram_keys(words, vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
     in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
     clipped = torch.minimum(ngram_counts(mine), in_each.amax(2))  # (B,K,G,T)

@@ -165,7 +165,7 @@ class SceneTask(QuestionTask):
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         All are of questions for digits that are there. A model that learned to say that one is not there is also asked
         for digits that are not: ``accuracy_absent``.

@@ -179,7 +179,7 @@ class TableTask(QuestionTask):
         twins: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
         ``queries`` and ``answers`` are the model's words; questions in other words are left out and counted.
         """

@@ -1,0 +1,195 @@
+"""What is installed, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from saccade.commands.door import Command
+from saccade.commands.terminal import print_table, say, warn
+from saccade.errors import DISTRIBUTION
+
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
+
+
+def doctor() -> dict[str, Any]:
+    """Check the installation: packages, devices, shipped models.
+
+    ``problems`` lists what keeps saccade from working.
+    """
+    from saccade import __version__
+    from saccade.families import broken_families, families
+
+    core, extras = _requirements()
+    missing = [name for name, version in core.items() if version is None]
+    zoo = _zoo()
+    return {
+        "saccade": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": core,
+        "devices": _devices(),
+        "scene_makers": _scene_makers(),
+        "extras": {
+            extra: {"missing": lacking, "get": f"pip install '{DISTRIBUTION}[{extra}]'" if lacking else None}
+            for extra, lacking in extras.items()
+        },
+        "programs": {"METEOR 1.5": _meteor()},
+        "cache": _cache(),
+        "zoo": zoo,
+        "families": list(families()),
+        "problems": _foreign()
+        + [f"{name} is not installed: pip install {DISTRIBUTION}" for name in missing]
+        + [f"{name}: {state}" for name, state in zoo.items() if state != "whole"]
+        + [f"the family {name} does not load: {reason}" for name, reason in broken_families().items()],
+    }
+
+
+def _requirements() -> tuple[dict[str, str | None], dict[str, list[str]]]:
+    """(core package → version, extra → packages of it that are missing)."""
+    core: dict[str, str | None] = {}
+    extras: dict[str, list[str]] = {}
+    for line in _declared():
+        match = _REQUIREMENT.match(line)
+        if match is None:
+            continue
+        name, extra = match.groups()
+        version = _version_of(name)
+        if extra is None:
+            core[name] = version
+        else:
+            extras.setdefault(extra, []).extend([] if version else [name])
+    return core, extras
+
+
+def _declared() -> list[str]:
+    try:
+        return importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:  # run from a source folder: only what it cannot do without
+        return ["torch", "numpy", "pillow", "safetensors", "pyyaml", "typer", "rich"]
+
+
+def _foreign() -> list[str]:
+    """A problem where another project's ``saccade`` is installed too: both write into one folder ``saccade``."""
+    try:
+        other = importlib.metadata.distribution("saccade")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    commands = other.entry_points.select(group="console_scripts", value="saccade.commands:main")
+    if commands:  # this package, from the time when it was called so
+        return []
+    return [
+        f"saccade {other.version} is another project and overwrites files of {DISTRIBUTION}: "
+        f"pip uninstall saccade && pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    ]
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _devices() -> list[str]:
+    try:
+        import torch
+    except ImportError as error:
+        return [f"torch does not load: {error}"]
+    cpu = f"cpu ({torch.get_num_threads()} threads)"
+    return [cpu, *(f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count()))]
+
+
+def _scene_makers() -> dict[str, str]:
+    """Device → what makes generated scenes on it; on a GPU one is made, which shows whether kernels can be built."""
+    try:
+        import torch
+
+        from saccade.data.scenes.fused import renderer_description
+        from saccade.data.scenes.glyphs import glyphs_for
+        from saccade.data.scenes.layout import SceneSpec
+        from saccade.data.scenes.render import render
+        from saccade.data.scenes.sampler import sample_layout
+    except ImportError as error:
+        return {"cpu": f"torch does not load: {error}"}
+    found = {"cpu": renderer_description(torch.device("cpu"))}
+    for number in range(torch.cuda.device_count()):
+        device = torch.device("cuda", number)
+        try:
+            render(sample_layout(SceneSpec(), glyphs_for("test", "pack"), 0, torch.arange(1, device=device)))
+        except RuntimeError as error:
+            found[str(device)] = f"nothing: {str(error).partition(chr(10))[0]}"
+        else:
+            found[str(device)] = renderer_description(device)
+    return found
+
+
+def _meteor() -> str:
+    """Whether captions can be scored by METEOR itself: "ready", or what is missing."""
+    try:
+        from saccade.metrics import meteor_missing
+    except ImportError as error:
+        return f"torch does not load: {error}"
+    return meteor_missing() or "ready"
+
+
+def _cache() -> dict[str, Any]:
+    from saccade.cache import cache_home
+
+    home = cache_home()
+    folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+    return {"folder": str(home), "holds": {path.name: _bytes_in(path) for path in folders}}
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _zoo() -> dict[str, str]:
+    """Shipped model → "whole", or what is wrong with it."""
+    from saccade.errors import CheckpointError
+    from saccade.models.io.facts import WEIGHTS, read_facts
+    from saccade.tensor_file import verify_digest
+    from saccade.zoo import shipped
+
+    states = {}
+    for name, folder in shipped().items():
+        try:
+            verify_digest(folder / WEIGHTS, read_facts(folder).sha256)
+            states[name] = "whole"
+        except CheckpointError as error:
+            states[name] = str(error)
+    return states
+
+
+def show(found: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print what there is, and the problems."""
+    say(f"saccade {found['saccade']}, Python {found['python']}, {found['platform']}\n")
+    versions = [(name, version or "missing") for name, version in found["packages"].items()]
+    print_table("packages", ("package", "version"), versions)
+    print_table("devices", ("device",), [(device,) for device in found["devices"]])
+    print_table("generated scenes", ("device", "made by"), list(found["scene_makers"].items()))
+    extras = [(n, ", ".join(e["missing"]) or "complete", e["get"] or "") for n, e in found["extras"].items()]
+    if extras:
+        print_table("extras", ("extra", "missing", "get it with"), extras)
+    print_table("programs", ("program", "state"), list(found["programs"].items()))
+    held = found["cache"]["holds"]
+    if held:
+        print_table(f"cache {found['cache']['folder']}", ("name", "bytes"), list(held.items()))
+    else:
+        say(f"cache {found['cache']['folder']}: empty; 'saccade data get mnist' fills it for training\n")
+    if found["zoo"]:
+        print_table("shipped models", ("model", "weights"), list(found["zoo"].items()))
+    else:
+        say("shipped models: none in this copy; 'saccade train' makes one\n")
+    for problem in found["problems"]:
+        warn(f"problem: {problem}")
+    if not found["problems"]:
+        say("all is well")
+
+
+COMMAND = Command(doctor, show, code=lambda found: 2 if found["problems"] else 0, example="saccade doctor")

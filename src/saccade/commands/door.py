@@ -1,0 +1,282 @@
+"""The command ``saccade``: what is the same for all verbs, once. Options, help, ``--json``, progress and errors.
+
+A verb is a module of :mod:`saccade.commands` with a ``COMMAND``, which names the Python function that is called with
+what was typed. The signature and the docstring of the function are the options and the help.
+
+An error that a user can cause prints one line on stderr, ``error: …``, and exits with code 2, as wrong options do;
+Ctrl-C exits with 130. ``--debug``, anywhere in the command, also prints the traceback. A verb's module is imported when
+it is called, and must not import torch before its function runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from saccade.commands.signature import Argument, arguments_of
+from saccade.commands.terminal import fail, print_json, progress, say, warn
+from saccade.errors import ConfigError, SaccadeError
+
+VERBS = (
+    *("look", "tour", "train", "evaluate", "score", "probe", "reproduce", "report", "export", "serve"),
+    *("data", "list", "doctor"),
+)
+_HELP = {"help_option_names": ["-h", "--help"]}
+_SHOWN = {"str": "TEXT", "Path": "PATH", "int": "N", "float": "X"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A function as a verb of the command line: what its signature does not tell."""
+
+    function: Callable[..., Any]
+    show: Callable[[Any, dict[str, Any], bool], None]
+    """Prints the result; it gets what was typed too, and whether to leave out remarks. It never sees --json."""
+    run: Callable[..., Any] | None = None
+    """Called in the function's place; arguments that it names itself come first, the others are the function's."""
+    place: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that are given by their place, and how help calls them."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Names beside ``--NAME``, such as ``-o``; or other ones, such as ``--set``."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What stands for the value in help, in place of TEXT, N and PATH."""
+    commas: frozenset[str] = frozenset()
+    """Arguments of several values that are one text with commas between."""
+    leave_out: frozenset[str] = frozenset()
+    """Arguments that are for Python alone, besides those that cannot be typed."""
+    code: Callable[[Any], int] = lambda result: 0
+    """The exit code for a result."""
+    example: str = ""
+    json: bool = True
+    """Whether there is a --json."""
+
+    def arguments(self) -> dict[str, Argument]:
+        """Those that can be typed."""
+        own = {} if self.run is None else arguments_of(self.run)
+        both = {**arguments_of(self.function), **own}
+        return {name: each for name, each in both.items() if each.kind is not None and name not in self.leave_out}
+
+
+class Lazy(TyperGroup):
+    """A group of verbs that are imported when they are named, and whose errors are one line."""
+
+    verbs: tuple[str, ...] = VERBS
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``--debug`` may stand anywhere: it belongs to the group, so it is moved to the front."""
+        return super().parse_args(ctx, sorted(args, key=lambda arg: arg != "--debug"))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The verbs, in the order of help."""
+        return list(self.verbs)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb, or None where there is none."""
+        if cmd_name not in self.verbs:
+            return None
+        module = import_module(f"saccade.commands.{cmd_name}")
+        if hasattr(module, "COMMANDS"):
+            return group(cmd_name, module.__doc__, module.COMMANDS)
+        return as_command(cmd_name, module.COMMAND)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The verbs with their summaries, without making commands of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary_of(name)) for name in self.verbs])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; an error of the input becomes one line and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (SaccadeError, OSError, ValueError) as error:
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            if isinstance(error, OSError) and error.filename is not None:
+                fail(f"{str(error.filename)[:200]}: {error.strerror}")
+            else:
+                fail(str(error) or type(error).__name__)
+            raise typer.Exit(2) from error
+
+
+app = typer.Typer(
+    name="saccade",
+    cls=Lazy,
+    help="Models that answer, and show where they looked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=_HELP,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from saccade import __version__
+
+        say(f"saccade {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _everywhere(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options of every verb."""
+
+
+def group(name: str, doc: str | None, commands: Mapping[str, Command]) -> Any:
+    """Verbs under one name, such as those of ``saccade data``."""
+    made = typer.Typer(name=name, help=_summary(doc), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+    made.callback()(lambda: None)
+    below: Any = typer.main.get_group(made)
+    below.commands |= {each: as_command(each, command) for each, command in commands.items()}
+    return below
+
+
+def as_command(name: str, command: Command) -> Any:
+    """A verb as typer has it."""
+    typed = command.arguments()
+    options = [_parameter(each, command) for each in typed.values()]
+    every = {**arguments_of(command.function), **({} if command.run is None else arguments_of(command.run))}
+    own = [_switch("json", "Print JSON on stdout, and nothing else.")] if command.json else []
+    own += [_switch("quiet", "No progress and no remarks.", "-q")] if "quiet" not in typed else []
+
+    def verb(**values: Any) -> None:
+        json, quiet = values.pop("json", False), values["quiet"]
+        if "quiet" not in typed:
+            del values["quiet"]
+        given = {each: _value(typed[each], value, command) for each, value in values.items()}
+        with progress(name, shown=not quiet and not json) as update:
+            calls = {"on_progress": update} if "on_progress" in every else {}
+            result = (command.run or command.function)(**given, **calls)
+            if isinstance(result, Stream):
+                for each in result:
+                    if json:
+                        print_json(each, indent=None)
+        if not json:
+            command.show(result, given, quiet)
+        elif not isinstance(result, Stream):
+            print_json(result)
+        if code := command.code(result):
+            raise typer.Exit(code)
+
+    parameters = sorted([*options, *own], key=lambda each: each.default is not inspect.Parameter.empty)
+    verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions take attributes
+    verb.command = command  # type: ignore[attr-defined]  # as above; the reference pages read it
+    verb.__annotations__ = {each.name: each.annotation for each in parameters}
+    made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    lines = "\n".join(f"  {line}" for line in inspect.cleandoc(command.example).splitlines())
+    epilog = f"\b\nExample:\n{lines}" if lines else None
+    made.command(name, help=_summary(command.function.__doc__), epilog=epilog, context_settings=_HELP)(verb)
+    return typer.main.get_command(made)
+
+
+class Stream:
+    """A result that comes one by one; each is printed as a line of JSON where that is asked for."""
+
+    def __iter__(self) -> Any:
+        """What comes."""
+        raise NotImplementedError
+
+
+def _summary_of(verb: str) -> str:
+    """What a verb does; of several under one name, what they do."""
+    module = import_module(f"saccade.commands.{verb}")
+    return _summary(module.__doc__ if hasattr(module, "COMMANDS") else module.COMMAND.function.__doc__)
+
+
+def _summary(doc: str | None) -> str:
+    """The first paragraph of a docstring."""
+    return " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].replace("`", "").split())
+
+
+def _parameter(each: Argument, command: Command) -> inspect.Parameter:
+    """An argument as typer takes it."""
+    name, kind = each.name, each.kind
+    place, names = command.place.get(name, ""), command.names.get(name, "").split()
+    many = each.many and name not in command.commas
+    shows = command.words.get(name) or ("A,B,…" if name in command.commas else "|".join(map(str, each.choices)))
+    is_required = each.default is inspect.Parameter.empty
+    is_unset = each.default in (None, ()) or name in command.commas
+    more: dict[str, Any] = {"help": f"{_typed(each.help)}." if each.help else None}
+    more["show_default"] = each.without != "none" and (
+        _typed(each.without) or not (is_required or is_unset or each.default is False)
+    )
+    annotation: Any = list[kind] if many else str if name in command.commas else kind  # type: ignore[valid-type]
+    default = (
+        inspect.Parameter.empty
+        if is_required
+        else None
+        if is_unset
+        else list(each.default)
+        if isinstance(each.default, tuple)
+        else each.default
+    )
+    info: Any
+    if place:
+        info = typer.Argument(metavar=place, **more)
+    else:
+        own = [] if any(option.startswith("--") for option in names) else [f"--{name.replace('_', '-')}"]
+        metavar = None if kind is bool else shows or _SHOWN[kind.__name__]  # type: ignore[union-attr]
+        info = typer.Option(*own, *names, metavar=metavar, **more)
+    annotation = Annotated[annotation if default is not None else annotation | None, info]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _typed(text: str) -> str:
+    """Help, where the name of an argument is that of its option: ``out`` is --out."""
+    return re.sub("``(\\w+)``", lambda name: f"--{name[1].replace('_', '-')}", text).replace("`", "")
+
+
+def _switch(name: str, text: str, *short: str) -> inspect.Parameter:
+    info = typer.Option(f"--{name}", *short, help=text, show_default=False)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[bool, info], default=False)
+
+
+def _value(each: Argument, value: Any, command: Command) -> Any:
+    """What was typed, as the function takes it."""
+    if value is None or value == []:
+        return None if each.default is inspect.Parameter.empty else each.default
+    if each.name not in command.commas:
+        return value
+    try:
+        return [(each.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
+    except ValueError as error:
+        raise ConfigError(f"{each.name}: expected numbers with commas between, as in 1,2,1, found '{value}'") from error
+
+
+def _warning(message: Warning | str, *where: object, **more: object) -> None:
+    """A warning as one line on stderr, without the place in the code, which does not help at a command line."""
+    warn(f"warning: {' '.join(str(message).split())}")
+
+
+def main() -> None:
+    """The entry point of the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without × or → must not end in a traceback
+    # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
+    warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
+    warnings.showwarning = _warning
+    gc.set_threshold(100_000, 50, 100)  # importing torch makes half a million objects that stay: 0.1 s
+    try:
+        app(prog_name="saccade")
+    finally:
+        gc.freeze()  # all of it ends with the process; looking through torch for cycles would take 0.15 s

@@ -1,0 +1,160 @@
+"""``evaluate``: task metrics, attention metrics, baselines and causal tests of a model, as one dictionary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import print_table, remark, say
+from saccade.errors import ConfigError
+
+if TYPE_CHECKING:
+    from saccade.metrics.result import Evaluation
+    from saccade.models.io.facts import ModelFacts
+
+COLUMNS = 5
+"""Scores side by side in one table: more do not fit a terminal of 80 characters."""
+
+
+def evaluate(
+    model: str | Path,
+    *,
+    data: str | None = None,
+    split: Literal["train", "val", "test"] = "test",
+    protocol: str | None = None,
+    glyphs: Literal["disjoint", "merged", "pack"] | None = None,
+    drawing: Literal["blend", "authors", "both", "mostly-authors"] | None = None,
+    limit: Annotated[int | None, Number(1)] = None,
+    sweeps: Annotated[int | None, Number(0)] = None,
+    twins: Annotated[int | None, Number(0)] = None,
+    beam: Annotated[int | None, Number(1)] = None,
+    length_penalty: float | None = None,
+    device: str = "auto",
+    seed: Annotated[int, Number(0)] = 0,
+    allow_pack: bool = True,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Evaluation:
+    """Score the answers of a model, and its attention beside baselines.
+
+    Metrics are fractions 0..1. CIDEr-D goes from 0 to 10; ``length_ratio``, what ``units`` of the result names, and
+    what is called ``_raw`` have units of their own. Tables in a terminal show percent, and CIDEr-D times 100.
+
+    Args:
+        model: zoo name, model folder or run folder.
+        data: name, path or READER:PATH. A model of your own pictures needs it: it does not remember where they were.
+            None: what the model was trained on.
+        split: which part of the data.
+        protocol: sizes and splits, e.g. unlimited or authors. None: the model's own.
+        glyphs: digits of generated scenes. Those that hold what the model was trained with are refused. None: the
+            model's own.
+        drawing: how generated scenes are drawn. None: the model's own.
+        limit: at most this many examples. Of a table, those about a sample of its pictures. None: all.
+        sweeps: examples for what costs many passes. Such are deletion and insertion, and causal tests of stories. None:
+            as the task says.
+        twins: scenes to render again, to score maps. One thing is changed in each; 0 is none. None: 100.
+        beam: captions followed side by side. 1 is greedy. None: 5.
+        length_penalty: captions are ranked by log p / length^this. None: 0.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        seed: seed of the scenes it is scored on. It is not the seed of the training.
+        allow_pack: let test scenes use the shipped glyphs when MNIST is not there. ``glyphs`` of the result says so.
+        on_progress: called with examples done and examples in all.
+
+    Returns:
+        ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
+        else describes the data, such as the ``glyphs`` and ``drawing`` of generated scenes. ``definition`` is the
+        version of the rules for baselines and intervals, see :mod:`saccade.metrics.result`. Of answers that are right
+        or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
+        the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
+        ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
+        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.interventions`.
+
+    Raises:
+        CheckpointError: there is no such model, or it is damaged.
+        ConfigError: an argument does not fit the model.
+        DataError: the data cannot be read.
+
+    Example:
+        >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP
+        >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
+    """
+    check_call(evaluate, locals())
+    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.devices import wake_cuda
+    from saccade.families import data_entries, family
+    from saccade.families.contract import load_target
+    from saccade.models.io.folder import load_model
+    from saccade.tasks.eval_request import EvalRequest
+    from saccade.zoo import resolve
+
+    wake_cuda(device)  # before torch is imported, which takes a second
+    data = None if data is None else with_reader(data, data_entries())
+    folder = resolve(model)
+    network, facts = load_model(folder, device)
+    _check_glyphs(facts, glyphs, split)
+    started = time.monotonic()
+    own = family(facts.family)
+    task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
+    request = EvalRequest(
+        data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack
+    )
+    search: dict[str, Any] = {
+        name: each
+        for name, each in (("beam", beam), ("length_penalty", length_penalty), ("twins", twins))
+        if each is not None
+    }
+    if unknown := [name for name in search if name not in own.options]:
+        raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
+    given = search | ({} if sweeps is None else {"sweeps": sweeps})
+    scored: Evaluation = task.evaluate(
+        network, split=split, limit=limit, progress=on_progress, **given, **task.eval_kwargs(facts, request)
+    )
+    result: Evaluation = {"model": facts.name or str(model), "protocol": facts.protocol, "seed": seed, **scored}
+    if how := facts.training.get("maps_supervised"):
+        result["maps_supervised"] = str(how)
+    if learned := facts.training.get("trained_on"):
+        result["caution"] = f"this model learned from {learned}"
+    result["seconds"] = round(time.monotonic() - started, 2)
+    return result
+
+
+def _check_glyphs(facts: ModelFacts, glyphs: str | None, split: str) -> None:
+    """Refuse glyphs that the model was trained with."""
+    from saccade.data.scenes.glyphs import meets_training_glyphs
+
+    trained = facts.data.get("glyphs")
+    if glyphs is not None and trained is not None and meets_training_glyphs(str(trained), glyphs, split):
+        raise ConfigError(
+            f"glyphs: this model was trained with '{trained}' glyphs, and the {split} glyphs of '{glyphs}' hold some "
+            f"of those; score it with glyphs={trained}, or train it with data.glyphs={glyphs}"
+        )
+
+
+def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+    """Print the tables: answers, attention, and both beside their baselines."""
+    from saccade.show.score_tables import score_tables
+
+    for table in score_tables(result, columns=COLUMNS):
+        rows = [[_in_a_terminal(cell) for cell in row] for row in table.rows]
+        print_table(table.caption, table.columns, rows, note=table.note)
+    if result.get("verdict"):
+        say(f"{result['verdict']}.")
+    if result.get("caution"):
+        remark(str(result["caution"]))
+
+
+def _in_a_terminal(cell: Any) -> str:
+    """What a cell shows, without the narrow space of pages, which many a terminal has no sign for."""
+    return str(getattr(cell, "shown", cell)).replace("\u202f", "")
+
+
+COMMAND = Command(
+    evaluate,
+    show,
+    place={"model": "MODEL"},
+    leave_out=frozenset({"allow_pack"}),
+    example="saccade evaluate soft-mref --limit 500\nsaccade evaluate runs/mine --data csv:my.csv --json > scores.json",
+)

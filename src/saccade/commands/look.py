@@ -1,0 +1,489 @@
+"""``look``: ask a model about pictures or stories and see where it looked; several models, side by side."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+
+from saccade.commands.door import Command, Stream
+from saccade.commands.signature import Number, arguments_of, check_call
+from saccade.commands.terminal import print_slots, print_table, remark, warn
+from saccade.data.files import plural, skipped_files
+from saccade.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from saccade.adapters.folder import FolderLooks
+    from saccade.predict import Predictor
+    from saccade.sighting import Sighting
+
+ROWS_SHOWN = 40
+TABLES_SHOWN = 3
+WARNED = 20
+"""Different remarks about inputs that are printed; --json has all."""
+KINDS_NAMED = 6
+PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
+"""Photographs that Pillow does not read, or not everywhere."""
+_OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
+
+
+@overload
+def look(
+    sources: list[Any] | tuple[Any, ...], ask: str | int | None = None, *, model: str | Path = ..., **options: Any
+) -> list[Sighting]: ...
+
+
+@overload
+def look(
+    sources: str | Path | Any, ask: str | int | None = None, *, model: str | Path = ..., **options: Any
+) -> Sighting: ...
+
+
+@overload
+def look(
+    sources: str | Path | Any, ask: str | int | None = None, *, model: Sequence[str | Path], **options: Any
+) -> list[Any]: ...
+
+
+def look(  # type: ignore[misc]  # the others name only what decides about the result
+    sources: str | Path | Any,
+    ask: str | int | None = None,
+    *,
+    model: Sequence[str | Path] | str | Path = "soft-mref",
+    out: Path | str | None = None,
+    filmstrip: bool | None = None,
+    cells: bool = False,
+    parquet: bool = False,
+    beam: Annotated[int | None, Number(1)] = None,
+    captions: Annotated[int | None, Number(1)] = None,
+    length_penalty: float | None = None,
+    layers: str | Sequence[int] | None = None,
+    rollout: bool = False,
+    batch_size: Annotated[int, Number(1)] = 32,
+    engine: Literal["local", "ray"] | None = None,
+    address: str | None = None,
+    actors: Annotated[int | None, Number(1)] = None,
+    part: Annotated[int, Number(1)] = 1024,
+    maps: Literal["total", "all", "none"] = "total",
+    side: Annotated[int, Number(1, 1024)] = 64,
+    resume: bool = False,
+    offline: bool = False,
+    device: str = "auto",
+    on_bad: Callable[[Any, DataError], None] | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Any:
+    """Ask a model about pictures or stories, and see where it looked.
+
+    A model that takes no question needs no ``ask``. timm:NAME and hf:NAME are vision transformers of other libraries
+    with their published weights: the heads of the last layer show what its class token, or its pooling head, looked at.
+    One without a classifier gives no answer. Several models are asked the same, side by side. For more pictures than
+    fit into memory there are ``look_many`` of ``saccade.load(model)``, and ``engine``, which writes a row for each
+    picture to Parquet in place of pictures and records.
+
+    Args:
+        sources: pictures or stories (.txt), folders of them, or globs. In Python one picture or a list: paths, bytes,
+            PIL images, arrays, tensors. Folders and globs stand in a list.
+        ask: the question. One that the model knows; of a story, any. None: none.
+        model: zoo name, folder, hf://…, timm:NAME or hf:NAME; of several, side by side. hf://USER/NAME is a model
+            folder that somebody shares on the hub.
+        out: folder to write to. Each picture gets its looks (PNG) and a record (JSON + safetensors), and several get a
+            table, looks.csv. Of several models, one picture of all and a page. None: nothing is written.
+        filmstrip: save every look side by side, or one overlay. None: by the kind of answer. Captions, multisets, masks
+            that add and nested crops are saved as filmstrips.
+        cells: in a filmstrip, the model's cells as they are.
+        parquet: with ``out``, the table as looks.parquet too.
+        beam: captions followed side by side. 1 is greedy. None: 5.
+        captions: captions of each picture. None: 1.
+        length_penalty: captions are ranked by log p / length^this. None: 0.
+        layers: of timm:NAME and hf:NAME: last, all, or numbers such as 1,6,12. None: last.
+        rollout: of these, attention rollout too. It is derived from the attention; the model does not use it.
+        batch_size: how many go through the model together.
+        engine: write rows to Parquet, on this machine or on a Ray cluster. None: pictures and records.
+        address: of the Ray cluster: HOST:PORT or auto. None: the connected one, else this machine.
+        actors: processes of Ray. None: one a GPU, or else a CPU.
+        part: with ``engine``, picture files in an output file. A part is what is done again when a machine is lost.
+        maps: with ``engine``, keep the total map, all maps or none. All are those of every look and step too.
+        side: with ``engine``, longer side of a kept map, in cells.
+        resume: with ``engine``, go on with what is in ``out``.
+        offline: fetch no weights from the hubs of timm and transformers.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        on_bad: called with a source that cannot be read and its error, and the rest goes on. None: the error is raised.
+        on_progress: called with how many are done, and how many there are.
+
+    Returns:
+        Of one picture what was seen; of a list a list, in order. Of several models, in the place of each sighting a
+        list of theirs. With ``engine``, counts of rows, errors and parts.
+
+    Raises:
+        CheckpointError: there is no such model.
+        DataError: a source cannot be read, or the model does not know the question.
+        ConfigError: an option is not for this model.
+        OutputError: ``out`` cannot be written.
+
+    Example:
+        >>> seen = saccade.look("scene.png", ask=7)                               # doctest: +SKIP
+        >>> seen.answer, seen.confidence, seen.looked_at                          # doctest: +SKIP
+        >>> saccade.look(["photos/"], model="crown-cub")                          # doctest: +SKIP
+        >>> soft, hard = saccade.look("scene.png", 7, model=["soft-mref", "hard-mref"])  # doctest: +SKIP
+    """
+    given = dict(locals())
+    check_call(look, given)
+    if engine is not None:
+        return _rows(given)
+    is_list = isinstance(sources, (list, tuple))
+    if not isinstance(model, (str, Path)):
+        several = _side_by_side(given)
+        return list(several) if is_list else next(several)
+    if not is_list:
+        given |= {"sources": [sources], "on_bad": None}
+    _, files, sightings = _begin(given)
+    if not is_list and len(files) > 1:
+        raise DataError(f"{sources}: stands for several; put it into a list, as in look(['{sources}'])")
+    answers = []
+    for seen in sightings:
+        answers.append(seen)
+        on_progress(len(answers), len(files))
+    return answers if is_list else answers[0]
+
+
+def _begin(given: Mapping[str, Any], *, are_paths: bool = False) -> tuple[Predictor, Sequence[Any], Iterator[Sighting]]:
+    """The model, what it looks at, and its answers as they come; of paths all must be there."""
+    from saccade.commands.look_files import expanded, stream_looks
+
+    _check_unasked(given, _OF_ROWS, "goes with engine")
+    if given["parquet"] and given["out"] is None:
+        raise ConfigError("parquet: it writes a table beside the pictures that are kept; give out too")
+    options = _options(given)
+    predictor = _opened(given["model"], given)
+    sources = given["sources"]
+    files = predictor.reads.find(sources) if are_paths else expanded(predictor, sources)
+    kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
+    out = None if given["out"] is None else Path(given["out"])
+    return predictor, files, stream_looks(predictor, files, given["ask"], out=out, **kept, **options)
+
+
+def _opened(model: str | Path, given: Mapping[str, Any]) -> Predictor:
+    """A model; without a word to the hubs where that is wanted."""
+    from saccade.predict import load
+
+    if given["offline"]:
+        from saccade.backbones.hub import work_offline
+
+        work_offline()
+    return load(model, given["device"])
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is for the model's family, as it takes it."""
+    layers = given["layers"]
+    if isinstance(layers, str) and layers not in ("last", "all"):
+        try:
+            layers = [int(number) for number in layers.split(",")]
+        except ValueError as error:
+            raise ConfigError(f"layers: expected last, all, or numbers as 1,6,12, found '{layers}'") from error
+    search = {name: given[name] for name in ("beam", "captions", "length_penalty")}
+    return {**search, "layers": layers, "rollout": given["rollout"] or None}
+
+
+def _check_unasked(given: Mapping[str, Any], names: Sequence[str], why: str) -> None:
+    """Refuse those of ``names`` that were given another value than their own."""
+    for name in names:
+        if given[name] != arguments_of(look)[name].default:
+            raise ConfigError(f"{name}: it {why}")
+
+
+def _rows(given: Mapping[str, Any]) -> FolderLooks:
+    """Write rows in place of pictures and records."""
+    from saccade.adapters.folder import look_folder
+
+    of_pictures = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
+    _check_unasked(given, of_pictures, "is not for engine, which writes rows; leave it out")
+    if given["out"] is None:
+        raise ConfigError("out: engine writes rows; say where")
+    left = {*of_pictures, "sources"}
+    return look_folder(given["sources"], **{name: value for name, value in given.items() if name not in left})
+
+
+def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
+    """What several models say of each source; with ``out``, a picture of all of them and a page."""
+    from saccade.commands.look_files import expanded
+
+    saved = ("filmstrip", "cells", "parquet", "on_bad")
+    _check_unasked(given, (*_OF_ROWS, *saved), "is for one model; leave it out")
+    predictors = [_opened(model, given) for model in given["model"]]
+    sources = given["sources"] if isinstance(given["sources"], (list, tuple)) else [given["sources"]]
+    for source in expanded(predictors[0], sources):
+        each = [
+            predictor.look(predictor.reads.item(source), given["ask"], **_options(given)) for predictor in predictors
+        ]
+        if given["out"] is not None:
+            _write_comparison(each, Path(given["out"]))
+        yield each
+
+
+def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
+    """One row: each model's overlay, its name, what it was asked and its answer."""
+    from saccade.show.contact_sheet import contact_sheet
+
+    asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
+    captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]
+    drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
+    return contact_sheet(drawn, captions, columns=len(sightings), panel=400)
+
+
+def _write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
+    """Write ``STEM-compare.png``, the models side by side, and a page of every look of theirs."""
+    from saccade.atomic import write_bytes
+    from saccade.show.png import png_bytes
+    from saccade.show.report_sources import report_from_records
+
+    name = folder / f"{sightings[0].stem}-compare"
+    write_bytes(name.with_suffix(".png"), png_bytes(side_by_side(sightings), "small"))
+    report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))
+
+
+def seen(
+    sources: Sequence[str] = (),
+    *,
+    example: str | None = None,
+    engine: Literal["local", "ray"] | None = None,
+    model: Sequence[str] = ("soft-mref",),
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
+) -> Looks | Compared | FolderLooks:
+    """:func:`look` of the command line: answers as they come, so that a folder of any size goes through.
+
+    Args:
+        sources: pictures or stories (.txt), folders of them, or globs.
+        example: a shipped picture; 'saccade list examples' names them. None: none.
+        engine: write rows to Parquet, on this machine or on a Ray cluster. None: pictures and records.
+        model: zoo name, folder, hf://…, timm:NAME or hf:NAME; several are put side by side.
+        on_progress: called with how many are done, and how many there are.
+        options: the others of :func:`look`.
+    """
+    from saccade.data.gallery import EXAMPLES
+    from saccade.data.gallery import example as shipped
+
+    paths = [*sources, *([] if example is None else [str(shipped(example))])]
+    if not paths:
+        raise DataError(f"nothing to look at: name pictures or stories, or --example with one of {', '.join(EXAMPLES)}")
+    one = model[0] if len(model) == 1 else model
+    given = {**options, "sources": paths, "engine": engine, "model": one, "on_bad": None, "on_progress": on_progress}
+    check_call(look, given)
+    if engine is not None:
+        rows = _rows(given)
+        if rows.errors == rows.rows:
+            raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
+        return rows
+    from saccade.devices import wake_cuda
+
+    wake_cuda(given["device"])  # before torch is imported, which takes a second
+    return Compared(_side_by_side(given)) if len(model) > 1 else Looks(given)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An input that could not be read."""
+
+    source: str
+    error: str
+    is_picture: bool
+
+    def to_json(self) -> dict[str, str]:
+        """As an answer names it."""
+        return {"picture" if self.is_picture else "source": self.source, "error": self.error}
+
+
+class Looks(Stream):
+    """The answers of one model as they come, and of them what is printed at the end."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._bad: list[Skipped] = []
+        self._on_progress = given["on_progress"]
+        self.predictor, self.files, self._sightings = _begin({**given, "on_bad": self._skip}, are_paths=True)
+        self.is_picture = self.predictor.facts.preprocessing is not None
+        self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
+        self.rows: list[tuple[object, ...]] = []
+        self.tables: list[Sighting] = []
+        self.ways: list[Sighting] = []
+        self.remarks: dict[str, list[str]] = {}
+        self.answered = self.told = self.skipped = self.unlike = 0
+        if any(kind in PHOTOGRAPHS for kind in self.left_out):
+            warn(_of_left_out(self.left_out, self.predictor.reads.thing))
+
+    def __iter__(self) -> Iterator[Sighting | Skipped]:
+        error = ""
+        for each in chain(self._sightings, [None]):
+            error = self._bad[0].error if self._bad else error
+            yield from self._bad
+            self._bad.clear()
+            if each is not None:
+                self._note(each)
+                yield each
+            if len(self.files) > 1:
+                self._on_progress(self.answered + self.skipped, len(self.files))
+        if not self.answered:
+            none = f"none of the {self.skipped} {plural(self.predictor.reads.thing)} could be read; see the lines above"
+            raise DataError(error if self.skipped == 1 else none)
+
+    def _skip(self, source: object, error: DataError) -> None:
+        self.skipped += 1
+        self._bad.append(Skipped(str(source), str(error), self.is_picture))
+        if len(self.files) > 1:  # one picture alone ends in the error line
+            warn(f"skipped: {error}")
+
+    def _note(self, each: Sighting) -> None:
+        for text in each.remarks:
+            self.remarks.setdefault(text, []).append(each.source.name)
+        self.tables += [each] if not each.is_spatial and len(self.tables) < TABLES_SHOWN else []
+        self.ways += [each] if each.on_the_way and len(self.ways) < ROWS_SHOWN else []
+        rows = _cells(each)
+        self.rows += rows[: max(0, ROWS_SHOWN - len(self.rows))]  # of a hundred thousand, those that are shown
+        self.answered, self.told, self.unlike = (
+            self.answered + 1,
+            self.told + len(rows),
+            self.unlike + bool(each.unlike),
+        )
+
+
+class Compared(Stream):
+    """What several models say of each source."""
+
+    def __init__(self, several: Iterator[list[Sighting]]) -> None:
+        self._several = several
+        self.rows: list[tuple[object, ...]] = []
+
+    def __iter__(self) -> Iterator[Sighting]:
+        for each in self._several:
+            for seen in each:
+                if len(self.rows) < ROWS_SHOWN:
+                    first = _cells(seen)[0]
+                    self.rows.append((first[0], seen.model, *first[1:4], first[5]))
+                yield seen
+
+
+def _cells(seen: Sighting) -> list[tuple[object, ...]]:
+    """A row for the answer; of captions one for each, as each has words of its own."""
+    fit = seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
+    if seen.is_caption:
+        every = (seen, *seen.others)
+        return [(seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, fit) for each in every]
+    second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
+    looked_at = " · ".join(f"{x}, {y}" for x, y in seen.looked_at) if seen.looked_at else seen.top_slot
+    said = (seen.answer, f"{seen.confidence:.1%}") if seen.is_answered else (None, None)
+    return [(seen.source.name, seen.question, *said, second, looked_at, fit)]
+
+
+def show(result: Looks | Compared | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
+    """Print what was seen."""
+    if isinstance(result, Looks):
+        _show_looks(result, given["out"], quiet)
+    elif isinstance(result, Compared):
+        columns = ("input", "model", "asked", "answer", "confidence", "looked at x, y")
+        _table("side by side", columns, result.rows, _short_names([str(row[0]) for row in result.rows]))
+        if not quiet and given["out"] is not None:
+            remark(f"wrote one picture and one page for each input to {given['out']}")
+    else:
+        _show_rows(result, quiet)
+
+
+def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
+    predictor, thing = looks.predictor, looks.predictor.reads.thing
+    seen = [each.source.name for each in (*looks.ways, *looks.tables)]
+    short = _short_names([*(str(row[0]) for row in looks.rows), *seen, *(names[0] for names in looks.remarks.values())])
+    looked_at = "looked at x, y" if looks.is_picture else "looked at"
+    columns = (thing, "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
+    _table(f"{predictor.name} ({predictor.facts.architecture})", columns, looks.rows, short)
+    if looks.ways:
+        steps = [name for name, _, _ in looks.ways[0].on_the_way]
+        rows = [
+            (short[each.source.name], *(f"{said} {share:.0%}" for _, said, share in each.on_the_way), each.answer)
+            for each in looks.ways
+        ]
+        print_table("what each step says", (thing, *steps, "all together"), rows)
+    for each in looks.tables:
+        print_slots(f"{short[each.source.name]}: {each.question or ''} → {each.answer}", each.slot_grid)
+    for text, names in list(looks.remarks.items())[:WARNED]:
+        who = short[names[0]] if len(names) == 1 else f"{len(names):,} of {looks.answered:,} {plural(thing)}"
+        warn(f"{who}: {text}")
+    if len(looks.remarks) > WARNED:
+        warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
+    if looks.unlike:
+        warn(predictor.of_unlike(looks.unlike, looks.answered))
+    if quiet:
+        return
+    if looks.left_out and not any(kind in PHOTOGRAPHS for kind in looks.left_out):
+        remark(_of_left_out(looks.left_out, thing))
+    if looks.told > ROWS_SHOWN:
+        remark(f"… and {looks.told - ROWS_SHOWN} more; --json prints them all")
+    if looks.skipped:
+        remark(f"{looks.answered} answered, {looks.skipped} skipped because they could not be read")
+    kept = "pictures, records and one table of all (looks.csv)" if looks.answered > 1 else "pictures and records"
+    remark(f"{kept} are in {out}" if out is not None else "--out DIR keeps pictures and records")
+    for text in predictor.caveats:
+        remark(text)
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], short: Mapping[str, str]) -> None:
+    """Those columns that have something in them; inputs by their short names."""
+    used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
+    shown = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in rows]
+    print_table(title, [columns[place] for place in used], shown)
+
+
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """Each file, named from the folder that all of them are in: a terminal has no room for more."""
+    files = {name: Path(name) for name in names}
+    try:
+        shared = os.path.commonpath([file.parent for file in files.values()])
+    except ValueError:  # on several drives, or some absolute and some not
+        return {name: name for name in files}
+    return {name: str(file.relative_to(shared)) for name, file in files.items()}
+
+
+def _of_left_out(kinds: Counter[str], thing: str) -> str:
+    """What of the folders is not looked at, counted by kind, and what to do about photographs among it."""
+    named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(KINDS_NAMED))
+    rest = kinds.total() - sum(count for _, count in kinds.most_common(KINDS_NAMED))
+    cure = [kind for kind in PHOTOGRAPHS if kind in kinds] if thing == "picture" else []
+    files = "file" if kinds.total() == 1 else "files"
+    told = f"left out {kinds.total()} {files} of other kinds: {named}" + (f" and {rest} others" if rest else "")
+    return told + (f"; save {' and '.join(cure)} as JPEG or PNG to look at them" if cure else "")
+
+
+def _show_rows(looked: FolderLooks, quiet: bool) -> None:
+    for text in looked.first_errors:
+        warn(text)
+    rate = looked.rows / looked.seconds if looked.seconds and not looked.resumed else None
+    row = (looked.rows, looked.errors, looked.parts, looked.seconds, None if rate is None else f"{rate:.1f}")
+    print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
+    if quiet:
+        return
+    if looked.resumed:
+        remark(f"{looked.resumed} of {looked.parts} files were there already")
+    for text in looked.remarks:
+        remark(text)
+    remark(f"'saccade report {looked.out}' draws some, 'saccade score {looked.out} --truth …' scores the maps")
+
+
+COMMAND = Command(
+    look,
+    show,
+    run=seen,
+    place={"sources": "PATH"},
+    names={
+        "model": "-m",
+        "out": "-o",
+        "filmstrip": "--filmstrip/--overlay",
+        "batch_size": "--batch",
+        "side": "--map-side",
+    },
+    words={"model": "MODEL", "layers": "LAYERS"},
+    example="saccade look --example digits --ask 7\nsaccade look photos/ --model crown-cub --ask wing --out looks",
+)

@@ -1,0 +1,244 @@
+"""``report``: runs and records as one self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import remark
+from saccade.errors import ConfigError, DataError, SaccadeError
+
+if TYPE_CHECKING:
+    from saccade.data.examples import Example
+    from saccade.families.splits import OpenedSplit
+    from saccade.predict import Predictor
+    from saccade.record import Record
+    from saccade.show.report import Block, Picture, Report, Section
+    from saccade.sighting import Sighting
+
+TITLE = "Where it looks"
+SPLIT = "val"
+MISTAKES = 20
+"""Mistakes that are shown."""
+_PANEL = 320  # pixels of a mistake's longer side
+
+
+def report(
+    sources: Sequence[str | Path] | str | Path,
+    *,
+    looks: Annotated[int, Number(0, 100)] = 4,
+    scores: Path | str | None = None,
+    out: Path | str | None = None,
+    device: str = "auto",
+) -> Report:
+    """Make a page that opens offline, of one run or of records.
+
+    Args:
+        sources: one run folder, or records and folders of records. Folders of rows that ``look_folder`` wrote count as
+            records.
+        looks: validation pictures of a run to show, with where its model looks. Of rows, how many are drawn.
+        scores: of a run, the file that 'saccade evaluate --json' wrote. None: no scores.
+        out: the HTML file to write. None: report.html on the command line.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+
+    Returns:
+        The page; its ``.save("report.html")`` writes it too.
+
+    Raises:
+        DataError: a source is neither a run folder nor a record.
+        ConfigError: ``scores`` was given for records.
+
+    Example:
+        >>> saccade.report("runs/soft", out="soft.html")  # doctest: +SKIP
+    """
+    check_call(report, locals())
+    page = _page(
+        [Path(source) for source in ([sources] if isinstance(sources, (str, Path)) else sources)], looks, scores, device
+    )
+    if out is not None:
+        page.save(out)
+    return page
+
+
+def _page(paths: Sequence[Path], looks: int, scores: Path | str | None, device: str) -> Report:
+    """The page of one run, or of records."""
+    from saccade.show.report_sources import report_from_records, report_from_run
+
+    if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
+        scored = _score_sections(Path(scores), paths[0], device) if scores is not None else ([], "")
+        return report_from_run(paths[0], run_looks(paths[0], looks, device), *scored)
+    _check_there(paths)
+    if scores is not None:
+        raise ConfigError("`scores` goes with the page of one run; records have none")
+    records, left_out = _records(paths, looks)
+    return report_from_records(records, left_out)
+
+
+def _check_there(sources: Sequence[Path]) -> None:
+    """Refuse names of nothing, such as that of a shipped model, which has no run folder."""
+    for source in sources:
+        if not (source.exists() or source.with_name(f"{source.name}.json").exists()):
+            raise DataError(
+                f"{source}: no such record or run folder; 'saccade look --out DIR' writes records, 'train' a run"
+            )
+
+
+def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
+    """The records to draw, and a sentence about the rows that are not drawn; empty where all are."""
+    from saccade.record import read_record
+
+    paths: list[Path] = []
+    rows: list[Record] = []
+    left_out: list[str] = []
+    for source in sources:
+        if (source / "job.json").is_file():  # of look --engine
+            from saccade.adapters.folder import row_records
+
+            drawn, total, errors = row_records(source, looks)
+            rows += drawn
+            if total > len(drawn):
+                failed = f", {errors:,} of them without an answer" if errors else ""
+                left_out.append(
+                    f"Of the {total:,} rows in {source}, the first {len(drawn):,} with an answer are drawn and "
+                    f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
+                )
+            continue
+        if any(source.glob("seed-*/config.yaml")):
+            raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
+        if source.is_dir():
+            inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
+            if not inside:
+                raise DataError(f"{source}: neither a run folder (no config.yaml) nor a folder of records (*.json)")
+            paths += inside
+        else:
+            paths.append(source)
+    return rows + [read_record(path) for path in paths], " ".join(left_out)
+
+
+def _score_sections(path: Path, run: Path, device: str) -> tuple[list[Section], str]:
+    """What a file of scores adds to the page, and its verdict."""
+    from saccade.show.report import Report
+    from saccade.show.report_scores import answer_sections, scores_section
+    from saccade.untrusted import parse_json, read_regular
+
+    try:
+        result = parse_json(read_regular(path).decode("utf-8"))
+        sections = [scores_section(result), *answer_sections(result)]
+        if "mistakes" in result:
+            sections.append(mistake_looks(run, result["mistakes"], str(result["split"]), device))
+        Report(str(path), sections=sections).html()
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise DataError(
+            f"{path}: not a file of scores ({type(error).__name__}: {error}); 'saccade evaluate RUN --json' writes one"
+        ) from error
+    return sections, str(result.get("verdict", ""))
+
+
+def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
+    """Answers to the first ``count`` validation examples of ``run``, look by look.
+
+    A report is worth having without them: where the files are not there any more, the section says so; a run that has
+    not kept a model yet has none.
+    """
+    from saccade.engine.run_folder import RunFolder
+    from saccade.models.io.facts import CONFIG
+    from saccade.predict import load
+    from saccade.show.report import Section
+
+    if not count or not (run / "model" / CONFIG).is_file():
+        return None
+    try:
+        predictor = load(run, device)
+        opened = _opened(predictor, RunFolder(run).recorded()["data"], count)
+        seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
+        of = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
+        blocks = look_blocks(seen, f"The first of the validation split{of}")
+    except SaccadeError as error:
+        return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")
+    return Section(TITLE, blocks=blocks)
+
+
+def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:
+    """The surest wrong answers of an evaluation, each with where the model looked.
+
+    Args:
+        run: whose model answered.
+        mistakes: picture, question, true answer and what was said, of each.
+        split: that was scored.
+        device: on which it answers.
+    """
+    from saccade.predict import load
+    from saccade.show.answer_sections import caption, mistakes_section
+    from saccade.show.report import Picture
+
+    pictures: list[Picture] = []
+    missing = ""
+    try:
+        predictor = load(run, device)
+        for each in mistakes[:MISTAKES]:
+            seen = predictor.look(each["picture"], ask=each.get("asked"))
+            told = f"{caption(each)}. {Path(each['picture']).name}"
+            shown = seen.overlay()
+            shown.thumbnail((_PANEL, _PANEL))
+            pictures.append(Picture(shown, told, f"{Path(each['picture']).name} with the map over it"))
+    except SaccadeError as error:
+        missing = f"Not all can be shown: {error}"
+    return mistakes_section(pictures, f"{split} pictures", missing)
+
+
+def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Block]:
+    """A gallery of pictures; or, of what was no picture, a table for each."""
+    from saccade.show.report import Gallery
+    from saccade.show.slot_html import SlotHeat
+
+    pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
+    caption = f"{title}; the evidence is outlined where it is known"
+    tables = [SlotHeat(each.slot_grid, _told(each, example)) for each, example in seen if not each.is_spatial]
+    return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
+
+
+def _shown(seen: Sighting, example: Example) -> Picture:
+    from saccade.show.marks import Mask
+    from saccade.show.report import Picture
+
+    outline: dict[str, Any] = {} if seen.is_caption else {"outline": [Mask(mask.numpy()) for mask in example.masks]}
+    panel = 150 if example.question is None else 200  # many steps, small panels
+    told = _told(seen, example)
+    return Picture(seen.filmstrip(panel=panel, **outline), told, alt=f"Every look; {told}")
+
+
+def _told(seen: Sighting, example: Example) -> str:
+    asked = "" if example.question is None else f"{example.question}: "
+    true = f"; true: {example.truth}" if example.truth else ""
+    return f"{asked}{seen.answer}, {seen.confidence:.0%} sure{true}"
+
+
+def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> OpenedSplit:
+    """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
+    settings = {**predictor.facts.data, "name": data.get("name", predictor.facts.data["name"])}
+    opened: OpenedSplit = predictor.family.load_splits().open_split(settings, SPLIT, facts=predictor.facts, count=count)
+    return opened
+
+
+def show(page: Report, given: Mapping[str, Any], quiet: bool) -> None:
+    """Say where the page is; without a place it is report.html."""
+    out = given["out"] or Path("report.html")
+    if given["out"] is None:
+        page.save(out)
+    if not quiet:
+        if page.left_out:
+            remark(page.left_out)
+        remark(f"wrote {out}")
+
+
+COMMAND = Command(
+    report,
+    show,
+    place={"sources": "RUN|RECORD"},
+    names={"out": "-o"},
+    json=False,
+    example="saccade report runs/soft --out soft.html\nsaccade report looks/ --out looks.html",
+)

@@ -1,0 +1,105 @@
+"""``serve``: the live page, on this machine or where it is asked to be."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from saccade.commands.door import Command
+from saccade.commands.signature import Number, check_call
+from saccade.commands.terminal import remark, say, warn
+
+
+def serve(
+    models: Sequence[str | Path] = (),
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, Number(0, 65535)] = 8765,
+    allow_remote: bool = False,
+    log: bool | None = None,
+    device: str = "auto",
+    announce: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Ask models in a browser: drag a digit and see attention follow.
+
+    It serves until it is interrupted.
+
+    Args:
+        models: zoo names, model folders or run folders. None: all shipped models.
+        host: address to listen on. Any but the loopback needs ``allow_remote``.
+        port: port to listen on; 0 takes a free one.
+        allow_remote: let other machines in, if they have the token that is printed. It is made anew each time.
+        log: a line on stderr for each request. None: on with another address.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        announce: called with the page's address, token included, once requests are let in.
+
+    Raises:
+        MissingExtraError: the extra ``web`` is not installed.
+        ConfigError: other machines can reach ``host``, and ``allow_remote`` is not set.
+        OutputError: the port is taken.
+
+    Example:
+        >>> saccade.serve(["soft-mref"], announce=print)  # doctest: +SKIP
+    """
+    check_call(serve, locals())
+    from saccade.web.serve import check_extra, check_host, is_address, is_loopback, listening, server_config
+
+    check_extra()
+    check_host(host, allow_remote=allow_remote)
+    import torch
+    import uvicorn
+
+    from saccade.web.access import PARAMETER, new_token
+    from saccade.web.app import create_app
+    from saccade.web.guard import show_log
+    from saccade.web.service import Service
+
+    # Models this small lose more by handing work between threads than they gain; requests run side by side instead.
+    torch.set_num_threads(1)
+    service = Service(models, device)
+    is_remote = not is_loopback(host)
+    names = ("" if is_address(host) else host, socket.gethostname()) if is_remote else ()
+    token = new_token() if is_remote else None
+    if is_remote if log is None else log:
+        show_log()
+    with listening(host, port) as open_socket:
+        address, actual = open_socket.getsockname()[:2]
+        shown = f"[{address}]" if ":" in address else address
+        announce(f"http://{shown}:{actual}/" + (f"?{PARAMETER}={token}" if token is not None else ""))
+        uvicorn.Server(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
+
+
+def announced(*, host: str = "127.0.0.1", quiet: bool = False, **options: Any) -> None:
+    """:func:`serve`, with its address printed.
+
+    Args:
+        host: address to listen on.
+        quiet: no remarks.
+        options: the others of :func:`serve`.
+    """
+    from saccade.web.serve import is_loopback
+
+    def announce(address: str) -> None:
+        if not is_loopback(host):
+            warn(
+                "warning: anyone who has this address, which contains the token, can use these models; traffic is not "
+                "encrypted"
+            )
+        say(address)
+        if not quiet:
+            remark("open it in a browser; Ctrl-C ends it")
+
+    serve(host=host, announce=announce, **options)
+
+
+COMMAND = Command(
+    serve,
+    lambda result, given, quiet: None,
+    run=announced,
+    place={"models": "MODEL"},
+    names={"port": "-p", "log": "--log/--no-log", "quiet": "-q"},
+    json=False,
+    example="saccade serve soft-mref hard-mref",
+)

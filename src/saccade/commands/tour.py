@@ -1,0 +1,250 @@
+"""``tour``: the shipped models on embedded data, in one page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from saccade.commands.door import Command
+from saccade.commands.terminal import print_table, say
+from saccade.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from saccade.models.io.facts import ModelFacts, Score
+    from saccade.predict import Predictor
+    from saccade.show.plain_table import PlainTable
+    from saccade.show.report import Block, Cell, Report, Section
+    from saccade.show.report_live import Live
+
+COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
+STAND_INS = {"babi": "stories"}
+"""Data that does not ship, and the generated data that is like it."""
+QUICK, FULL = 200, 2000
+"""Examples that each model is scored on …"""
+FEWER = {"classify": 8}
+"""… and, for families that draw each of them again many times, by what these are divided."""
+EXAMPLES = 3
+"""Examples of each model that are shown look by look."""
+
+
+@dataclass(frozen=True)
+class TourResult:
+    """Where the page is, and what it says in short."""
+
+    report: Path
+    table: PlainTable
+    seconds: float
+
+
+def tour(
+    out: Path | str = "tour",
+    quick: bool = False,
+    device: str = "auto",
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> TourResult:
+    """Score the shipped models beside published numbers, in one page.
+
+    Everything is computed on this machine, from weights and digits that come with the package.
+
+    Args:
+        out: folder for report.html. A page that is there already is replaced.
+        quick: fewer models and scenes: hundreds instead of thousands, and no sweeps over pixels.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
+        on_progress: called after each model with what was found, models done and models in all.
+
+    Returns:
+        Where the page is (``report``), its table of scores and how many seconds it took.
+
+    Raises:
+        CheckpointError: this copy of saccade ships no models.
+        OutputError: ``out`` cannot be written.
+
+    Example:
+        >>> saccade.tour(quick=True).report  # doctest: +SKIP
+    """
+    from saccade.atomic import make_folder
+    from saccade.families import families
+    from saccade.models.io.facts import read_facts
+    from saccade.show.plain_table import PlainTable
+    from saccade.zoo import shipped
+
+    started, models = time.monotonic(), shipped()
+    if not models:
+        raise CheckpointError("no models are shipped with this copy of saccade: there is nothing to tour")
+    folder = make_folder(Path(out))  # before the scoring, so that a wrong place is found at once
+    featured = [name for family in families().values() for name in family.featured if name in models]
+    visited = featured if quick else [*featured, *(name for name in models if name not in featured)]
+    sections, rows = [], []
+    for step, name in enumerate(visited, 1):
+        section, row = _visit(name, quick, device)
+        sections.append(section)
+        rows.append(row)
+        on_progress(f"{name}: {row[1]} {row[2]} here, {row[4]} in the full test", step, len(visited))
+    others = [_row(read_facts(models[name]), None) for name in models if name not in visited]
+    report = _page([*sections, *_others(others), _next_steps()]).save(folder / "report.html")
+    return TourResult(report, PlainTable("scores", COLUMNS, rows), time.monotonic() - started)
+
+
+def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
+    """The section of one model: how it looked, and how well it did; and its row of the summary."""
+    from saccade.families import model_spec
+    from saccade.predict import load
+    from saccade.show.report import Code, Section
+
+    predictor = load(name, device)
+    facts = predictor.facts
+    here = _scored(predictor, quick)
+    lead = f"{facts.parameters:,} parameters: {model_spec(facts.architecture).summary}."
+    command = Code(
+        f"saccade look FILE --model {name}{' --ask ' + facts.queries[0] if facts.queries else ''} --filmstrip"
+    )
+    blocks = [*_looks(predictor), *_scores(facts, here), command]
+    return Section(f"{name}: {predictor.family.title}", lead, blocks), _row(facts, here)
+
+
+def _generated(predictor: Predictor) -> str | None:
+    """The generated data that a model is tried on; None where there is none."""
+    entries = predictor.family.data
+    name = str(predictor.facts.data.get("name"))
+    name = STAND_INS.get(name, name)
+    return name if name in entries and entries[name].kind == "generator" else None
+
+
+def _scored(predictor: Predictor, quick: bool) -> Score | None:
+    """The evaluation of a model on generated examples; None where its data does not ship."""
+    from dataclasses import fields
+
+    from saccade.commands.evaluate import evaluate
+    from saccade.config import from_dict
+    from saccade.models.io.facts import Score
+
+    data = _generated(predictor)
+    if data is None:
+        return None
+    less: dict[str, Any] = {"sweeps": 0} if quick else {}
+    less |= {"twins": 0} if quick and "twins" in predictor.family.options else {}
+    limit = (QUICK if quick else FULL) // FEWER.get(predictor.facts.family, 1)
+    found = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
+    known = {each.name for each in fields(Score)}
+    return from_dict(Score, {key: value for key, value in found.items() if key in known})
+
+
+def _looks(predictor: Predictor) -> list[Block]:
+    """Examples of generated data look by look; of a model of photographs, a photograph that ships."""
+    from saccade.commands.report import look_blocks
+    from saccade.data.examples import Example
+    from saccade.data.gallery import example
+
+    facts, data = predictor.facts, _generated(predictor)
+    if data is None:
+        shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
+        title = "A photograph that is not among its test pictures"
+    else:
+        split = predictor.family.load_splits().open_split(
+            {**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES
+        )
+        shown, title = split.examples(EXAMPLES), "The first of the test split"
+    return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
+
+
+def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
+    """The scores of a model beside those of its full test, of the paper and of the baselines."""
+    from saccade.families import headline
+    from saccade.show.report import Table, percent
+
+    full = facts.scores[0] if facts.scores else here
+    score = here or full
+    if score is None or full is None:
+        return []
+    own = {name: value for name, value in {**score.metrics, **score.attention}.items() if isinstance(value, float)}
+    rivals = {name: values for name, values in score.comparable_baselines.items() if isinstance(values, dict)}
+    best = headline(facts.family, score.metrics)
+    shown = [name for name in own if (best and name == best[0]) or any(name in values for values in rivals.values())]
+    shown += [name for name in ("causal_follow", "causal_hold") if name in own and name not in shown]
+    note = f"n = {score.n:,}, {score.data}, {score.split} split, {'computed just now' if here else 'recorded'}"
+    whole = {**full.metrics, **full.attention} if full.data == score.data else {}
+    rows: list[list[Cell | str]] = []
+    for name in shown:
+        beside = (whole.get(name), full.published.get(name), *(values.get(name) for values in rivals.values()))
+        rows.append([name.replace("_", " "), percent(own[name], note=note), *(percent(value) for value in beside)])
+    columns = ["score", "this model", f"full test, n = {full.n:,}", "published"]
+    heads = [*columns, *(rival.replace("_", " ") for rival in rivals)]
+    return [Table(heads, rows, caption="Scores, %", source=note)]
+
+
+def _row(facts: ModelFacts, here: Score | None) -> list[str]:
+    """The row of a model in the summary."""
+    from saccade.families import headline
+
+    full = facts.scores[0] if facts.scores else here
+    best = None if full is None else headline(facts.family, full.metrics)
+    if full is None or best is None:
+        return [facts.name, *"–––––"]
+    metric, value = best
+    found = None if here is None else here.metrics.get(metric)
+    measured = ["–", "–"] if here is None or found is None else [f"{100 * found:.2f}", f"{here.n:,}"]
+    published = full.published.get(metric)
+    printed = "–" if published is None else f"{100 * published:.2f}"
+    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,})", printed]
+
+
+def _page(sections: Sequence[Section]) -> Report:
+    from saccade.show.report import Report
+
+    return Report(
+        title="Where the models looked",
+        lead="Each model below answers a question about a picture or a story and shows which part of it the answer was "
+        "computed from. Some of them run in this page: drag a digit, ask for another one, change a colour, edit a "
+        "story. Everything below was computed on this machine just now, from weights and digits that come with the "
+        "package; numbers that were measured elsewhere say so.",
+        sections=sections,
+        live=_live(),
+    )
+
+
+def _live() -> Live | None:
+    """The models that are asked inside the page itself; None where none of them ships."""
+    from saccade.families import families
+    from saccade.predict import load
+    from saccade.web.page import live_part
+    from saccade.zoo import shipped
+
+    names = [name for family in families().values() for name in family.live if name in shipped()]
+    return live_part([load(name, "cpu") for name in names]) if names else None
+
+
+def _others(rows: Sequence[list[str]]) -> list[Section]:
+    from saccade.show.report import Code, Section, Table
+
+    if not rows:
+        return []
+    cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in rows]
+    table = Table([COLUMNS[0], COLUMNS[1], *COLUMNS[4:]], cells, caption="Full test, and published")
+    text = "These scores were recorded when the models were trained. The full tour computes all of them."
+    return [Section("The other models that ship", text, [table, Code("saccade tour --out tour")])]
+
+
+def _next_steps() -> Section:
+    from saccade.show.report import Code, Section
+
+    return Section(
+        "Next steps",
+        "Ask about your own picture, score a model in full, or train one.",
+        [
+            Code("saccade look scene.png --ask 7 --model hattnet-ctx-sparse-mref --out out"),
+            Code("saccade evaluate hattnet-ctx-sparse-mref --limit 2000"),
+            Code("saccade data get mnist\nsaccade train hattnet-ctx-sparse-mref --out runs/ctx"),
+        ],
+    )
+
+
+def show(result: TourResult, given: Mapping[str, Any], quiet: bool) -> None:
+    """Print the scores, and where the page is."""
+    print_table(result.table.title, result.table.columns, result.table.rows)
+    say(f"open {result.report} in a browser ({result.seconds:.0f} s)")
+
+
+COMMAND = Command(tour, show, names={"out": "-o"}, json=False, example="saccade tour --quick --out tour")

@@ -1,0 +1,342 @@
+"""Probes a frozen backbone with your own labelled pictures: a verdict, a page and a model folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+
+from saccade.atomic import write_bytes, write_json
+from saccade.backbones.catalog import FEATURES, has_imagenet_weights
+from saccade.backbones.feature_folder import FeatureFolder
+from saccade.backbones.hub import work_offline
+from saccade.backbones.stages import finer_stages
+from saccade.config import to_dict
+from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.tables.labelled import LabelTable
+from saccade.data.tables.reader_for_path import with_reader
+from saccade.data.tables.wording import pluralise
+from saccade.errors import ConfigError, DataError, OutputError, nearest
+from saccade.families import data_entries, family_of_data
+from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
+from saccade.likeness import FEWEST, fit_likeness, pooled
+from saccade.models.input_features import ENCODING
+from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
+from saccade.models.io.folder import note_inputs, save_model
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
+from saccade.probing.evidence import places_of, with_evidence
+from saccade.probing.features import Features, features_of, folder_features
+from saccade.probing.page import probe_page
+from saccade.probing.pictures import usable_pictures, with_maps
+from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
+from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
+from saccade.tasks.describing import halves, shown_by
+from saccade.tasks.held_out import evenly_spaced
+from saccade.untrusted import parse_json, read_regular
+
+RESULTS, PAGE = "results.json", "report.html"
+MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
+HEAD = "head.safetensors"
+"""The kept head of a probe that has no network: its tensors, and in their metadata what the answers mean."""
+
+
+@dataclass(frozen=True)
+class ProbeOutput:
+    """What a probe found and wrote."""
+
+    folder: Path
+    """Of the model, the page and the results."""
+    probed: ProbeResult
+    """Every trial."""
+    results: dict[str, Any]
+    """What results.json holds."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether attention is worth it on these pictures, in a sentence or two."""
+        return self.probed.verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """What results.json holds."""
+        return self.results
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.folder / PAGE
+
+
+def probe_pictures(
+    backbone: str,
+    data: str,
+    out: Path | str,
+    *,
+    size: int = 224,
+    through: str | None = None,
+    heads: Sequence[str] | None = None,
+    keep: str | None = None,
+    plan: Plan | None = None,
+    ask: Sequence[str] | None = None,
+    untrained: bool = False,
+    offline: bool = False,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> ProbeOutput:
+    """Compare heads on the features of ``backbone``, and write model, results and page to ``out``.
+
+    See :func:`saccade.probe`; ``plan`` has its numbers, and more of them. Of a folder of features
+    (:mod:`saccade.backbones.feature_folder`) no model can be made: the head is written (:data:`HEAD`).
+    """
+    began = time.monotonic()
+    wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
+    if keep == CLASS_TOKEN:
+        raise ConfigError(f"keep: {CLASS_TOKEN} has no attention; keep one of {', '.join(HEADS)}")
+    plan = plan or Plan()
+    if plan.splits < 3:
+        raise ConfigError(f"splits: at least 3, to learn, to choose and to test; found {plan.splits}")
+    if offline:
+        work_offline()
+    maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
+    reference = as_reference(data)
+    settings = {"data": reference, "backbone": backbone, "through": through, "size": size, "heads": heads, "keep": keep}
+    settings |= {"ask": ask, "untrained": untrained, **asdict(plan)}
+    settings = json.loads(json.dumps(settings, default=list))
+    folder = _checked_folder(Path(out), settings)
+    family, probing = _prober(reference, asks=ask is not None)
+    with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
+        warnings.simplefilter("ignore", UserWarning)
+        table = load_target(probing.read)(reference)
+    if ask is not None:
+        table = _only_asked(table, ask)
+    remarks: list[str] = []
+    input_size = (size, size)
+    if maps is not None:
+        table, lost = with_maps(table, maps)
+        remarks += [lost] if lost else []
+        input_size = maps.note.input_size
+    config = {"answers": 2, "backbone": backbone, "through": through, "hidden": plan.hidden}
+    config |= {"query_count": plan.queries, "pretrained": not untrained and has_imagenet_weights(backbone)}
+    model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
+    model.check_input(input_size)
+    if config["pretrained"]:
+        model.load_pretrained()
+    model.eval().requires_grad_(False)
+    pictures = usable_pictures(table, input_size, on_progress)
+    words = () if pictures.questions is None else pictures.questions.words
+    asked = {"queries": len(words)} if words else {}
+    make = _Maker(family, probing, {**config, "answers": len(pictures.classes), **asked})
+    make.backbone = model.backbone
+    finer = finer_stages(model.backbone, input_size) if maps is None and PYRAMID in wanted else ()
+    make.finer = finer
+    lacking = {CLASS_TOKEN: not model.backbone.has_class_token, PYRAMID: not finer}
+    if heads is None:
+        wanted = tuple(name for name in wanted if not lacking.get(name) or name == keep)
+        if lacking[PYRAMID]:
+            remarks.append("no pyramid: this backbone has one map, or maps that do not fit together at this size")
+    if maps is None:
+        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, on_progress=on_progress)
+    else:
+        features = folder_features(pictures, maps)
+    pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
+    kept_name = next((head for head in HEADS if head == keep), None)
+    grid = (features.shape[1], features.shape[2])
+    places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
+    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, on_progress=on_progress)
+    kept = probed.kept
+    trial = probed.trials[kept.name]
+
+    def model_of(split: int) -> Any:
+        return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
+
+    if maps is None:  # without a network nobody can see a changed picture
+        probed = with_evidence(probed, features, model_of, on_progress)
+    is_taught = plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID)
+    source = reference.partition(":")[0]
+    licence, research_only = family.licence_of_weights(source)
+    facts = ModelFacts(
+        architecture=probing.model,
+        model=to_dict(make.model(kept.name).config),
+        family=family.name,
+        queries=words,
+        answers=pictures.classes,
+        preprocessing=Preprocessing(size=input_size),
+        name=folder.name,
+        data={"name": source, "size": [*input_size]},
+        licence=licence,
+        research_only=research_only,
+        seed=0,
+        training={
+            "minutes": round((time.monotonic() - began) / 60, 2),
+            "pictures": len(pictures.paths),
+            "verdict": probed.verdict,
+            "trained_on": "all pictures of its probe: a score on those tells what it has learned; the score to expect "
+            f"on others is in its {RESULTS}",
+            **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
+        },
+    )
+    described = None
+    if maps is None:
+        save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
+        described = _describe(folder, facts, features, kept.name, len(pictures.paths))
+    else:
+        _save_head(folder, kept, facts)
+    results = {"backbone": backbone, "data": reference, "size": list(input_size), **probed.to_json()}
+    results |= {"inputs": described} if described is not None else {}
+    results |= {"maps_supervised": facts.training["maps_supervised"]} if is_taught else {}
+    results["settings"] = settings
+    results["seconds"] = round(time.monotonic() - began, 1)
+    write_json(folder / RESULTS, results)
+    page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
+    page.save(folder / PAGE)
+    return ProbeOutput(folder, probed, results)
+
+
+def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, count: int) -> str:
+    """Let the model know what the features of its pictures look like; what was done, in one line.
+
+    The backbone is frozen, so that features of pictures that the head learned are like those of any others.
+    """
+    numbers = evenly_spaced(count, MAX_DESCRIBED)
+    if len(numbers) < 2 * FEWEST:
+        return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
+    held = torch.cat(
+        [pooled(features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
+    )  # (N,2C)
+    fitting, comparing = halves(len(held))
+    likeness = fit_likeness(held[fitting], held[comparing])
+    note = InputsNote(ENCODING, shown_by(facts), "pictures of the probe", len(fitting), len(comparing), sha256="")
+    note_inputs(folder, likeness, note, None)
+    return f"what pictures it knows: by features of {len(held):,} of its pictures"
+
+
+def _save_head(folder: Path, kept: TrainedHead, facts: ModelFacts) -> None:
+    """The head alone: its tensors, the statistics of its features, and what its answers mean."""
+    tensors = {"centre": kept.centre, "spread": kept.spread, **kept.head.state_dict()}
+    said = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / HEAD, save({name: tensor.contiguous() for name, tensor in tensors.items()}, said))
+
+
+class _Maker:
+    """Models that share one frozen backbone."""
+
+    def __init__(self, family: Family, probing: Probing, config: dict[str, Any]) -> None:
+        self._spec, self._config = family.models[probing.model], config
+        self.backbone: torch.nn.Module | None = None
+        self.finer: tuple[str, ...] = ()
+        """Stages of a pyramid beside the last."""
+
+    def model(self, head: HeadName) -> Any:
+        """A fresh model with that head; its backbone is the shared one as soon as there is one."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            stages = {"pyramid": list(self.finer)} if head == PYRAMID else {}
+            made: Any = self._spec.build({**self._config, "head": head, **stages})
+        if self.backbone is not None:
+            made.backbone = self.backbone
+        return made
+
+    def filled(self, name: HeadName, head: ProbeHead, centre: torch.Tensor, spread: torch.Tensor) -> Any:
+        """A model with a trained head and the statistics of its features."""
+        made = self.model(name)
+        made.head.load_state_dict(head.state_dict())
+        made.centre.copy_(centre)
+        made.spread.copy_(spread)
+        return made.eval().requires_grad_(False)
+
+
+def as_reference(data: str) -> str:
+    """READER:PATH of a path alone, by what lies there; a folder comes before generated data of its name.
+
+    Raises:
+        DataError: nothing lies there that can be read.
+    """
+    known = data_entries()
+    is_path = Path(data).expanduser().is_dir() or (":" not in data and data not in known)
+    return with_reader(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
+
+
+def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
+    """The family that probes such data; with ``asks``, one that knows its questions.
+
+    A table tells by its columns. Of other data that has both labels and questions, labels are probed unless questions
+    are named.
+    """
+    name = reference.partition(":")[0]
+    of_data = [each for each, entry in data_entries().get(name, ()) if entry.kind == "reader"]
+    able = [(each, each.probing) for each in of_data if each.probing is not None]
+    if not able or name in {**own_tables(""), **class_folders(), **picture_tables()}:
+        meant = family_of_data(reference)  # which says what is wrong with a name that nobody knows
+        able = [pair for pair in able if pair[0] is meant]
+    able.sort(key=lambda pair: pair[1].asks)  # labels first
+    fits = [pair for pair in able if pair[1].asks or not asks]
+    if fits:
+        return fits[0]
+    if able:
+        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave it out")
+    found = family_of_data(reference)
+    raise DataError(
+        f"'{reference}' is data of the family '{found.name}'; a probe takes pictures with one label each, or questions "
+        "about pictures with one answer each"
+    )
+
+
+def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
+    """The rows with these questions; a word is compared without case."""
+    rows = table.as_found or table.rows
+    known = {row.query.casefold(): row.query for row in rows}
+    for word in ask:
+        if word.strip().casefold() not in known:
+            raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(known.values()))}")
+    wanted = {known[word.strip().casefold()] for word in ask}
+    kept = tuple(row for row in rows if row.query in wanted)
+    others = tuple(f", {word}" for word in {*known.values()} - wanted)  # how an entry that is left out ends
+    skipped = tuple(entry for entry in table.skipped if not entry.endswith(others))
+    return replace(table, rows=kept, as_found=kept, skipped=skipped)
+
+
+def _checked_folder(folder: Path, settings: Mapping[str, Any]) -> Path:
+    """``folder``, if a probe with these ``settings`` may write to it: it is new or empty, or holds the same probe."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder}: a file is in the way; name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).is_file() for name in (CONFIG, HEAD)):
+        raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
+    for name, before in _settings_in(folder).items():
+        if name in settings and before != settings[name]:
+            raise OutputError(
+                f"{folder}: holds another probe, whose {name} was {_shown(before)}, and now it is "
+                f"{_shown(settings[name])}; choose another folder, or delete that folder"
+            )
+    return folder
+
+
+def _settings_in(folder: Path) -> dict[str, Any]:
+    """The settings of the probe in ``folder``, as far as it tells them; none of a folder that is new or empty.
+
+    Raises:
+        OutputError: the folder holds a model that no probe wrote, or its results are damaged.
+    """
+    if (folder / RESULTS).is_file():
+        try:
+            held = parse_json(read_regular(folder / RESULTS).decode("utf-8"))
+            return dict(held.get("settings") or {"data": held["data"], "backbone": held["backbone"]})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
+    if (folder / CONFIG).is_file():  # a probe that was killed before it wrote its results
+        facts = read_facts(folder)
+        if "verdict" not in facts.training:
+            raise OutputError(f"{folder}: holds a model that no probe wrote; choose a new or empty folder")
+        return {"backbone": facts.model.get("backbone")}
+    return {}
+
+
+def _shown(value: object) -> str:
+    """A setting as a message shows it."""
+    return "not given" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else f"'{value}'"

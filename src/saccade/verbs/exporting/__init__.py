@@ -1,1 +1,0 @@
-"""What stands behind ``saccade export``: the graph, its steps, the check against torch."""

@@ -1,1 +1,0 @@
-"""What stands behind ``saccade look``: inputs, streams of pictures, their table."""

@@ -1,0 +1,199 @@
+"""A run that goes on with other data than it began with: refused by the name of what changed, or accepted and said."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+import saccade
+from caption_stubs import captioned_files
+from question_tables import write_table
+from saccade.commands.door import app
+from saccade.data.scenes import glyphs
+from saccade.errors import DataError
+from tiny_runs import train_tiny
+
+QUESTIONS = (
+    "data.size=[48,48]", "batch_size=16", "model.config.hidden=4", "model.config.channels=4", "model.config.depth=2",
+    "phases.0.epochs=1", "phases.0.schedule.warmup=0",
+)  # fmt: skip
+CAPTIONS = (
+    "data.size=[40,48]", "data.at_least=1", "batch_size=4", "phases.0.epochs=1",
+    "model.config={backbone: small, through: stage2, pretrained: false, embed: 4, hidden: 8, attention: 4}",
+)  # fmt: skip
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+
+
+def begun(out: Path, recipe: str, table: Path, overrides: tuple[str, ...]) -> Path:
+    """A run that the clock stopped after its first step."""
+    options = {"device": "cpu", "quiet": True, "max_minutes": 1e-9, "overrides": overrides}
+    assert saccade.train(recipe, data=f"csv:{table}", out=out, **options).step == 1
+    return out
+
+
+def go_on(out: Path, **options: bool) -> str:
+    return saccade.train(out=out, resume=True, device="cpu", quiet=True, **options).stopped
+
+
+def rewrite(table: Path, change: Callable[[Rows], Rows]) -> None:
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(change(rows))
+
+
+def rotated(column: str) -> Callable[[Rows], Rows]:
+    return lambda rows: [{**row, column: rows[place - 1][column]} for place, row in enumerate(rows)]
+
+
+def repaint(picture: Path) -> None:
+    """Another picture in its place, of as many bytes, at the same time."""
+    size, times = picture.stat().st_size, (picture.stat().st_atime_ns, picture.stat().st_mtime_ns)
+    pixels = np.array(Image.open(picture))
+    Image.fromarray(255 - pixels).save(picture)
+    content = picture.read_bytes()
+    assert len(content) <= size, "choose a picture that is packed as well"
+    picture.write_bytes(content + b"\0" * (size - len(content)))
+    os.utime(picture, ns=times)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "files")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rotated("label"),
+        lambda rows: rows[5:],
+        lambda rows: [*rows[2:4], *rows[:2], *rows[4:]],
+        lambda rows: [{**row, "label": row["label"].replace("red", "pink")} for row in rows],
+        lambda rows: [{**row, "split": "train" if row["split"] == "val" and row["image"] > "40.png" else row["split"]}
+                       for row in rows],
+    ],
+    ids=["labels rotated", "rows deleted", "rows moved", "a word renamed", "splits changed"],
+)  # fmt: skip
+def test_a_changed_table_is_refused(tmp_path: Path, table: Path, change: Callable[[Rows], Rows]) -> None:
+    out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
+    rewrite(table, change)
+    with pytest.raises(DataError, match="rows"):
+        go_on(out)
+
+
+def test_what_is_not_learned_from_may_change(tmp_path: Path, table: Path) -> None:
+    """Test rows, other columns, times of files, and where the folder of the table lies."""
+    out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
+    rewrite(table, lambda rows: [{**row, "box": ""} for row in rows if row["image"] != "53.png"])
+    os.utime(table.parent / "00.png", ns=(5, 5))
+    (tmp_path / "moved").mkdir()
+    moved = table.parent.rename(tmp_path / "moved" / "files") / "table.csv"
+    settings = out / "config.yaml"
+    settings.write_text(settings.read_text(encoding="utf-8").replace(str(table), str(moved)))
+    assert go_on(out) == "finished"
+
+
+def test_a_picture_that_was_replaced_by_another_of_its_size_is_refused(tmp_path: Path, table: Path) -> None:
+    out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
+    repaint(table.parent / "07.png")
+    with pytest.raises(DataError, match="pictures"):
+        go_on(out)
+
+
+def test_unchanged_data_goes_on_bit_for_bit(tmp_path: Path, table: Path) -> None:
+    whole = saccade.train(
+        "attributes", data=f"csv:{table}", out=tmp_path / "whole", overrides=QUESTIONS, device="cpu", quiet=True
+    ).out
+    out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
+    assert go_on(out) == "finished"
+    one, other = (load_file(folder / "model" / "model.safetensors") for folder in (whole, out))
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+    assert "data changed" not in (out / "model" / "card.md").read_text(encoding="utf-8")
+
+
+def test_by_command_line_a_change_is_refused_with_code_2_or_accepted_and_kept(tmp_path: Path, table: Path) -> None:
+    out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
+    rewrite(table, rotated("label"))
+    runner = CliRunner()
+    arguments = ["train", "--resume", "--out", str(out), "--device", "cpu", "--quiet"]
+    refused = runner.invoke(app, arguments)
+    assert refused.exit_code == 2
+    assert "rows: " in " ".join(refused.output.split())
+    accepted = runner.invoke(app, [*arguments, "--accept-changed-data"])
+    assert accepted.exit_code == 0, accepted.output
+    card = (out / "model" / "card.md").read_text(encoding="utf-8")
+    told = r"- the data changed during training, which was accepted: from step 1 on: rows: "
+    assert re.search(told, card)
+    kept = json.loads((out / "model" / "config.json").read_text(encoding="utf-8"))["training"]["data_changes"]
+    assert kept[0].startswith("from step 1 on: rows: ")
+
+
+def test_a_changed_caption_is_refused(tmp_path: Path) -> None:
+    table = captioned_files(tmp_path / "files", 16)
+    out = begun(tmp_path / "r", "sat-soft", table, CAPTIONS)
+    rewrite(table, lambda rows: [{**rows[0], "caption": "a dog sleeps"}, *rows[1:]])
+    with pytest.raises(DataError, match="rows"):
+        go_on(out)
+
+
+def stopped_scenes(out: Path, *more: str) -> Path:
+    assert train_tiny(out, *more, max_minutes=1e-9).step == 1
+    return out
+
+
+def test_another_glyph_pool_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = stopped_scenes(tmp_path / "r")
+    real = glyphs._pack_share
+
+    def one_other(split: str) -> glyphs.GlyphSet:
+        found = real(split)
+        return glyphs.GlyphSet(found.images.roll(1 if split == "train" else 0, dims=0), found.labels, found.name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(glyphs, "_pack_share", one_other)
+        with pytest.raises(DataError, match="glyphs"):
+            go_on(out)
+    assert go_on(out) == "finished"
+
+
+def test_another_seed_of_the_generator_is_refused(tmp_path: Path) -> None:
+    """Somebody has written into the recipe that the run keeps."""
+    out = stopped_scenes(tmp_path / "r")
+    config = out / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("  data:\n", "  data:\n    seed: 1\n", 1))
+    with pytest.raises(DataError, match="settings"):
+        go_on(out)
+
+
+def test_a_changed_photograph_behind_the_digits_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "photographs"
+    folder.mkdir()
+    for number in range(12):
+        pixels = np.random.default_rng(number).integers(0, 256, (160, 200, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.bmp")
+    out = tmp_path / "r"
+    train_tiny(out, f"data.backgrounds={folder}", data="mbg", max_minutes=1e-9)
+    pixels = np.random.default_rng(99).integers(0, 256, (160, 200, 3), dtype=np.uint8)
+    for number in range(12):
+        Image.fromarray(pixels).save(folder / f"{number}.bmp")
+    with pytest.raises(DataError, match="backgrounds"):
+        go_on(out)

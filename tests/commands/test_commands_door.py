@@ -1,0 +1,239 @@
+"""The door of all verbs: options from signatures, JSON, progress, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import saccade
+from saccade.commands import door, terminal
+from saccade.commands.door import Command, app
+from saccade.commands.signature import Number, check_call
+from saccade.errors import ConfigError, DataError
+
+
+def stretch(
+    model: str | Path,
+    *,
+    out: Path | str,
+    factor: Annotated[float, Number(0, 9)] = 1.5,
+    many: Annotated[int | None, Number(1)] = None,
+    parts: Sequence[str] = (),
+    weights: Sequence[int] | None = None,
+    kind: Literal["soft", "hard"] = "soft",
+    thin: bool | None = None,
+    resume: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    anything: Any = None,
+) -> dict[str, object]:
+    """Stretch ``model`` into ``out``.
+
+    It is longer after that.
+
+    Args:
+        model: zoo name. Or a folder.
+        out: folder to write to.
+        factor: how much. More than 1 is longer.
+        many: how often. None: twice.
+        parts: only this part.
+        weights: how much each counts. None: all the same.
+        kind: of stretching.
+        thin: thinner too, or not. None: by its kind.
+        resume: go on with what is in ``out``.
+        on_progress: called now and then.
+        anything: for Python.
+    """
+    given = dict(locals())
+    check_call(stretch, given)
+    on_progress(1, 2)
+    return {name: value for name, value in given.items() if name not in ("on_progress", "anything")}
+
+
+STRETCH = Command(
+    stretch,
+    lambda result, given, quiet: terminal.say(f"stretched {result['model']}, {quiet}"),
+    place={"model": "MODEL"},
+    names={"out": "-o", "parts": "--part", "thin": "--thin/--thick"},
+    commas=frozenset({"weights"}),
+    code=lambda result: 3 if result["resume"] else 0,
+    example="saccade stretch m --out x",
+)
+
+
+@pytest.fixture
+def stretched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    def call(*args: object) -> Result:
+        return CliRunner().invoke(app, ["look", *map(str, args)])
+
+    monkeypatch.setattr(door.Lazy, "get_command", lambda self, ctx, name: door.as_command("stretch", STRETCH))
+    return call
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_options_are_what_the_signature_says(stretched: Callable[..., Result]) -> None:
+    plain = json.loads(stretched("m", "--out", "x", "--json").stdout)
+    assert plain == {
+        "model": "m", "out": "x", "factor": 1.5, "many": None, "parts": [], "weights": None, "kind": "soft",
+        "thin": None, "resume": False,
+    }  # fmt: skip
+    words = ["--factor", 2, "--many", 3, "--part", "a", "--part", "b", "--weights", "1, 2", "--kind", "hard", "--thick"]
+    full = json.loads(stretched("m", "-o", "x", *words, "--json").stdout)
+    assert full == plain | {
+        "factor": 2.0, "many": 3, "parts": ["a", "b"], "weights": [1, 2], "kind": "hard", "thin": False,
+    }  # fmt: skip
+
+
+def test_printing_progress_and_exit_code(stretched: Callable[..., Result]) -> None:
+    loud, quiet = stretched("m", "--out", "x"), stretched("m", "--out", "x", "--quiet")
+    assert (loud.stdout, loud.stderr) == ("stretched m, False\n", "stretch …\n")
+    assert (quiet.stdout, quiet.stderr) == ("stretched m, True\n", "")
+    assert stretched("m", "--out", "x", "--resume").exit_code == 3
+
+
+def test_help_is_made_of_the_docstring(stretched: Callable[..., Result]) -> None:
+    shown = " ".join(stretched("--help").stdout.split())
+    for text in (
+        "Stretch model into out.",
+        "--part TEXT Only this part.",
+        "--weights A,B,… How much each counts. [default: (all the same)]",
+        "--kind soft|hard Of stretching. [default: soft]",
+        "--resume Go on with what is in --out.",
+        "Example: saccade stretch m --out x",
+    ):
+        assert text in shown
+    assert "anything" not in shown
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"factor": 10}, "0 to 9"),
+        ({"factor": "2"}, "factor"),
+        ({"many": 0}, "1 or more"),
+        ({"many": 1.5}, "whole"),
+        ({"many": True}, "whole"),
+        ({"kind": "sofd"}, "soft"),
+    ],
+)
+def test_python_is_refused_what_the_command_line_is(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        stretch("m", out="x", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--factor", "10"], "0 to 9"),
+        (["--factor", "x"], "factor"),
+        (["--kind", "sofd"], "soft"),
+        (["--weights", "1,a"], "weights"),
+        (["--frob"], "--frob"),
+        ([], "--out"),
+    ],
+)
+def test_wrong_options_exit_with_2(stretched: Callable[..., Result], words: list[str], named: str) -> None:
+    result = stretched("m", *(["--out", "x"] if words else []), *words)
+    assert result.exit_code == 2
+    assert named in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (DataError("every source failed:\n  a: no\n  b: no"), "error: every source failed: a: no b: no"),
+        (OSError(36, "File name too long", "long"), "error: long: File name too long"),
+        (ValueError("embedded null byte"), "error: embedded null byte"),
+        (DataError("a label: \x1b]52;c;x\x07"), "error: a label: \ufffd]52;c;x\ufffd"),
+    ],
+)
+def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, line: str) -> None:
+    def failing(*_, **__):
+        raise error
+
+    monkeypatch.setattr("saccade.data.gallery.example", failing)
+    result = run("look", "--example", "digits")
+    assert (result.exit_code, result.stderr.strip()) == (2, line)
+    assert "Traceback" in run("look", "--example", "digits", "--debug").stderr
+
+
+def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, code in ((KeyboardInterrupt(), 130), (RuntimeError("a bug"), 1)):
+
+        def failing(*_, error=error, **__):
+            raise error
+
+        monkeypatch.setattr("saccade.data.gallery.example", failing)
+        assert run("look", "--example", "digits").exit_code == code
+
+
+def test_help_version_and_no_arguments() -> None:
+    assert run("--version").stdout.strip() == f"saccade {saccade.__version__}"
+    for args in (["--help"], ["-h"], []):
+        assert all(f"  {verb}" in run(*args).output for verb in door.VERBS)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["data", "make", "-h"]])
+def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
+    heavy = ["torch", "numpy", "PIL", "matplotlib", "lightning_fabric", "safetensors", "fastapi", "timm", "http"]
+    code = (
+        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.commands import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        f"print('HEAVY', *(name for name in {heavy} if name in sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1].strip() == "HEAVY"
+
+
+def commands() -> dict[str, Command]:
+    """Every verb, those of a group as ``data make``."""
+    found = {}
+    for name in door.VERBS:
+        module = import_module(f"saccade.commands.{name}")
+        below = getattr(module, "COMMANDS", {})
+        found |= {f"{name} {each}": command for each, command in below.items()} or {name: module.COMMAND}
+    return found
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_option_is_told_of_and_every_verb_has_an_example(name: str) -> None:
+    command = commands()[name]
+    assert command.example.startswith(f"saccade {name}")
+    for each in command.arguments().values():
+        assert each.help, each.name
+    assert {*command.place, *command.names, *command.words} <= set(command.arguments())
+    public = getattr(saccade, name, command.function)
+    assert public is command.function or not callable(public)
+
+
+def test_nothing_printed_holds_nan_or_a_strangers_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": "\x1b[2J\x9b2J", "d": Path("x")})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"a": None, "b": [None, 1.5], "c": "\x1b[2J\x9b2J", "d": "x"}
+    terminal.print_table("\x1b[2Jtitle", ("\x07",), [("label\x1b]0;x\x07", 1.0)], note="\x1b")
+    terminal.remark("\x1bc")
+    terminal.warn("\u202e")
+    both = capsys.readouterr()
+    assert not set("\x1b\x07\x9b\u202e") & set(printed + both.out + both.err)
+
+
+def test_a_table_is_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y")
+    path = "/home/somebody/lib/site-packages/saccade/data/gallery/digits.png"
+    terminal.print_table("t", columns, [(path, "circle", "green", "99.5%", "yellow 0.4%", "143, 42")])
+    lines = capsys.readouterr().out.splitlines()
+    assert path in "".join(line[2:].split("  ")[0].strip() for line in lines)
+    assert max(map(len, lines)) <= 80

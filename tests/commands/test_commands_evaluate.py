@@ -1,0 +1,149 @@
+"""Scoring a trained model by name or folder: the promised dictionary, other data, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import saccade
+from saccade.commands.door import app
+from saccade.errors import CheckpointError, ConfigError, DataError
+from tiny_models import save_tiny
+
+CONTRACT = [
+    "model", "data", "glyphs", "backgrounds", "drawing", "split", "protocol", "seed", "n",
+    "metrics", "attention", "baselines", "intervals",
+    "counts", "definition", "interventions", "seconds",
+]  # fmt: skip
+
+
+def scored(run: Path, **options: object) -> dict:
+    return saccade.evaluate(run, **{"limit": 20, "sweeps": 1, "device": "cpu", **options})
+
+
+def test_the_contract(run: Path) -> None:
+    found = scored(run)
+    assert sorted(found) == sorted(CONTRACT)
+    assert (found["data"], found["glyphs"], found["split"]) == ("mref", "pack-test-600", "test")
+    assert (found["protocol"], found["n"], found["seed"]) == ("unlimited", 20, 0)
+    assert found["seconds"] > 0
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_twice_is_the_same(run: Path) -> None:
+    first, second = scored(run), scored(run)
+    for each in (first, second):
+        each.pop("seconds")
+    assert first == second
+
+
+def test_a_run_and_its_model_folder_are_the_same_model(run: Path) -> None:
+    by_run, by_folder = scored(run, sweeps=0), scored(run / "model", sweeps=0)
+    assert by_run["attention"] == by_folder["attention"]
+    assert by_run["model"] == str(run)
+
+
+def test_the_scenes_can_be_chosen(run: Path) -> None:
+    usual = scored(run, sweeps=0)
+    seeded = scored(run, sweeps=0, seed=9)
+    assert seeded["seed"] == 9
+    assert seeded["attention"] != usual["attention"]
+    authors = scored(run, sweeps=0, protocol="authors", data="mref")
+    assert authors["protocol"] == "authors"
+    val = scored(run, sweeps=0, split="val", limit=None)
+    assert (val["n"], val["glyphs"]) == (30, "pack-val-200")
+
+
+def test_the_same_scenes_can_be_drawn_as_the_authors_draw(run: Path) -> None:
+    own, theirs, both = (scored(run, sweeps=0, limit=60, drawing=name) for name in (None, "authors", "both"))
+    assert (own["drawing"], theirs["drawing"], both["drawing"]) == ("blend", "authors", "both")
+    assert len({found["attention"]["pointing"] for found in (own, theirs, both)}) > 1
+    assert own["baselines"]["all_objects"] == theirs["baselines"]["all_objects"]  # the truth is the same
+    assert own["counts"]["accuracy_by_scale"] == theirs["counts"]["accuracy_by_scale"]
+
+
+def test_without_mnist_the_shipped_glyphs_stand_in_and_say_so(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    other = trained_with("disjoint", run, tmp_path / "run")
+    assert scored(other, sweeps=0)["glyphs"] == "mnist-test-pack-2000"
+    assert scored(other, sweeps=0, glyphs="pack")["glyphs"] == "pack-test-600"
+    with pytest.raises(DataError, match="saccade data get mnist"):
+        scored(other, glyphs="disjoint", allow_pack=False)
+    with pytest.raises(DataError, match="saccade data get mnist"):
+        scored(run, glyphs="disjoint", split="val")  # glyphs that no shipped one is among
+
+
+def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
+    """A copy of the run that says it was trained with other ``glyphs``."""
+    shutil.copytree(run, folder)
+    config = folder / "model" / "config.json"
+    values = json.loads(config.read_text(encoding="utf-8"))
+    values["data"]["glyphs"] = glyphs
+    config.write_text(json.dumps(values), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("glyphs", ["disjoint", "merged"])
+def test_glyphs_that_a_model_was_trained_with_are_refused(run: Path, glyphs: str) -> None:
+    with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}'"):
+        scored(run, glyphs=glyphs)
+
+
+@pytest.mark.parametrize("glyphs", ["disjoint", "pack"])
+def test_merged_glyphs_are_in_every_other_pool(run: Path, tmp_path: Path, glyphs: str) -> None:
+    with pytest.raises(ConfigError, match="trained with 'merged' glyphs"):
+        scored(trained_with("merged", run, tmp_path / "run"), glyphs=glyphs)
+
+
+def test_progress_is_told(run: Path) -> None:
+    told: list[tuple[int, int]] = []
+    scored(run, sweeps=0, limit=45, on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(45, 45)]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"split": "tset"}, ConfigError, "test"),
+        ({"split": "train"}, DataError, "no end"),
+        ({"data": "mreff"}, DataError, "did you mean 'mref'"),
+        ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
+        ({"drawing": "author"}, ConfigError, "authors"),
+        ({"protocol": "author"}, ConfigError, "did you mean 'authors'"),
+        ({"seed": -1}, ConfigError, "seed: .*found -1"),
+        ({"limit": 1}, DataError, "at least 18, found 1"),
+        ({"device": "gpu"}, ConfigError, "gpu"),
+    ],
+)
+def test_wrong_options_are_named(run: Path, options: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        scored(run, **options)
+
+
+def test_by_command_it_prints_tables_or_the_contract(run: Path) -> None:
+    words = ["evaluate", str(run), "--limit", "20", "--sweeps", "0", "--device", "cpu"]
+    shown, quiet, told = (CliRunner().invoke(app, [*words, *more]) for more in ([], ["--quiet"], ["--json"]))
+    assert sorted(json.loads(told.stdout)) == sorted(CONTRACT)
+    assert "n 20, seed 0" in shown.stdout
+    assert shown.stderr.startswith("evaluate …")
+    assert quiet.stderr == told.stderr == ""
+    assert CliRunner().invoke(app, [*words, "--drawing", "author"]).exit_code == 2
+
+
+def test_wrong_models_are_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
+        saccade.evaluate("soft-mrf")
+    with pytest.raises(ConfigError, match="no family 'questions': did you mean 'question'"):
+        scored(save_tiny(tmp_path / "foreign", family="questions"))
+    damaged = tmp_path / "damaged"
+    shutil.copytree(run / "model", damaged)
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(CheckpointError, match="SHA-256"):
+        scored(damaged)

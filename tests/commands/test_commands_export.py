@@ -1,0 +1,354 @@
+"""``saccade export``: a file that other programs run, with torch's numbers, and a sidecar that says what they mean."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from typer.testing import CliRunner
+
+from saccade.adapters import onnx as onnx_export
+from saccade.adapters.onnx import check, example_inputs
+from saccade.adapters.onnx_graph import AnswerAndLooks, onnx_bytes
+from saccade.commands import export as verb
+from saccade.commands.door import app
+from saccade.commands.export import export
+from saccade.config import to_dict
+from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
+from saccade.families import family_of_model, models
+from saccade.models.base import Raw
+from saccade.models.caption_decoding import allowed
+from saccade.models.io.facts import Score
+from saccade.models.io.folder import load_model, save_model
+from saccade.predict import load
+from saccade.trace import Output
+from tiny_models import OneHotModel, save_tiny, tiny_facts
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
+pytest.importorskip("onnxscript", reason="needs the extra 'export'")
+pytestmark = pytest.mark.usefixtures("one_onnx_registry")
+
+SCORE = Score("mref", "test", 10_000, seed=0, protocol="unlimited", metrics={"accuracy": 0.9})
+
+
+def saved(folder: Path, name: str, prepare: Callable[[Any], None] = lambda model: None, **changes: Any) -> Path:
+    """A small model of the catalog, its norms moved from their start, in a folder; ``prepare`` may change it."""
+    spec = models()[name]
+    torch.manual_seed(0)
+    model = spec.resolve()(dataclasses.replace(spec.tiny(), **changes))
+    with torch.no_grad():
+        prepare(model)
+    inputs, _ = spec.resolve().example_batch(8, 0)
+    model.train()(**inputs)
+    asked = {} if "query" in inputs else {"queries": ()}
+    facts = {"architecture": name, "family": family_of_model(name).name, "model": to_dict(model.config), **asked}
+    save_model(model, folder, tiny_facts(**facts, scores=(SCORE,)))
+    return folder
+
+
+def session_of(folder: Path) -> Any:
+    return onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """HAttNet-CTX, exported once; not to be changed."""
+    home = tmp_path_factory.mktemp("export")
+    model = saved(home / "model", "hattnet-ctx")
+    return SimpleNamespace(model=model, out=home / "out", sidecar=export(model, home / "out"))
+
+
+@pytest.mark.parametrize(
+    ("name", "looks"),
+    [
+        ("soft", ["stage2.weights"]),
+        ("hard", ["stage2.weights"]),
+        ("stn", ["crop.frame"]),
+        ("stn-tuned", ["crop.frame"]),
+    ],
+)
+def test_answer_and_looks_are_torchs(name: str, looks: list[str], tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", name)
+    sidecar = export(folder, tmp_path / "out")
+    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", *looks]
+    assert sidecar["check"]["largest_difference"] <= 1e-4
+    assert_same_as_torch(folder, tmp_path / "out")
+
+
+def test_gates_with_context_are_torchs(context: SimpleNamespace) -> None:
+    assert list(context.sidecar["outputs"])[3:] == ["stage1.weights", "stage2.weights", "stage3.weights"]
+    assert_same_as_torch(context.model, context.out)
+
+
+@pytest.mark.slow
+def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", "hsal", most=1, glimpses=1)  # two steps: one for a label, one to stop
+    sidecar = export(folder, tmp_path / "out")
+    assert list(sidecar["inputs"]) == ["images"]
+    assert sidecar["outputs"]["answer"]["shape"] == ["batch", 2]
+    assert [look["name"] for look in sidecar["looks"]] == ["saliency", "covert", "priority", "glimpse", "inhibited"]
+    glimpse = sidecar["looks"][3]
+    assert (glimpse["steps"], glimpse["outputs"]["choice"]) == (2, "glimpse.choice")
+    model, _ = load_model(folder)
+    inputs = example_inputs(load(folder, "cpu"), 4, 9)
+    expected = model(*inputs.values())
+    named = dict(zip(sidecar["outputs"], session_of(tmp_path / "out").run(None, {"images": inputs["images"].numpy()})))
+    assert torch.equal(torch.from_numpy(named["answer"]), expected.trace.answer)
+    torch.testing.assert_close(
+        torch.from_numpy(named["covert.weights"]), expected.trace.look("covert").weights, atol=1e-4, rtol=0
+    )
+
+
+def test_masks_of_a_classifier_are_torchs(tmp_path: Path) -> None:
+    small = {"widths": (8, 8, 8, 8), "modules": (1, 0, 0), "pools": (1, 1, 1)}
+    folder = saved(tmp_path / "model", "ran", prepare=uneven_masks, **small)
+    sidecar = export(folder, tmp_path / "out")
+    assert list(sidecar["inputs"]) == ["images"]
+    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", "stage1.weights"]
+    (told,) = sidecar["looks"]
+    assert (told["kind"], told["role"], told["base"]) == ("gate", "multiplier", 1.0)  # the multiplier is 1 + M
+    (look,) = assert_same_as_torch(folder, tmp_path / "out").trace.looks
+    assert look.weights.flatten(1).std(1).min() > 1e-2  # equal masks would hide a difference of places
+
+
+def uneven_masks(model: Any) -> None:
+    """Untrained masks are nearly flat: make them differ from cell to cell."""
+    for module in model.attention.values():
+        for layer in module.mask.modules():
+            if isinstance(layer, torch.nn.Conv2d):
+                layer.weight.mul_(1.5)
+
+
+def test_crops_of_a_classifier_that_zooms_are_torchs(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", "racnn", prepare=proposals_that_move, through="layer1")
+    sidecar = export(folder, tmp_path / "out")
+    looks = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits", "frame")]
+    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", *looks]
+    assert sidecar["outputs"]["scale2.frame"]["shape"] == ["batch", 2, 3]
+    expected = assert_same_as_torch(folder, tmp_path / "out")
+    for look in expected.trace.looks:
+        assert look.frame.flatten(1).std(0).max() > 0.1  # pixels: crops of six pictures lie apart
+
+
+def proposals_that_move(model: Any) -> None:
+    """Untrained proposals are in the middle of every picture: make them follow what is seen."""
+    for proposal in model.proposals.values():
+        torch.nn.init.normal_(proposal.propose.weight, std=2)
+
+
+def assert_same_as_torch(folder: Path, out: Path) -> Output:
+    """On a number of pictures that was not tried at export."""
+    model, _ = load_model(folder)
+    inputs = example_inputs(load(folder, "cpu"), 6, 9)
+    expected = model(*inputs.values())
+    session = session_of(out)
+    arrays = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+    named = {output.name: torch.from_numpy(array) for output, array in zip(session.get_outputs(), arrays)}
+    assert torch.equal(named["answer"], expected.trace.answer)
+    wanted = {"logits": expected.logits, "probabilities": expected.logits.softmax(-1)}
+    for look in expected.trace.looks:
+        wanted |= (
+            {f"{look.name}.weights": look.weights} if look.weights is not None else {f"{look.name}.frame": look.frame}
+        )
+        wanted |= {} if look.emits is None else {f"{look.name}.emits": look.emits}
+    for name, tensor in wanted.items():
+        torch.testing.assert_close(named[name].double(), tensor.double(), atol=1e-4, rtol=0)
+    return expected
+
+
+def test_the_sidecar_says_what_the_numbers_mean(context: SimpleNamespace) -> None:
+    told = json.loads((context.out / "model.json").read_text())
+    assert told == json.loads(json.dumps(context.sidecar))
+    assert (told["schema"], told["model"], told["architecture"]) == ("saccade.onnx/1", "tiny", "hattnet-ctx")
+    assert told["inputs"] == {
+        "images": {"type": "float32", "shape": ["batch", 3, 31, 34]},
+        "query": {"type": "int64", "shape": ["batch"]},
+    }
+    assert told["outputs"]["answer"] == {"type": "int64", "shape": ["batch"]}
+    assert told["queries"] == ["0", "1", "2", "north"]
+    assert told["answers"] == ["red", "green", "blue"]
+    assert told["multi_label"] is False
+    assert told["preprocessing"]["size"] == [31, 34]
+    assert told["looks"][1] == {
+        "name": "stage2",
+        "kind": "gate",
+        "role": "multiplier",
+        "norm": "sigmoid",
+        "grid": [6, 7],  # 31×34 pixels: 14×16 cells, then 6×7
+        "steps": 1,
+        "frame": [[4.0, 0.0, 3.0], [0.0, 4.0, 3.0]],
+        "outputs": {"weights": "stage2.weights"},
+    }
+    assert told["total"] == "product"
+    assert told["scores"][0]["metrics"] == {"accuracy": 0.9}
+
+
+def test_the_digests_are_those_of_the_files(context: SimpleNamespace) -> None:
+    assert context.sidecar["sha256"] == hashlib.sha256((context.out / "model.onnx").read_bytes()).hexdigest()
+    weights = (context.model / "model.safetensors").read_bytes()
+    assert context.sidecar["weights_sha256"] == hashlib.sha256(weights).hexdigest()
+
+
+def test_the_check_is_told(context: SimpleNamespace) -> None:
+    told = context.sidecar["check"]
+    assert told["differences"].keys() == context.sidecar["outputs"].keys()
+    assert told["differences"]["answer"] == 0
+    assert told["largest_difference"] == max(told["differences"].values()) <= told["tolerance"] == 1e-4
+    assert onnxruntime.__version__ in told["runtime"]
+
+
+def test_no_place_of_this_machine_is_in_the_file(context: SimpleNamespace) -> None:
+    data = (context.out / "model.onnx").read_bytes()
+    assert str(Path(verb.__file__).parents[1]).encode() not in data
+    assert b"site-packages" not in data
+
+
+def test_another_model_is_found_out(context: SimpleNamespace) -> None:
+    torch.manual_seed(1)
+    spec = models()["hattnet-ctx"]
+    other = AnswerAndLooks(spec.resolve()(spec.tiny()))
+    with pytest.raises(CheckpointError, match=r"onnxruntime and torch differ by .* in .*; nothing was written"):
+        check((context.out / "model.onnx").read_bytes(), other, partial(example_inputs, load(context.model, "cpu")))
+
+
+def test_a_file_that_the_runtime_refuses_is_an_error() -> None:
+    spec = models()["soft"]
+    with pytest.raises(CheckpointError, match=r"onnxruntime .* does not take the graph: .*; nothing was written"):
+        check(b"no graph", AnswerAndLooks(spec.resolve()(spec.tiny())), lambda count, seed: {})
+
+
+def test_nothing_is_left_where_the_check_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise CheckpointError("they differ")
+
+    monkeypatch.setattr(onnx_export, "check", failing)
+    monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_: b"graph")
+    with pytest.raises(CheckpointError, match="they differ"):
+        export(save_tiny(tmp_path / "model"), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = save_tiny(tmp_path / "model")
+    with pytest.raises(OutputError, match="not an export"):
+        export(model, model)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(OutputError, match="a file is in the way"):
+        export(model, tmp_path / "file")
+    monkeypatch.setattr(onnx_export, "_opset", lambda _: 20)
+    monkeypatch.setattr(onnx_export, "check", lambda *_: {})
+    for data in (b"first", b"second"):
+        monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_, data=data: data)
+        export(model, tmp_path / "out")
+        assert (tmp_path / "out" / "model.onnx").read_bytes() == data
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime"])
+def test_a_missing_extra_is_named(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package} does not load.*pip install 'saccade-attention\[export\]'"):
+        export(save_tiny(tmp_path / "model"), tmp_path / "out")
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="onnx"):
+        export("soft-mref", tmp_path, to="onx")
+
+
+def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Greedy search in a few lines of Python over onnxruntime finds the captions of torch."""
+    spec = models()["sat-soft"]
+    torch.manual_seed(0)
+    model = spec.resolve()(spec.tiny()).eval()
+    with torch.no_grad():
+        model.decoder.words.weight.mul_(30)  # so that words differ
+    facts = {"architecture": "sat-soft", "family": family_of_model("sat-soft").name, "model": to_dict(model.config)}
+    words = ("", "(unknown)", "red", "green", "blue")
+    save_model(model, tmp_path / "model", tiny_facts(**facts, queries=(), answers=words, sentences=True))
+    sidecar = export(tmp_path / "model", tmp_path / "out")
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["begin.onnx", "model.json", "step.onnx"]
+    assert sidecar["check"]["largest_difference"] <= 1e-4
+
+    images = torch.rand(5, 3, 31, 34, generator=torch.Generator().manual_seed(3))
+    expected = model.caption(model.encode(images), method="greedy")
+    first, step = (
+        onnxruntime.InferenceSession(tmp_path / "out" / name, providers=["CPUExecutionProvider"])
+        for name in ("begin.onnx", "step.onnx")
+    )
+    held = dict(zip([each.name for each in first.get_outputs()], first.run(None, {"images": images.numpy()})))
+    before = np.full(5, sidecar["search"]["start"])
+    for number in range(sidecar["search"]["longest"]):
+        found = dict(zip([each.name for each in step.get_outputs()], step.run(None, {**held, "before": before})))
+        held |= {"hidden": found["next_hidden"], "cell": found["next_cell"]}
+        said = allowed(torch.from_numpy(found["logits"])[:, None], first=number == 0)[:, 0].argmax(-1)
+        going = expected.words[:, 0, number] >= 0
+        assert torch.equal(said[going], expected.words[going, 0, number])
+        weights = torch.from_numpy(found["word.weights"])
+        torch.testing.assert_close(weights[going], expected.weights[going, 0, number], atol=1e-4, rtol=0)
+        before = said.numpy()
+    graphs = iter([(tmp_path / "out" / name).read_bytes() for name in ("begin.onnx", "step.onnx")])
+    monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_: next(graphs))
+    (tmp_path / "out" / "step.onnx").write_bytes(b"old")
+    assert export(tmp_path / "model", tmp_path / "out") == sidecar  # an earlier export is replaced
+    assert (tmp_path / "out" / "step.onnx").stat().st_size > 3
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (SimpleNamespace(answers_in_one_pass=False), "it searches for its answer"),
+        (SimpleNamespace(**dict.fromkeys(("init_state", "next_word", "scene", "memory")), answers_in_one_pass=False,
+                         config=SimpleNamespace(pick="drawn")), "samples the cells that it looks at"),
+    ],
+)  # fmt: skip
+def test_a_search_that_no_graph_can_hold_is_refused(
+    model: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tiny_facts(architecture="sat-soft")
+    monkeypatch.setattr(onnx_export, "load", lambda *_: SimpleNamespace(model=model, facts=facts, name="teller"))
+    with pytest.raises(CheckpointError, match=f"'teller' .*{said}"):
+        export("teller", tmp_path / "out")
+
+
+class Undecided(OneHotModel):
+    """Answers by a branch on what the picture shows, which no graph can hold."""
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        return super().ask(encoding * 2 if bool(encoding.mean() > 0.5) else encoding, query)
+
+
+def test_a_model_that_no_graph_can_hold_says_so() -> None:
+    with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
+        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)})
+
+
+def test_the_command_prints_a_table_or_json(
+    context: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("saccade.export", lambda *_, **__: context.sidecar)
+    shown = CliRunner().invoke(app, ["export", str(context.model), "--out", str(tmp_path)])
+    assert shown.exit_code == 0
+    assert "stage1.weights" in shown.stdout
+    assert "batch, 14, 16" in shown.stdout
+    assert "model.onnx" in shown.stderr
+    told = CliRunner().invoke(app, ["export", str(context.model), "--out", str(tmp_path), "--json"])
+    assert json.loads(told.stdout)["sha256"] == context.sidecar["sha256"]
+
+
+def test_the_command_reports_errors_in_one_line(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["export", "soft-mref", "--out", str(tmp_path), "--to", "coreml"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: to: no 'coreml'")

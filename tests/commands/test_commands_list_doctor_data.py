@@ -1,0 +1,214 @@
+"""``list``, ``doctor`` and ``data``: what there is, what is missing, and data written to disk."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+import saccade
+from saccade import zoo
+from saccade.commands.door import app
+from saccade.models.io.folder import load_model, save_model
+from tiny_models import save_tiny
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_list_reads_no_settings_of_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_, **__):
+        raise AssertionError("a whole recipe was read")
+
+    monkeypatch.setattr("saccade.engine.recipe.parse_yaml", read)
+    listed = json.loads(run("list", "recipes", "--json").stdout)["recipes"]
+    assert listed["hattnet-ctx-mref"]["title"].startswith("HAttNet-CTX")
+
+
+def test_list_everything_or_one_catalog() -> None:
+    everything = json.loads(run("list", "--json").stdout)
+    assert set(everything) == {"models", "backbones", "recipes", "data", "examples", "zoo"}
+    weights = {name: entry["weights"] for name, entry in everything["backbones"].items()}
+    assert weights["small"] == "none"
+    assert weights["mobilenetv2"] == "saccade data get mobilenetv2-imagenet"
+    for version in range(3):
+        assert weights[f"efficientnet-lite{version}"] == f"saccade data get efficientnet-lite{version}-imagenet"
+    assert everything["models"]["soft"]["paper"]
+    assert list(json.loads(run("list", "data", "--json").stdout)) == ["data"]
+    assert "soft" in run("list", "models").stdout
+    short, whole = run("list").stdout.splitlines(), run("list", "--all").stdout.splitlines()
+    assert len(short) < 50 < len(whole)
+    assert "a picture and a question in, one label (or several) out" in short
+    assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
+
+
+@pytest.mark.parametrize("kind", [None, "models", "backbones", "recipes", "data", "examples"])
+def test_lists_are_short_and_fit_80_columns(kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*filter(None, ["list", kind])).stdout.splitlines()
+    assert len(lines) < 50
+    assert max(map(len, lines)) <= 80
+
+
+def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
+    short, full = run("list", "recipes").stdout, run("list", "recipes", "soft*").stdout
+    found = json.loads(run("list", "recipes", "soft*", "--json").stdout)["recipes"]
+    assert re.search(rf"^  soft\* +{len(found)}  ", short, re.MULTILINE)
+    assert "soft-mref" not in short
+    assert all(name.startswith("soft") and f"\n{name}\n" in full for name in found)
+    refused = run("list", "models", "sfot")
+    assert refused.exit_code == 2
+    assert "models: no name fits 'sfot'; did you mean 'soft'" in refused.stderr
+
+
+def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from saccade.models.io.facts import Score
+
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    assert "none yet" in run("list", "zoo").stdout
+    save_tiny(tmp_path / "good", name="good", scores=(Score("mref", "test", 1234, metrics={"accuracy": 0.5}),))
+    (save_tiny(tmp_path / "bad") / "config.json").write_text("{")
+    listed = json.loads(run("list", "zoo", "--json").stdout)["zoo"]
+    assert listed["good"] == {
+        "architecture": "soft",
+        "parameters": 964,
+        "metric": "accuracy",
+        "score": 0.5,
+        "scored on": "mref test, n 1,234",
+        "licence": "open",
+    }
+    assert listed["bad"]["architecture"] == "damaged"
+    assert run("list", "zoo").exit_code == 0
+
+
+def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "mnist").mkdir(parents=True)
+    (tmp_path / "home" / "mnist" / "x").write_bytes(b"12345")
+    save_tiny(tmp_path / "zoo" / "good")
+    result = run("doctor", "--json")
+    found = json.loads(result.stdout)
+    assert found["scene_makers"]["cpu"] == "NumPy"
+    assert result.exit_code == 0
+    assert found["problems"] == []
+    assert found["zoo"] == {"good": "whole"}
+    assert found["cache"] == {"folder": str(tmp_path / "home"), "holds": {"mnist": 5}}
+    assert found["packages"]["torch"]
+    assert found["devices"][0].startswith("cpu")
+    assert list(found["programs"]) == ["METEOR 1.5"]
+    weights = save_tiny(tmp_path / "zoo" / "bad") / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "problem: bad: " in result.stderr
+    assert "all is well" not in result.stdout
+
+
+def test_doctor_misses_the_model_that_another_lies_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    model, facts = load_model(save_tiny(tmp_path / "zoo" / "first"))
+    save_model(model, tmp_path / "zoo" / "second", facts, beside="first")
+    assert json.loads(run("doctor", "--json").stdout)["zoo"] == {"first": "whole", "second": "whole"}
+    (tmp_path / "zoo" / "first").rename(tmp_path / "away")
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "problem: second: " in result.stderr
+
+
+def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.metadata
+
+    needed = [
+        "torch<3,>=2",
+        "no-such-core>=1",
+        'no-such-web[x]>=2; extra == "web"',
+        "numpy; extra == 'web'",
+        "pillow; extra == 'ok'",
+    ]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: needed)
+    result = run("doctor", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 2
+    assert list(found["packages"]) == ["torch", "no-such-core"]
+    assert "no-such-core" in found["problems"][0]
+    assert found["extras"]["web"] == {"missing": ["no-such-web"], "get": "pip install 'saccade-attention[web]'"}
+    assert found["extras"]["ok"] == {"missing": [], "get": None}
+
+
+@pytest.mark.parametrize(("command", "problems"), [("saccade.app:run", 1), ("saccade.commands:main", 0)])
+def test_doctor_names_a_foreign_saccade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, problems: int
+) -> None:
+    """Another project has this name on the package index; this package had it once, and is no stranger then."""
+    info = tmp_path / "saccade-7.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: saccade\nVersion: 7.1\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\nsaccade = {command}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = run("doctor", "--json")
+    named = [line for line in json.loads(result.stdout)["problems"] if line.startswith("saccade 7.1 is another")]
+    assert len(named) == problems
+    assert all("pip uninstall saccade" in line and "saccade-attention" in line for line in named)
+    assert result.exit_code == 2 * problems
+
+
+def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "nothing"))
+    made = run("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
+    assert made.exit_code == 0, made.stderr
+    assert len(list((tmp_path / "scenes").glob("*.png"))) == 3
+    assert len((tmp_path / "scenes" / "scenes.jsonl").read_text().splitlines()) == 3
+    again = run("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
+    assert again.exit_code == 2
+    sheet = run("data", "show", "mref", "--out", tmp_path / "sheet.png", "--count", 4, "--glyphs", "pack")
+    assert sheet.exit_code == 0, sheet.stderr
+    assert (tmp_path / "sheet.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["data", "make", "mrfe", "--out", "x"], "did you mean 'mref'"),
+        (["data", "make", "mref", "--out", "x", "--split", "tset"], "did you mean 'test'"),
+        (["data", "show", "mref", "--glyphs", "dsjoint"], "disjoint"),
+        (["data", "get", "mnst"], "mnist"),
+    ],
+)
+def test_wrong_names_of_data(args: list[str], word: str) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_data_get_reports_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def fetch(name: str, progress) -> Path:
+        asked.append(name)
+        progress("part", 1, None)
+        return tmp_path
+
+    monkeypatch.setattr("saccade.data.fetch.fetch", fetch)
+    assert str(tmp_path) in run("data", "get", "mref").stderr.replace("\n", "")
+    assert asked == ["mnist"]  # the data set names its own download
+    assert "mref" in run("data", "list").stdout
+
+
+def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        for number in range(12):
+            place = tmp_path / "photos" / name / f"{number}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (10 * number, len(name), ord(name[0]))).save(place)
+    result = run("data", "show", f"{tmp_path}/photos/", "--split", "train", "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 0, result.output
+    assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
+    assert "2 classes" in result.stderr
+
+
+def test_the_names_of_models_from_python() -> None:
+    assert saccade.list_models("hattnet-ctx-m*") == [f"hattnet-ctx-{data}" for data in ("mbg", "mdist", "mref")]

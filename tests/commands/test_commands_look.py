@@ -1,0 +1,282 @@
+"""``saccade look``, of one model and of several: answers, files, JSON, and every kind of bad input."""
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+import saccade
+from saccade.commands.door import app
+from saccade.record import read_record
+from tiny_models import ANSWERS, save_tiny
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_tiny(tmp_path_factory.mktemp("models") / "tiny"))
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    folder = tmp_path / "album"
+    for number, name in enumerate(["a.png", "b.jpg", "sub/a.png"]):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (20 + number, 31, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / name)
+    return folder
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def error_line(result: Result) -> str:
+    """The one line on stderr that a user's mistake ends with."""
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    return last
+
+
+def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Steps on the way and remarks too; a screen of 80 columns has no room for a path."""
+    monkeypatch.setenv("COLUMNS", "80")
+    Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "red.png")
+    found = run("look", tmp_path / "red.png", "--model", "racnn-details")
+    said = found.stdout + found.stderr
+    assert "what each step says" in said
+    assert said.count("red.png") == 2, said
+    assert tmp_path.name not in said
+
+
+def test_pictures_are_named_from_the_folder_that_they_share(model: str, album: Path) -> None:
+    """A whole path would fold over many lines of a narrow terminal."""
+    one = run("look", album / "a.png", "--model", model, "--ask", 1).stdout
+    assert re.search(r"^  a\.png +1 ", one, re.MULTILINE)
+    several = run("look", album, "--model", model, "--ask", 1).stdout
+    assert re.findall(r"^  (\S+) +1 ", several, re.MULTILINE) == ["a.png", "b.jpg", "sub/a.png"]
+    assert str(album) not in one + several
+
+
+def test_one_picture_is_answered_in_a_table(model: str, album: Path) -> None:
+    result = run("look", album / "a.png", "--model", model, "--ask", 1)
+    assert result.exit_code == 0
+    assert any(word in result.stdout for word in ANSWERS)
+    assert "--out DIR keeps" in result.stderr
+    quiet = run("look", album / "a.png", "--model", model, "--ask", 1, "--quiet")
+    assert quiet.stderr == ""
+    assert quiet.stdout == result.stdout
+
+
+def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, album: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    result = run("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)
+    assert result.exit_code == 0
+    stems = ["a-ask-north", "a-ask-north-2", "b-ask-north"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        ["looks.csv", *(f"{stem}.{end}" for stem in stems for end in ("png", "json", "safetensors"))]
+    )
+    assert "one table of all (looks.csv)" in result.stderr
+    assert read_record(out / "a-ask-north-2.json").info["picture"].endswith("sub/a.png")
+
+
+def test_json_is_one_object_a_line_and_nothing_else(model: str, album: Path) -> None:
+    (album / "broken.png").write_bytes(b"no")
+    result = run("look", str(album / "*.*"), "--model", model, "--ask", 0, "--json")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 0
+    assert [Path(line["picture"]).name for line in lines if "answer" in line] == ["a.png", "b.jpg"]
+    assert [Path(line["picture"]).name for line in lines if "error" in line] == ["broken.png"]
+
+
+def test_filmstrips_instead_of_overlays(model: str, album: Path, tmp_path: Path) -> None:
+    for flag in ("--overlay", "--filmstrip"):
+        run("look", album / "a.png", "--model", model, "--ask", 1, "--out", tmp_path / flag, flag)
+    sizes = {Image.open(tmp_path / flag / "a-ask-1.png").size for flag in ("--overlay", "--filmstrip")}
+    assert len(sizes) == 2
+
+
+def test_cells_are_painted_in_filmstrips(model: str, album: Path, tmp_path: Path) -> None:
+    look = ("look", album / "a.png", "--model", model, "--ask", 1, "--cells")
+    assert "cells" in error_line(run(*look, "--out", tmp_path / "x", "--overlay"))
+    assert not (tmp_path / "x").exists()
+    assert run(*look, "--filmstrip", "--out", tmp_path / "strips").exit_code == 0
+
+
+def test_many_rows_are_cut_with_a_word_about_it(model: str, album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.commands.look.ROWS_SHOWN", 1)
+    result = run("look", album, "--model", model, "--ask", 1)
+    assert "and 2 more" in result.stderr
+
+
+def test_several_models_stand_side_by_side(model: str, album: Path, tmp_path: Path) -> None:
+    other = str(save_tiny(tmp_path / "other", seed=1, name="other"))
+    asked = ("look", album / "a.png", "--model", model, "--model", other, "--ask", "north")
+    result = run(*asked, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert {"tiny", "other"} <= set(result.stdout.split())
+    assert Image.open(tmp_path / "out" / "a-ask-north-compare.png").width > 800
+    assert "<html" in (tmp_path / "out" / "a-ask-north-compare.html").read_text()
+    seen = saccade.look(album / "a.png", "north", model=[model, other])
+    lines = [json.loads(line) for line in run(*asked, "--json").stdout.splitlines()]
+    assert lines == json.loads(json.dumps([each.to_json() for each in seen]))
+    assert [[each.model for each in of_one] for of_one in saccade.look([album], "north", model=[model, other])] == [
+        ["tiny", "other"]
+    ] * 3
+
+
+def test_bad_pictures_are_reported_counted_and_skipped(model: str, album: Path, tmp_path: Path) -> None:
+    data = (album / "b.jpg").read_bytes()
+    (album / "cut.jpg").write_bytes(data[: len(data) // 2])
+    (album / "zero.png").write_bytes(b"")
+    result = run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert result.stderr.count("skipped: ") == 2
+    assert "cut.jpg" in result.stderr
+    assert "0 bytes" in result.stderr
+    assert "3 answered, 2 skipped" in result.stderr
+    assert len(list((tmp_path / "out").glob("*.json"))) == 3
+
+
+def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
+    (tmp_path / "one.png").write_bytes(b"")
+    assert "0 bytes" in error_line(run("look", tmp_path, "--model", model, "--ask", 1))
+    (tmp_path / "two.png").write_bytes(b"x")
+    assert "none of the 2 pictures" in error_line(run("look", tmp_path, "--model", model, "--ask", 1))
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["--ask", "7"], "north"),
+        ([], "north"),
+        (["--ask", "1", "--device", "gpu"], "gpu"),
+        (["--ask", "1", "--batch", "0"], "batch_size"),
+        (["--ask", "1", "--maps", "some"], "total"),
+        (["--ask", "1", "--beam", "2"], "beam"),
+        (["--ask", "1", "--layers", "x"], "layers"),
+        (["--ask", "1", "--cells"], "cells"),
+        (["--ask", "1", "--parquet"], "parquet"),
+        (["--ask", "1", "--actors", "2"], "engine"),
+        (["--ask", "1", "--engine", "local"], "out"),
+        (["--ask", "1", "--engine", "local", "--out", "x", "--cells"], "cells"),
+        (["--ask", "1", "--model", "soft-mref", "--cells"], "cells"),
+        (["--ask", "1", "--out", "x" * 300], "xxx"),
+        (["--example", "dgits"], "digits"),
+    ],
+)
+def test_wrong_options_are_one_line(model: str, album: Path, args: list[str], named: str) -> None:
+    assert named in error_line(run("look", album, "--model", model, *args))
+
+
+def test_missing_paths_and_models(model: str, album: Path, tmp_path: Path) -> None:
+    assert "no such file" in error_line(run("look", tmp_path / "gone.png", "--model", model, "--ask", 1))
+    assert "no pictures" in error_line(run("look", str(tmp_path / "*.png"), "--model", model, "--ask", 1))
+    assert "no model 'nothing-here'" in error_line(run("look", album, "--model", "nothing-here", "--ask", 1))
+
+
+def test_damaged_and_foreign_models(model: str, album: Path, tmp_path: Path) -> None:
+    damaged = save_tiny(tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes((damaged / "model.safetensors").read_bytes()[:-7])
+    assert "damaged" in error_line(run("look", album, "--model", damaged, "--ask", 1))
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "model.pt").write_bytes(b"\x80\x04.")
+    assert "run code" in error_line(run("look", album, "--model", tmp_path / "foreign", "--ask", 1))
+
+
+@pytest.mark.parametrize("args", [["look"], ["look", "x", "--frob"], ["frob"], ["list", "frobs"]])
+def test_wrong_words_exit_with_2(args: list[str]) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_a_file_in_the_way_of_the_folder(model: str, album: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("in the way")
+    assert "cannot write" in error_line(run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out"))
+
+
+def test_a_full_disk_leaves_no_half_files(
+    model: str, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    line = error_line(run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out"))
+    assert "disk is full" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_debug_anywhere_shows_the_traceback_and_the_line(model: str, tmp_path: Path) -> None:
+    for args in (["--debug", "look", tmp_path / "gone.png"], ["look", tmp_path / "gone.png", "--debug"]):
+        result = run(*args)
+        assert result.exit_code == 2
+        assert "Traceback" in result.stderr
+        assert result.stderr.strip().splitlines()[-1].startswith("error: ")
+
+
+def test_by_subprocess_an_error_is_one_line_on_stderr(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "saccade", "look", str(tmp_path / "gone.png"), "--ask", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [f"error: {tmp_path / 'gone.png'}: no such file or folder; check the path"]
+
+
+def test_by_subprocess_a_bomb_is_one_line_too(model: str, tmp_path: Path) -> None:
+    Image.new("1", (10_000, 10_000)).save(tmp_path / "large.png")  # 100 Mpx: Pillow would warn, saccade refuses
+    command = [sys.executable, "-m", "saccade", "look", str(tmp_path), "--model", model, "--ask", "1", "-q"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    (error,) = result.stderr.splitlines()
+    assert "64 million" in error
+
+
+def test_a_closed_pipe_is_quiet(model: str, album: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)  # as when "| head" has seen enough
+    command = [sys.executable, "-m", "saccade", "look", str(album), "--model", model, "--ask", "1", "--json"]
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert result.returncode != 0
+    assert result.stderr == ""
+
+
+def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path, tmp_path: Path) -> None:
+    """Each names what the file is, what the model reads, and models that read such a file."""
+    story = tmp_path / "story.txt"
+    story.write_text("Mary went to the kitchen.\n")
+    for words in ([], ["--ask", "Where is Mary?"], ["--model", "hard-mref", "--ask", 7]):
+        line = error_line(run("look", story, *words))
+        assert re.search(r"story.txt: a story, but the model '(soft|hard)-mref' reads pictures; stories are for ", line)
+        assert "memn2n-babi" in line
+        assert "memn2n-stories" in line
+    picture = next(album.rglob("*.png"))
+    line = error_line(run("look", picture, "--model", "memn2n-stories"))
+    assert re.search(r"\.png: a picture, but the model 'memn2n-stories' reads stories; .*soft-mref", line)
+
+
+def test_a_misspelt_model_names_the_nearest_three_and_where_all_are(album: Path) -> None:
+    line = error_line(run("look", album, "--model", "hard-mreff", "--ask", 1))
+    assert line.endswith("did you mean 'hard-mref', 'hard-mbg' or 'hattnet-mref'? 'saccade list' prints all names")
+    line = error_line(run("train", "hard-mreff", "--out", album / "run"))
+    assert "did you mean 'hard-mref', 'hard-mbg' or 'hattnet-mref'? 'saccade list recipes' prints all names" in line
+    assert "crown-cub" not in line
+
+
+@pytest.mark.parametrize(("absent", "said"), [(0.0, True), (0.2, False)])
+def test_a_model_that_cannot_deny_a_digit_says_so(album: Path, tmp_path: Path, absent: float, said: bool) -> None:
+    """Of an absent digit it names a colour, and `look` tells that; a model that learned "not there" can say so."""
+    folder = save_tiny(tmp_path / "scenes", data={"name": "mref", "absent": absent})
+    result = run("look", album / "a.png", "--model", folder, "--ask", 1)
+    assert ("takes for granted that the digit asked for is in the picture" in " ".join(result.stderr.split())) == said

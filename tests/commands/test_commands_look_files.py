@@ -1,0 +1,132 @@
+"""Many pictures through one model: what is kept, under which names, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saccade.commands.look_files import stream_looks
+from saccade.errors import ConfigError, DataError
+from saccade.predict import Predictor, load
+from saccade.record import read_record
+from tiny_models import save_tiny
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    return load(save_tiny(tmp_path_factory.mktemp("models") / "tiny"), "cpu")
+
+
+def picture(path: Path, seed: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (20, 31, 3), dtype=np.uint8)).save(path)
+    return path
+
+
+def test_it_answers_as_the_predictor_does_and_keeps_nothing_unasked(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / f"{number}.png", number) for number in range(3)]
+    seen = list(stream_looks(predictor, paths, 1, batch_size=2))
+    assert [each.to_json() for each in seen] == [predictor.look(path, 1).to_json() for path in paths]
+    assert sorted(tmp_path.iterdir()) == paths
+
+
+@pytest.mark.parametrize(
+    ("places", "names"),
+    [(["1.png", "b/1.png", "1-2.png"], ["1", "1-2", "1-2-2"]), (["1-2.png", "1.png", "b/1.png"], ["1-2", "1", "1-3"])],
+)
+def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Path) -> None:
+    """Without a question in their names, 1-2.png is called what the second 1.png would be."""
+    paths = [picture(tmp_path / place) for place in places]
+    list(stream_looks(load("hsal-mnist-set", "cpu"), paths, out=tmp_path / "out"))
+    kept = {path.stem: read_record(path).info["picture"] for path in (tmp_path / "out").glob("*.json")}
+    assert kept == dict(zip(names, map(str, paths)))
+
+
+def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / name) for name in ("a.png", "b.png")]
+    stream = stream_looks(predictor, paths, 1, out=tmp_path / "out", batch_size=1)
+    for name in ("a", "b"):
+        assert next(stream).source.stem == name
+        kept = {path.name for path in (tmp_path / "out").glob(f"{name}-*")}
+        assert kept == {f"{name}-ask-1.{suffix}" for suffix in ("png", "json", "safetensors")}
+
+
+def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: Predictor, tmp_path: Path) -> None:
+    unread = iter(["nothing reads this"])
+    with pytest.raises(DataError, match="question"):
+        stream_looks(predictor, unread, out=tmp_path / "out")
+    with pytest.raises(ConfigError, match="cells"):
+        stream_looks(predictor, unread, 1, out=tmp_path / "out", cells=True)
+    assert next(unread)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'tables'")
+    paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b,\nor so.png"))]
+    seen = list(stream_looks(predictor, paths, 1, out=tmp_path / "out", parquet=True))
+    rows = parquet.read_table(tmp_path / "out" / "looks.parquet").to_pylist()
+    assert [row["source"] for row in rows] == [*map(str, paths)]
+    assert [row["answer"] for row in rows] == [each.answer for each in seen]
+    assert [(row["x"], row["y"]) for row in rows] == [each.peak for each in seen]
+    assert rows[0]["confidence"] == pytest.approx(seen[0].confidence, abs=1e-6)
+    assert rows[0]["fit_p"] is None
+
+
+def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b, or so.png", "c.png"))]
+    seen = list(
+        stream_looks(predictor, [*paths, tmp_path / "gone.png"], 1, out=tmp_path / "out", on_bad=lambda *_: None)
+    )
+    with (tmp_path / "out" / "looks.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["source"] for row in rows] == list(map(str, paths))
+    for row, each in zip(rows, seen, strict=True):
+        assert (row["asked"], row["answer"], float(row["confidence"])) == ("1", each.answer, round(each.confidence, 6))
+        assert (row["next_best"], float(row["next_confidence"])) == (
+            each.alternatives[0][0],
+            pytest.approx(each.alternatives[0][1], abs=1e-6),
+        )
+        assert (int(row["x"]), int(row["y"])) == each.peak
+        assert (tmp_path / "out" / f"{row['files']}.json").is_file()
+
+
+def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_path: Path) -> None:
+    """After a while they are on the disk, not in memory; the table of the run before stays until the end."""
+    paths = [picture(tmp_path / "one.png", 1)] * 180
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "looks.csv").write_text("of the run before")
+    stream = stream_looks(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
+    for _ in range(170):
+        next(stream)
+    (draft,) = out.glob(".looks.csv*.part")
+    assert draft.read_text("utf-8").count("one.png") > 40  # but for what a buffer of the file holds
+    assert (out / "looks.csv").read_text() == "of the run before"
+    stream.close()
+    assert (out / "looks.csv").read_text("utf-8").count("one.png") == 170
+    assert not draft.exists()
+
+
+def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
+    list(stream_looks(predictor, paths[:1], 1, out=tmp_path / "one"))
+    assert not (tmp_path / "one" / "looks.csv").exists()
+    stream = stream_looks(predictor, paths, 1, out=tmp_path / "some", batch_size=1)
+    next(stream), next(stream)
+    stream.close()
+    assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3
+
+
+def test_a_folder_that_was_made_for_nothing_goes_again(predictor: Predictor, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_text("no picture")
+    (tmp_path / "there").mkdir()
+    for place, is_kept in (("made", False), ("there", True)):
+        with pytest.raises(DataError, match="not a picture"):
+            list(stream_looks(predictor, [bad], 1, out=tmp_path / place))
+        assert (tmp_path / place).exists() == is_kept

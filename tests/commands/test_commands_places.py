@@ -1,0 +1,181 @@
+"""Places that are read-only or somebody else's, and disks without room: one line, exit code 2, nothing half-written.
+
+Root may write everywhere, so the commands run in forked processes of an ordinary user. All that a command imports is
+imported before: the interpreter may lie where that user cannot read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from ordinary_user import Said, drop_privileges, limit_files, may_run_python, run_as, tiny_disk
+from saccade.atomic import is_draft
+from saccade.commands.door import app
+from tiny_runs import FRESH, TINY, short_splits
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forked processes and their users")
+
+TRAIN = (
+    "train",
+    "soft-mref",
+    "--device",
+    "cpu",
+    "--quiet",
+    *(word for each in (*TINY, *FRESH) for word in ("--set", each)),
+)
+
+
+@pytest.fixture(scope="module")
+def public(run: Path) -> Iterator[Path]:
+    """A folder that everybody can read, with runs and a picture; folders of tests are private."""
+    folder = Path(tempfile.mkdtemp(prefix="saccade-places-"))
+    folder.chmod(0o755)
+    for name in ("run", "again"):
+        shutil.copytree(run, folder / name)
+    Image.new("RGB", (100, 100), "white").save(folder / "a.png")
+    _imported(folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _imported(folder: Path) -> None:
+    """Run every command once where it may write; of the training, one step."""
+    for verb, words in _commands(folder, folder / "warm").items():
+        with short_splits():
+            result = CliRunner().invoke(app, [*words, *(("--set", "phases.0.steps=1") if verb == "train" else ())])
+        assert result.exit_code == 0, result.output
+    shutil.rmtree(folder / "warm")
+
+
+def _commands(folder: Path, out: Path) -> dict[str, list[str]]:
+    run = str(folder / "run")
+    return {
+        "train": [*TRAIN, "--out", str(out / "run")],
+        "look": ["look", str(folder / "a.png"), "--model", run, "--ask", "1", "--device", "cpu", "--out", str(out)],
+        "export": ["data", "make", "mref", "--glyphs", "pack", "-n", "2", "--out", str(out / "scenes"), "--quiet"],
+    }
+
+
+def _one_line(said: Said) -> str:
+    assert said.code == 2, said.output
+    (line,) = said.output.strip().splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+@pytest.fixture
+def closed(public: Path) -> Iterator[Path]:
+    """A folder that a test fills and then closes to ordinary users, with what is in it."""
+    folder = public / "closed"
+    folder.mkdir()
+    yield folder
+    _open_again(folder)
+    shutil.rmtree(folder)
+
+
+def _open_again(folder: Path) -> None:
+    folder.chmod(0o755)
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            _open_again(entry)
+
+
+@pytest.mark.parametrize("verb", ["train", "look", "export"])
+def test_a_folder_that_is_not_ones_own(public: Path, closed: Path, verb: str) -> None:
+    closed.chmod(0o555)
+    words = _commands(public, closed)[verb]
+    line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / verb))
+    if "decodes pictures cannot be started (Permission denied)" in line and not may_run_python():
+        pytest.skip("an ordinary user may not run this Python, so no picture is decoded")
+    assert "cannot write" in line
+    assert "permission denied" in line
+    assert list(closed.iterdir()) == []
+
+
+def test_a_folder_that_may_not_even_be_read(public: Path, closed: Path) -> None:
+    (closed / "inside").mkdir(mode=0)
+    for verb in ("train",):
+        words = _commands(public, closed / "inside")[verb]
+        line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / verb))
+        assert f"cannot write {closed / 'inside'}" in line
+        assert "permission denied" in line
+
+
+def test_a_model_and_a_run_that_may_not_be_read(public: Path, closed: Path) -> None:
+    shutil.copytree(public / "run", closed / "run")
+    (closed / "run").chmod(0o444)  # it may be listed, not opened
+    look = ["look", public / "a.png", "--model", closed / "run", "--ask", "1"]
+    resume = ["train", "--resume", "--out", closed / "run"]
+    for words in (look, resume):
+        line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / words[0]))
+        assert str(closed / "run") in line
+        assert "cannot be read (" in line
+        assert "Permission denied" in line
+
+
+def test_a_run_of_somebody_else_is_not_continued(public: Path) -> None:
+    before = {path: path.read_bytes() for path in (public / "run").rglob("*") if path.is_file()}
+    (public / "run").chmod(0o555)
+    words = ("train", "--resume", "--out", public / "run", "--device", "cpu", "--quiet")
+    try:
+        line = _one_line(run_as(drop_privileges, *words, folder=public / "run", note=public / "notes" / "resume"))
+    finally:
+        (public / "run").chmod(0o755)
+    assert f"cannot write {public / 'run' / 'saccade.lock'}: permission denied" in line
+    assert {path: path.read_bytes() for path in (public / "run").rglob("*") if path.is_file()} == before
+
+
+def test_downloads_into_a_cache_of_somebody_else(public: Path, closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(closed))
+    words = ("data", "get", "mnist", "--quiet")
+    closed.chmod(0o555)
+    line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / "get"))
+    assert "set SACCADE_HOME to a folder you can write" in line
+    closed.chmod(0o755)
+    (closed / "mnist").mkdir()
+    for mode in (0o555, 0):
+        (closed / "mnist").chmod(mode)
+        line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / "get"))
+        assert f"cannot write {closed / 'mnist' / 'saccade.lock'}: permission denied" in line
+    (closed / "mnist").chmod(0o755)
+    assert [path.name for path in closed.rglob("*")] == ["mnist"]
+
+
+@pytest.mark.parametrize("kind", ["limit", "disk"])
+@pytest.mark.parametrize("verb", ["train", "look", "export"])
+def test_a_disk_without_room(public: Path, verb: str, kind: str) -> None:
+    out = public / "full"
+    out.mkdir()
+    try:
+        first = tiny_disk(out, 8192) if kind == "disk" else limit_files(300)
+        try:
+            said = run_as(first, *_commands(public, out)[verb], folder=out, note=public / "notes" / verb)
+        except RuntimeError as error:
+            if "no disk could be mounted" in str(error):
+                pytest.skip("a disk can be mounted by root alone")
+            raise
+        line = _one_line(said)
+        assert "cannot write" in line
+        assert ("disk is full" if kind == "disk" else "ulimit -f") in line
+        assert not [name for name in said.left if is_draft(Path(name).name)]
+        assert not [name for name in said.left if name.endswith(("saccade.lock", ".part", ".old"))]
+    finally:
+        shutil.rmtree(out)
+
+
+def test_a_run_goes_on_when_there_is_room_again(public: Path) -> None:
+    out = public / "later"
+    words = _commands(public, out)["train"]
+    _one_line(run_as(limit_files(3000), *words, folder=public, note=public / "notes" / "later"))
+    result = CliRunner().invoke(app, [*words, "--resume"] if (out / "run").exists() else words)
+    assert result.exit_code == 0, result.output
+    weights = [path / "model" / "model.safetensors" for path in (out / "run", public / "run")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()

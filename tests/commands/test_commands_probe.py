@@ -1,0 +1,467 @@
+"""``saccade probe`` on tiny pictures: model, page and results; and what it says of bad data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors import safe_open
+from typer.testing import CliRunner
+
+import saccade
+from planted_shortcuts import write_squares
+from question_tables import write_table
+from saccade.commands.door import app
+from saccade.errors import ConfigError, DataError, OutputError
+from saccade.probing.run import probe_pictures
+from saccade.probing.trials import Plan
+from tiny_models import save_tiny
+
+QUICK = [
+    "--backbone",
+    "compact",
+    "--through",
+    "layer2",
+    "--size",
+    "32",
+    "--splits",
+    "3",
+    "--seeds",
+    "1",
+    "--steps",
+    "6",
+]
+CLASSES = ("blue", "green", "red")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
+    for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.setenv(switch, "")  # --offline sets them, and they are put back
+
+
+def write_pictures(folder: Path, count: int, classes: tuple[str, ...] = CLASSES) -> Path:
+    """Noise with a square of the colour that the class is called by; picture i is CLASS/i.png."""
+    generator = np.random.default_rng(0)
+    for number in range(count):
+        kind = number % len(classes)
+        pixels = (generator.random((32, 32, 3)) * 90).astype(np.uint8)
+        top, left = generator.integers(0, 20, 2)
+        pixels[top : top + 12, left : left + 12, 2 - kind % 3] = 230
+        place = folder / classes[kind]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(place / f"{number}.png")
+    return folder
+
+
+def run(*words: str | Path) -> Any:
+    return CliRunner().invoke(app, ["probe", *map(str, words)])
+
+
+def test_the_whole_command(tmp_path: Path) -> None:
+    photos, out = write_pictures(tmp_path / "photos", 40), tmp_path / "out"
+    shutil.copy(photos / "red" / "2.png", photos / "red" / "copy.png")
+    (photos / "red" / "broken.png").write_bytes(b"no picture")
+    (photos / "lone").mkdir()
+    shutil.copy(photos / "blue" / "0.png", photos / "lone" / "mine.jpg")
+    Image.new("RGB", (32, 32), (9, 200, 40)).save(photos / "lone" / "mine.jpg")
+    done = run("--data", photos, "--out", out, "--heads", "soft,queries", *QUICK)
+    assert done.exit_code == 0, done.output
+    result = json.loads((out / "results.json").read_text("utf-8"))
+    assert result["verdict"] in " ".join(done.output.split())
+    assert result["pictures"] == 41
+    assert list(result["classes"]) == [*CLASSES]
+    said = " ".join(result["remarks"])
+    assert "1 picture cannot be read: broken.png" in said
+    assert "1 class left out with fewer than 3 different pictures: lone" in said
+    assert result["copies"] == [["copy.png", "2.png"]]
+    assert set(result["rivals"]) == {"majority", "knn", "linear", "soft", "queries"}
+
+    page = (out / "report.html").read_text("utf-8")
+    for heading in ("Rivals", "Confusion matrix", "Scores of classes", "Worst mistakes", "Calibration", "The pictures"):
+        assert f"{heading}</h2>" in page
+    assert page.count("<img") == len(result["mistakes"])
+
+    seen = saccade.load(out).look(photos / "red" / "2.png")  # the folder is a model like any other
+    assert seen.answer in CLASSES
+    assert len(seen.trace.looks) == (4 if result["kept"]["head"] == "queries" else 1)
+
+
+def test_a_second_run_replaces_the_first_and_says_the_same(tmp_path: Path) -> None:
+    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
+    words = ("--data", f"folder:{photos}", "--out", out, "--heads", "cross", "--keep", "linear", "--json", *QUICK)
+    first, second = (json.loads(run(*words).stdout) for _ in range(2))
+    first.pop("seconds"), second.pop("seconds")
+    assert first == second
+    assert first["kept"]["head"] == "linear"
+
+
+def test_a_pyramid_is_a_model_that_looks_at_every_stage(tmp_path: Path) -> None:
+    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
+    done = run("--data", photos, "--out", out, "--heads", "pyramid", "--keep", "pyramid", *QUICK)
+    assert done.exit_code == 0, done.output
+    seen = saccade.load(out).look(photos / "red" / "2.png")
+    assert [look.name for look in seen.trace.looks] == ["layer1", "layer2"]
+    fine, last = (look.weights for look in seen.trace.looks)
+    assert fine.shape[-1] == 2 * last.shape[-1]
+    assert seen.map().shape == (32, 32)
+
+
+def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
+    """The cell that each map marks is the class; the head finds it without any weights of ours."""
+    photos, maps = write_pictures(tmp_path / "photos", 33), tmp_path / "maps"
+    generator = np.random.default_rng(1)
+    for picture in sorted(photos.rglob("*.png")):
+        values = generator.normal(size=(5, 2, 2)).astype(np.float32)
+        values[CLASSES.index(picture.parent.name), 0, 1] += 9
+        (maps / picture.parent.name).mkdir(parents=True, exist_ok=True)
+        np.savez(maps / picture.parent.name / f"{picture.stem}.npz", map=values, token=values.max((1, 2)))
+    (maps / "red" / "2.npz").unlink()
+    words = ("--data", photos, "--out", tmp_path / "out", "--heads", "soft,class-token", "--json", *QUICK[4:])
+    done = run("--backbone", f"features:{maps}", *[word for word in words if word not in ("--size", "32")])
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert list(result["rivals"]) == ["majority", "knn", "linear", "soft", "class-token"]
+    assert result["rivals"]["linear"]["accuracy"] > 0.9
+    assert "1 picture left out without a map: 2.png" in result["remarks"]
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "head.safetensors",
+        "report.html",
+        "results.json",
+    ]
+    with safe_open(tmp_path / "out" / "head.safetensors", "pt") as head:
+        assert json.loads(head.metadata()["answers"]) == [*CLASSES]
+        assert tuple(head.get_tensor("classify.weight").shape) == (3, 5)
+    again = run("--backbone", f"features:{maps}", *[word for word in words if word not in ("--size", "32")])
+    assert again.exit_code == 0  # the folder is one that a probe wrote
+
+
+def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, monkeypatch: Any) -> None:
+    photos = write_pictures(tmp_path / "photos", 9)
+    monkeypatch.setattr("saccade.probing.run.usable_pictures", lambda *_: pytest.fail("pictures were read"))
+    done = run("--data", photos, "--out", tmp_path / "out", "--backbone", "vgg16", "--offline")
+    assert done.exit_code == 2
+    assert "ImageNet weights of 'vgg16' are not on this machine" in " ".join(done.output.split())
+
+
+def test_a_class_token_needs_a_transformer(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 18)
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft,class-token", *QUICK)
+    assert done.exit_code == 2
+    assert "this backbone has no class token" in " ".join(done.output.split())
+    done = run("--data", photos, "--out", tmp_path / "out", "--keep", "class-token", *QUICK)
+    assert "class-token has no attention" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("classes", "count", "said"),
+    [(("one",), 9, "1 class with 3 different pictures or more"), (CLASSES, 3, "0 classes with 3 different pictures")],
+)
+def test_too_little_is_said_with_exit_code_2(tmp_path: Path, classes: tuple[str, ...], count: int, said: str) -> None:
+    photos = write_pictures(tmp_path / "photos", count, classes)
+    done = run("--data", photos, "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert "is empty: there are no pictures to learn from" in done.output
+
+
+def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 2)
+    photos = write_pictures(tmp_path / "photos", 12)
+    with pytest.raises(DataError, match="3 classes; a probe compares 2 at most"):
+        probe_pictures("compact", str(photos), tmp_path / "out", size=32)
+
+
+def test_a_set_without_a_readable_picture_is_refused(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / "photos" / str(number % 2)).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / str(number % 2) / f"{number}.jpg").write_bytes(b"no picture %d" % number)
+    done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert "6 pictures cannot be read" in " ".join(done.stderr.split())
+
+
+def test_more_splits_than_pictures_are_refused(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 9)
+    words = [word if word != "3" else "10" for word in QUICK]
+    done = run("--data", photos, "--out", tmp_path / "out", *words)
+    assert done.exit_code == 2
+    assert "9 different pictures cannot be split 10 ways" in " ".join(done.output.split())
+
+
+def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    with pytest.raises(OutputError, match="not a model"):
+        probe_pictures("compact", str(tmp_path), tmp_path / "out")
+
+
+def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
+    """Neither one of other data or settings, nor a model that no probe wrote; the same probe may run again."""
+    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
+    words = ("--out", out, "--heads", "soft", *QUICK)
+    assert run("--data", photos, *words).exit_code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    other = write_pictures(tmp_path / "other", 18)
+    again = [word if word != "3" else "4" for word in words]
+    for asked, said in (
+        (("--data", other, *words), f"holds another probe, whose data was 'folder:{photos}', and now it is"),
+        (("--data", photos, *words, "--keep", "linear"), "whose keep was not given, and now it is 'linear'; choose"),
+        (("--data", photos, *again), "whose splits was '3', and now it is '4'"),
+    ):
+        done = run(*asked)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    (out / "results.json").write_text("{")
+    with pytest.raises(OutputError, match=r"results.json: damaged"):
+        probe_pictures("compact", str(photos), out)
+    (out / "results.json").unlink()  # as of a probe that was killed before it wrote its results
+    with pytest.raises(OutputError, match=r"whose backbone was 'compact', and now it is 'vgg16'"):
+        probe_pictures("vgg16", str(photos), out)
+    assert run("--data", photos, *words).exit_code == 0
+
+
+def test_a_model_that_no_probe_wrote_is_not_overwritten(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "out")
+    with pytest.raises(OutputError, match="holds a model that no probe wrote; choose a new or empty folder"):
+        probe_pictures("compact", str(write_pictures(tmp_path / "photos", 6)), tmp_path / "out")
+
+
+def test_wrong_words_are_said_before_a_picture_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no head"):
+        probe_pictures("compact", "nowhere", tmp_path / "out", heads=["sofd"])
+    with pytest.raises(DataError, match="nowhere"):
+        probe_pictures("compact", "nowhere", tmp_path / "out")
+    with pytest.raises(DataError, match="one label each"):
+        probe_pictures("compact", "svhn:somewhere", tmp_path / "out")
+
+
+SMALL = Plan(
+    splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("planted", "watermark"), [(True, False), (True, True), (False, False)])
+def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool, watermark: bool) -> None:
+    """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
+    table = write_squares(tmp_path / "squares", 90, planted=planted, watermark=watermark)
+    size = {"size": 32, "through": "layer2"}
+    written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    rests = written.results["rests_on"]["accuracy"]
+    assert "What the answer depends on</h2>" in page
+    assert ("it reads the background" in written.probed.verdict) == planted
+    assert ("it reads the background" in page) == planted
+    assert (rests["evidence_swapped"] > 0.7) == planted
+    assert written.results["maps"]["chance"] in ("part_prior", "centre_gaussian", "uniform")
+    scored = saccade.evaluate(tmp_path / "out", data=f"csv:{table}", split="train", device="cpu")
+    assert ("it reads the background" in scored["verdict"]) == planted
+    assert "learned from all pictures of its probe" in scored["caution"]
+    assert "it beats guessing by" in scored["verdict"]
+
+
+def test_heads_that_were_taught_where_to_look_are_said_to_be(tmp_path: Path) -> None:
+    table, out = write_squares(tmp_path / "squares", 60, planted=False), tmp_path / "out"
+    words = ("--heads", "cross", "--evidence-weight", "5", *QUICK[:-1], "60", "--json")
+    result = json.loads(run("--data", f"csv:{table}", "--out", out, *words).stdout)
+    said = "by evidence, with weight 5"
+    assert result["maps_supervised"] == said
+    assert result["plan"]["evidence_weight"] == 5
+    assert result["maps"]["value"] > 0.9
+    assert said in (out / "card.md").read_text("utf-8")
+    assert "were taught where to look" in (out / "report.html").read_text("utf-8")
+    assert any(said in note for note in saccade.load(out).look(table.parent / "000.png").notes)
+
+
+def test_places_cannot_be_taught_without_evidence(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 12)
+    done = run("--data", photos, "--out", tmp_path / "out", "--evidence-weight", "1", *QUICK)
+    assert done.exit_code == 2
+    assert "no picture has evidence" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "metadata"])
+def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> None:
+    """Twelve groups of five pictures, in a table of any kind; a copy joins two of them."""
+    photos = write_squares(tmp_path / "squares", 60, planted=False).parent
+    rows = [
+        {"file_name": f"{number:03}.png", "label": CLASSES[number % 3], "group": number % 12} for number in range(60)
+    ]
+    shutil.copy(photos / "000.png", photos / "013.png")  # of group 0 and of group 1
+    rows[13]["label"] = CLASSES[0]
+    lines = [json.dumps({"image": row["file_name"], **row}) for row in rows]
+    cells = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    name = {"csv": "t.csv", "jsonl": "t.jsonl", "metadata": "metadata.csv"}[kind]
+    (photos / "table.csv").unlink()
+    (photos / name).write_text("\n".join(lines if kind == "jsonl" else cells))
+    where = photos if kind == "metadata" else photos / name
+    found = probe_pictures(
+        "compact", f"{kind}:{where}", tmp_path / "out", heads=["soft"], plan=replace(SMALL, steps=2), size=32,
+        through="layer2",
+    ).probed  # fmt: skip
+    groups = [{found.pictures.groups[number] for number in part.tolist()} for split in found.splits for part in split]
+    for train, val, test in zip(*[iter(groups)] * 3):
+        assert not train & val
+        assert not train & test
+        assert not val & test
+    assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
+    assert any("12 groups of pictures that belong together" in each for each in found.remarks)
+
+
+QUICKER = [word if word != "6" else "12" for word in QUICK]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Any]:
+    """A table with questions, clicks and boxes; the folder of its probe; what the command printed."""
+    here = tmp_path_factory.mktemp("asked")
+    table = write_table(here / "asked", evidence="point")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SACCADE_HOME", str(here / "home"))
+        done = run("--data", table, "--out", here / "out", "--heads", "soft", *QUICKER)
+    return table, here / "out", done
+
+
+def test_a_table_with_questions_is_known_by_its_columns(asked: tuple[Path, Path, Any]) -> None:
+    _, out, done = asked
+    assert done.exit_code == 0, done.output
+    result = json.loads((out / "results.json").read_text("utf-8"))
+    assert result["pictures"] == 54
+    assert result["examples"] == 108
+    assert [*result["questions"]] == ["lower", "upper"]
+    assert [*result["rivals"]] == ["majority", "prior", "knn", "linear", "soft"]
+    assert {"box_centre", "part_prior", "uniform", "centre_gaussian"} <= {*result["maps"]["blind_maps"]}
+    assert result["maps"]["score"] == "pointing_at"
+    assert result["maps"]["blind_maps"]["part_prior"]["value"] == 1  # a square lies always at the same place of its box
+    assert result["maps"]["blind_maps"]["box_centre"]["value"] == 0  # between both squares
+    assert result["rests_on"]["n"] == 108
+    page = (out / "report.html").read_text("utf-8")
+    for heading in ("Scores of questions", "Where it looked", "What the answer depends on"):
+        assert f"{heading}</h2>" in page
+    assert "2 questions, asked 108 times about 54 pictures; 3 answers." in page
+
+
+def test_the_model_of_questions_is_asked_like_any_other(asked: tuple[Path, Path, Any]) -> None:
+    table, out, _ = asked
+    model = saccade.load(out)
+    answers = {word: model.look(table.parent / "01.png", ask=word) for word in ("upper", "lower")}
+    assert all(seen.answer in ("red", "green", "blue") for seen in answers.values())
+    upper, lower = (seen.trace.looks[0].weights for seen in answers.values())
+    assert not np.allclose(upper, lower)
+    with pytest.raises(DataError, match="needs a question; ask one of: lower, upper"):
+        model.look(table.parent / "01.png")
+    scored = saccade.evaluate(out, data=f"csv:{table}", device="cpu")
+    assert scored["n"] == 18
+    assert "no difference from guessing detected" in scored["verdict"] or "guessing by" in scored["verdict"]
+
+
+def test_one_question_of_several(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "asked", evidence="")
+    words = ("--heads", "cross", "--json", *QUICK)
+    result = json.loads(run("--data", table, "--out", tmp_path / "out", "--ask", "Upper", *words).stdout)
+    assert result["examples"] == 54
+    assert [*result["questions"]] == ["upper"]
+    assert "prior" not in result["rivals"]  # the commonest class says the same
+    assert saccade.load(tmp_path / "out").look(table.parent / "01.png").answer  # there is nothing else to ask
+
+
+def test_questions_that_are_not_there_are_named(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "asked")
+    done = run("--data", table, "--out", tmp_path / "out", "--ask", "uper", *QUICK)
+    assert done.exit_code == 2
+    assert "nothing asks 'uper': did you mean 'upper'?" in " ".join(done.stderr.split())
+    photos = write_pictures(tmp_path / "photos", 12)
+    done = run("--data", photos, "--out", tmp_path / "out", "--ask", "upper", *QUICK)
+    assert done.exit_code == 2
+    assert "has labels and no questions; leave it out" in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "asked", several=True)
+    done = run("--data", table, "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert "108 × several answers" in " ".join(done.stderr.split())
+    table = write_table(tmp_path / "asked")
+    table.write_text(table.read_text("utf-8") + "01.png,rare,red,train,\n", "utf-8")
+    result = json.loads(run("--data", table, "--out", tmp_path / "out", "--heads", "soft", "--json", *QUICK).stdout)
+    assert [*result["questions"]] == ["lower", "upper"]
+    assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]
+
+
+def test_groups_of_questions_stay_together(tmp_path: Path) -> None:
+    """Six groups of nine pictures, as species of birds would be."""
+    table = write_table(tmp_path / "asked")
+    lines = table.read_text("utf-8").splitlines()
+    grouped = [f"{line},{int(line[:2]) % 6}" for line in lines[1:]]
+    table.write_text("\n".join([f"{lines[0].replace('split', 'part')},group", *grouped]), "utf-8")
+    size = {"size": 32, "through": "layer2"}
+    found = probe_pictures(
+        "compact", str(table), tmp_path / "out", heads=["soft"], plan=replace(SMALL, steps=2), **size
+    )
+    groups = found.probed.pictures.groups
+    assert len({*groups}) == 6
+    for split in found.probed.splits:
+        train, val, test = ({groups[example] for example in part.tolist()} for part in split)
+        assert not train & val
+        assert not train & test
+    assert any("6 groups of pictures that belong together" in each for each in found.probed.remarks)
+
+
+def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
+    photos = write_squares(tmp_path / "squares", 30, planted=False).parent
+    table = photos / "table.csv"
+    table.rename(photos / "metadata.csv")
+    text = (photos / "metadata.csv").read_text("utf-8").replace("image,", "file_name,", 1)
+    (photos / "metadata.csv").write_text(text, "utf-8")
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert f"{photos} is read as metadata:{photos}" in done.stderr.replace("\n", "")
+    bare = write_pictures(tmp_path / "bare", 6, ("only",)) / "only"
+    done = run("--data", bare, "--out", tmp_path / "other", *QUICK)
+    assert done.exit_code == 2
+    assert "holds files and no folders of classes" in done.stderr
+
+
+def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 18)
+    quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
+    result = json.loads(run("--data", photos, "--out", tmp_path / "out", *quick).stdout)
+    assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
+    assert result["plan"]["batch_size"] == 5
+    assert run("--out", tmp_path / "none").exit_code == 2
+    done = run("--data", photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
+    assert done.exit_code == 2
+    assert "give epochs or steps, not both" in " ".join(done.stderr.split())
+
+
+def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("--data", "photo", "--out", "out", *QUICK)
+    assert done.exit_code == 2
+    assert "'photo': there is no such file or folder" in done.stderr
+
+
+def test_links_that_lead_nowhere_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 24)
+    (photos / "self").symlink_to("self")
+    (photos / "gone").symlink_to("nowhere")
+    (photos / "red" / "back").symlink_to("..")
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "2 × link that leads nowhere (gone; self)" in " ".join(done.stderr.split())

@@ -1,0 +1,169 @@
+"""The verb ``score``, as a new user types it, and maps that a method makes of a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+import saccade
+from saccade.commands.door import app
+from saccade.errors import ConfigError, DataError, MissingExtraError
+from saccade.models.vit import VitConfig, VitModel
+from saccade.predict import Predictor
+
+STRENGTH = "true_positive_strength"
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, ["score", *map(str, args)])
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """Maps by a plain numpy script, masks as PNG."""
+    maps, masks = tmp_path / "maps", tmp_path / "masks"
+    maps.mkdir()
+    masks.mkdir()
+    for number in range(4):
+        mask = np.zeros((20, 30), np.uint8)
+        mask[4:10, 3 * number : 3 * number + 8] = 255
+        Image.fromarray(mask).save(masks / f"cat{number}.png")
+        np.save(maps / f"cat{number}.npy", mask + 5.0)
+    return maps, masks
+
+
+def test_the_verb_prints_scores_counts_and_policies_and_writes_three_files(folders, tmp_path) -> None:
+    maps, masks = folders
+    (maps / "cat3.npy").unlink()
+    done = run(maps, "--truth", masks, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    for told in ("strength", "uniform", "centre", "shuffled", "bound", "3 of 4 scored", "1 without a map"):
+        assert told in done.stdout
+    assert "signed keep · resize truth · nan skip · missing skip" in done.stderr
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"scores.json", "maps.csv", "report.html"}
+
+
+def test_json_is_the_file_and_nothing_else_on_stdout(folders, tmp_path) -> None:
+    done = run(folders[0], "--truth", folders[1], "--json", "--out", tmp_path / "out")
+    assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "scores.json").read_text())
+
+
+def test_what_is_wrong_ends_in_one_line_and_code_2(folders, tmp_path) -> None:
+    maps, masks = folders
+    (maps / "cat0.npy").write_bytes(b"nonsense")
+    for args in ((maps, "--truth", masks), (tmp_path / "no", "--truth", masks), (maps, "--truth", masks, "--nan", "x")):
+        done = run(*args)
+        assert done.exit_code == 2
+        assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert run(maps, "--truth", masks, "--broken", "skip").exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two scenes with the truth beside them, of two digits each."""
+    from saccade.families.question.splits import write_split
+
+    folder = tmp_path_factory.mktemp("scenes")
+    write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
+    lines = [json.loads(line) for line in (folder / "scenes.jsonl").read_text().splitlines()]
+    kept = [{**line, "objects": line["objects"][:2]} for line in lines]
+    (folder / "scenes.jsonl").write_text("\n".join(map(json.dumps, kept)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def soft() -> saccade.Predictor:
+    return saccade.load("soft-mref", "cpu")
+
+
+@pytest.mark.parametrize("method", ["own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion"])
+def test_methods_of_a_trained_model_beat_an_even_map(method: str, scenes: Path, soft: saccade.Predictor) -> None:
+    found = saccade.score(scenes, scenes, method=method, model=soft)
+    assert found.counts["scored"] == 4
+    assert found.to_json()["method"] == method
+    assert found.scores[STRENGTH].mean > 1.3 * found.baselines["uniform"][STRENGTH]
+
+
+def test_own_is_the_map_that_the_model_returns(scenes: Path, soft: saccade.Predictor) -> None:
+    found = saccade.score(scenes, scenes, method="own", model=soft)
+    maps = {
+        name: soft.look(scenes / f"{name.partition('__')[0]}.png", ask=name.partition("__")[2]).map()
+        for name in found.names
+    }
+    torch.testing.assert_close(found.values[STRENGTH], saccade.score(maps, scenes).values[STRENGTH])
+
+
+def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) -> None:
+    """Gradient × input is captum's, and hirescam keeps what gradcam averages away: they differ."""
+    from captum.attr import InputXGradient
+
+    from saccade.scoring.methods import _Method
+
+    picture = scenes / "00000000.png"
+    digit = json.loads((scenes / "scenes.jsonl").read_text().splitlines()[0])["objects"][0]["class"]
+    prepared = soft.reads.prepare((soft.reads.item(picture),), soft.facts)
+    query = torch.tensor([soft.question(digit)])
+    answer = int(soft.model(prepared.inputs[0], query).logits.argmax())
+
+    def logits(images: torch.Tensor) -> torch.Tensor:
+        return soft.model.forward_raw(images, query)["logits"]
+
+    expected = InputXGradient(logits).attribute(prepared.inputs[0].requires_grad_(), target=answer).sum(1)[0]
+    torch.testing.assert_close(
+        _Method("gradxinput", soft)(picture, str(digit)), expected.detach(), atol=1e-5, rtol=1e-4
+    )
+    cams = [_Method(name, soft)(picture, str(digit)) for name in ("gradcam", "hirescam")]
+    assert all(float(cam.min()) >= 0 for cam in cams)
+    assert not torch.allclose(*(cam / cam.max() for cam in cams), atol=0.05)
+
+
+def test_rollout_of_a_transformer_is_scored(scenes, soft) -> None:
+    torch.manual_seed(0)
+    vit = VitModel(VitConfig(channels=8, width=16, heads=2, layers=2)).eval()
+    found = saccade.score(scenes, scenes, method="rollout", model=Predictor(vit, soft.facts, name="vit"))
+    assert found.counts["scored"] == 4
+    assert found.scores[STRENGTH].mean == pytest.approx(found.baselines["uniform"][STRENGTH], abs=0.05)
+
+
+def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:
+    asked = []
+
+    def brightness(picture: Path, question: str | None) -> np.ndarray:
+        asked.append((picture.name, question))
+        return np.asarray(Image.open(picture).convert("L"), dtype=np.float32)
+
+    found = saccade.score(scenes, scenes, method=brightness)
+    assert len(set(asked)) == found.counts["scored"] == 4
+    assert all(question is not None for _, question in asked)
+    assert found.scores[STRENGTH].mean > found.baselines["uniform"][STRENGTH]
+
+
+def test_questions_that_a_model_does_not_know_are_counted_as_missing(scenes, soft, tmp_path) -> None:
+    first = json.loads((scenes / "scenes.jsonl").read_text().splitlines()[0])
+    rows = [{"image": first["file"], "label": label, "box": first["objects"][0]["box"]} for label in ("zebra", "3")]
+    (tmp_path / "boxes.json").write_text(json.dumps(rows))
+    found = saccade.score(scenes, tmp_path / "boxes.json", method="own", model=soft)
+    assert (found.counts["scored"], found.counts["missing"]) == (1, 1)
+
+
+def test_what_cannot_be_made_is_refused_with_the_reason(scenes, soft, monkeypatch) -> None:
+    with pytest.raises(ConfigError, match="'soft-mref' has none; its own attention is method=own"):
+        saccade.score(scenes, scenes, method="rollout", model=soft)
+    with pytest.raises(ConfigError, match="did you mean 'gradcam'"):
+        saccade.score(scenes, scenes, method="gradcom", model=soft)
+    with pytest.raises(ConfigError, match="needs a model"):
+        saccade.score(scenes, scenes, method="own")
+    with pytest.raises(ConfigError, match="needs a method"):
+        saccade.score(scenes, scenes, model=soft)
+    with pytest.raises(DataError, match="lie on a crop"):
+        saccade.score(scenes, scenes, method="hirescam", model=saccade.load("stn-mref", "cpu"))
+    monkeypatch.setitem(sys.modules, "captum", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'saccade-attention\[attribution\]'"):
+        saccade.score(scenes, scenes, method="gradcam", model=soft)

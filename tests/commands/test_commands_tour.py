@@ -1,0 +1,114 @@
+"""The tour: one self-contained page about the shipped models, written whole or not at all."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import saccade
+from saccade import zoo
+from saccade.commands.tour import COLUMNS, TourResult
+from saccade.errors import CheckpointError, OutputError
+from saccade.families import families
+from saccade.models.io.facts import ModelFacts, Score, read_facts
+from saccade.models.io.folder import load_model, save_model
+
+tour = importlib.import_module("saccade.commands.tour")
+FEATURED = [name for family in families().values() for name in family.featured]
+
+
+@pytest.fixture(scope="module")
+def toured(tmp_path_factory: pytest.TempPathFactory) -> tuple[TourResult, list[tuple[str, int, int]]]:
+    """A quick tour of few scenes into a folder that holds an old page; ``make run`` makes one of full length."""
+    out = tmp_path_factory.mktemp("tour")
+    (out / "report.html").write_text("an old page")
+    (out / "mine.txt").write_text("not the tour's")
+    told: list[tuple[str, int, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tour, "QUICK", 24)
+        result = saccade.tour(out, quick=True, device="cpu", on_progress=lambda *what: told.append(what))
+    return result, told
+
+
+@pytest.fixture(scope="module")
+def page(toured: tuple[TourResult, list]) -> str:
+    return toured[0].report.read_text(encoding="utf-8")
+
+
+def test_it_replaces_the_old_page_and_nothing_else(toured: tuple[TourResult, list], page: str) -> None:
+    folder = toured[0].report.parent
+    assert {path.name for path in folder.iterdir()} == {"report.html", "mine.txt"}
+    assert page.startswith("<!doctype html>")
+    assert "an old page" not in page
+
+
+def test_the_page_is_self_contained_and_has_its_live_part(page: str) -> None:
+    assert not re.search(r"https?://", page)
+    markup = re.sub(r"(<script[^>]*>).*?(</script>)", r"\1\2", page, flags=re.DOTALL)
+    assert not re.search(r"<(link|iframe|object)\b", markup)
+    assert re.findall(r"<script[^>]*>", markup) == [
+        '<script type="application/json" id="saccade-data">', '<script id="saccade-script">'
+    ]  # fmt: skip
+    targets = re.findall(r"(?:src|href)=\"([^\"]*)\"", markup)
+    assert targets
+    assert all(target.startswith(("#", "data:image/")) for target in targets)
+    assert "default-src 'none'" in page
+
+
+def test_the_page_tells_of_every_model_beside_the_published_number(page: str) -> None:
+    for name in zoo.shipped():
+        assert (f"{name}:" if name in FEATURED else f">{name}<") in page
+    assert page.count("data:image/") >= len(FEATURED), "what each looked at"
+    assert "82.9" in page
+    assert not re.search(
+        r"\bnan\b", re.sub(r"data:image/[^\"]*|<script.*?</script>", "", page, flags=re.DOTALL).lower()
+    )
+
+
+def test_the_table_has_a_line_for_each_model_that_was_visited(toured: tuple[TourResult, list]) -> None:
+    table = toured[0].table
+    rows = {row[0]: dict(zip(COLUMNS, row)) for row in table.rows}
+    assert list(rows) == FEATURED
+    assert (rows["soft-mref"]["n here"], rows["soft-mref"]["published %"]) == ("24", "82.94")
+    recorded = read_facts(zoo.shipped()["soft-mref"]).scores[0]
+    assert rows["soft-mref"]["full test % (n)"] == f"{100 * recorded.metrics['accuracy']:.2f} ({recorded.n:,})"
+    assert rows["crown-cub"]["n here"] == "–", "its test pictures do not ship"
+    assert rows["memn2n-babi"]["n here"] != "–", "stories are generated in place of those that do not"
+
+
+def test_there_is_one_line_a_step(toured: tuple[TourResult, list]) -> None:
+    assert [(done, total) for _, done, total in toured[1]] == [(n + 1, len(FEATURED)) for n in range(len(FEATURED))]
+    assert all(line.startswith(name) for name, (line, *_) in zip(FEATURED, toured[1]))
+
+
+def test_a_full_tour_visits_the_models_that_are_not_featured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    monkeypatch.setattr(tour, "FULL", 24)
+    model, facts = load_model(zoo.shipped().get("soft-mref", Path(saccade.__file__).parent / "zoo" / "soft-mref"))
+    save_model(model, tmp_path / "zoo" / "mine", replace(facts, name="mine", scores=()))
+    photographs = Score("cub", "test", 900, metrics={"accuracy": 0.5}, published={"accuracy": 0.25})
+    other: ModelFacts = replace(facts, name="other", data={**facts.data, "name": "cub"}, scores=(photographs,))
+    save_model(model, tmp_path / "zoo" / "other", other)
+    found = saccade.tour(tmp_path / "tour", device="cpu")
+    assert [list(row) for row in found.table.rows][1] == ["other", "accuracy", "–", "–", "50.00 (900)", "25.00"]
+    assert found.table.rows[0][:2] == ["mine", "accuracy"]
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_scoring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tour, "_visit", lambda *_: pytest.fail("scored in vain"))
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OutputError):
+            saccade.tour(out, quick=True, device="cpu")
+
+
+def test_without_models_there_is_nothing_to_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "none")
+    with pytest.raises(CheckpointError):
+        saccade.tour(tmp_path / "tour")

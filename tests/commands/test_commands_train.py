@@ -1,0 +1,256 @@
+"""Training from a recipe by name: the run folder, exact resuming, stopping by the clock, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from typer.testing import CliRunner
+
+import saccade
+from saccade.commands.door import app
+from saccade.engine.checkpoint import CheckpointStore
+from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.families.question.scenes.task import SceneTask
+from saccade.models.io.facts import read_facts
+from saccade.models.io.folder import load_model
+from tiny_runs import FRESH, STEPS, TINY, train_tiny
+
+
+def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """A SIGTERM arrives while batch number ``batch`` is made: the step that uses it is the last."""
+    original = SceneTask.train_batches
+
+    def interrupted(self: SceneTask, start: int, **options: int) -> Iterator[object]:
+        for number, made in enumerate(original(self, start, **options), start):
+            if number == batch:
+                signal.raise_signal(signal.SIGTERM)
+            yield made
+
+    monkeypatch.setattr(SceneTask, "train_batches", interrupted)
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    left, right = (CheckpointStore(out / "checkpoints").load_newest()[0] for out in (one, other))
+    assert left.tensors.keys() == right.tensors.keys()
+    for name, tensor in left.tensors.items():
+        assert torch.equal(tensor, right.tensors[name]), name
+    assert read_facts(one / "model").sha256 == read_facts(other / "model").sha256
+    assert metrics(one, "validation") == metrics(other, "validation")
+
+
+def metrics(out: Path, kind: str) -> list[tuple[int, dict[str, float]]]:
+    entries = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+    return [(entry["step"], entry["values"]) for entry in entries if entry["kind"] == kind]
+
+
+def test_a_run_folder_holds_what_the_contract_says(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {
+        "config.yaml", "data.json", "metrics.jsonl", "log.txt", "checkpoints", "model",
+    }  # fmt: skip
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    recipe = config["recipe"]
+    assert (recipe["name"], recipe["protocol"], recipe["batch_size"]) == ("soft-mref", "unlimited", 8)
+    assert recipe["model"]["config"] == {"dropout": 0.5, "channels": 4, "hidden": 4}
+    assert config["run"]["device"] == "cpu"
+    assert [step for step, _ in metrics(run, "validation")] == [3, 6]
+    assert all(set(values) == {"loss", "accuracy", "gradient_norm", "lr"} for _, values in metrics(run, "train"))
+    assert all(0 <= values["accuracy"] <= 1 for _, values in metrics(run, "validation"))
+
+
+def test_the_kept_model_knows_its_run(run: Path) -> None:
+    facts = read_facts(run / "model")
+    load_model(run / "model")
+    assert facts.recipe["phases"][0]["steps"] == STEPS
+    expected = {
+        "name": "mref",
+        "glyphs": "pack",
+        "backgrounds": None,
+        "protocol": "unlimited",
+        "asks": 4,
+        "drawing": "blend",
+        "planted": "none",
+        "absent": 0.0,
+    }
+    assert facts.data == expected | {"augment": None, "seed": 0}
+    best = max(values["accuracy"] for _, values in metrics(run, "validation"))
+    assert facts.training["metrics"]["accuracy"] == best
+
+
+def test_settings_reach_the_run(tmp_path: Path) -> None:
+    result = train_tiny(tmp_path / "r", "phases.0.steps=1", seed=7, data="mref", precision="32-true")
+    assert (result.stopped, result.step, result.phase) == ("finished", 1, "main")
+    recipe = yaml.safe_load((tmp_path / "r" / "config.yaml").read_text())["recipe"]
+    assert (recipe["seed"], recipe["data"]["name"], recipe["precision"]) == (7, "mref", "32-true")
+    assert read_facts(tmp_path / "r" / "model").seed == 7
+
+
+def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
+    whole, bytes_each = (
+        read_facts(train_tiny(tmp_path / dtype, f"stored={dtype}").out / "model") for dtype in ("float32", "int8")
+    )
+    assert (read_facts(run / "model").dtype, whole.dtype, bytes_each.dtype) == ("float16", "float32", "int8")
+
+
+def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, tmp_path: Path) -> None:
+    digests = [read_facts(train_tiny(tmp_path / str(seed), seed=seed).out / "model").sha256 for seed in (0, 1)]
+    assert digests[0] == read_facts(run / "model").sha256
+    assert digests[1] != digests[0]
+
+
+def test_a_run_begins_with_the_weights_of_another(run: Path, tmp_path: Path) -> None:
+    """With next to no rate the model stays what it began with, whatever its seed; norms alone count on."""
+    still = ("phases.0.optimizer.lr=1e-12", "phases.0.steps=1", "phases.0.validate_every=1")
+    began = train_tiny(tmp_path / "r", *still, seed=5, start=run)
+    old, new = (load_model(folder / "model")[0] for folder in (run, began.out))
+    for (name, before), after in zip(old.named_parameters(), new.parameters(), strict=True):
+        torch.testing.assert_close(before, after, rtol=0, atol=1e-6, msg=name)
+    assert read_facts(began.out / "model").recipe["start"] == str(run)
+
+
+def test_what_does_not_fit_is_said(run: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="has nothing for attention.scorer.from_features.weight"):
+        train_tiny(tmp_path / "r", "phases.0.steps=1", "model.config.hidden=3", start=run)
+    with pytest.raises(CheckpointError, match="no model 'soft-mreff' in the zoo"):
+        train_tiny(tmp_path / "none", start="soft-mreff")
+    assert not (tmp_path / "none").exists()
+
+
+def test_parts_of_another_model(run: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    still = ("phases.0.optimizer.lr=1e-12", "phases.0.steps=1", "phases.0.validate_every=1")
+    began = train_tiny(tmp_path / "r", *still, "start_parts=[backbone.*]", seed=5, start=run)
+    old, new = (dict(load_model(folder / "model")[0].named_parameters()) for folder in (run, began.out))
+    same = {name for name in old if torch.allclose(old[name], new[name], atol=1e-6)}
+    assert {name for name in same if old[name].std() > 0} == {name for name in old if name.startswith("backbone.")} - {
+        name for name in old if old[name].std() == 0
+    }
+    assert not [warning for warning in recwarn if "begins anew" in str(warning.message)]  # it was asked for
+    with pytest.raises(ConfigError, match=r"start_parts: the pattern 'tower\.\*' fits no parameter"):
+        train_tiny(tmp_path / "none", "start_parts=[tower.*]", start=run)
+
+
+def test_one_phase_alone(tmp_path: Path) -> None:
+    two = "phases=[{name: first, steps: 1}, {name: second, steps: 2}]"
+    result = train_tiny(tmp_path / "r", two, phases=["second"])
+    assert (result.phase, result.step) == ("second", 2)
+    with pytest.raises(ConfigError, match="no phase 'thrid' in the recipe 'soft-mref': choose from first, second"):
+        train_tiny(tmp_path / "none", two, phases=["thrid"])
+
+
+@pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("unlimited", 3), ("authors", 5), ("authors", 7)])
+def test_stop_and_resume_is_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, stop: int
+) -> None:
+    """Fresh scenes and a finite set in epochs of five steps (5 is a border), with dropout and a cosine schedule."""
+    more = ["phases.0.epochs=2"] if protocol == "authors" else []
+    whole = train_tiny(tmp_path / "whole", *more, protocol=protocol)
+    with monkeypatch.context() as patch:
+        stop_before(patch, stop - 1)
+        first = train_tiny(tmp_path / "parts", *more, protocol=protocol)
+    assert (first.stopped, first.step) == ("signal", stop)
+    torch.rand(5)  # another process would not have the same random state either
+    second = train_tiny(tmp_path / "parts", *more, protocol=protocol, resume=True)
+    assert (second.stopped, second.step) == (whole.stopped, whole.step) == ("finished", 10 if more else STEPS)
+    assert second.validation == whole.validation
+    assert_same_run(whole.out, second.out)
+
+
+def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None:
+    first = train_tiny(tmp_path / "r", max_minutes=1e-9)
+    assert (first.stopped, first.step) == ("time", 1)
+    with pytest.raises(CheckpointError, match=r"--resume"):
+        saccade.evaluate(tmp_path / "r")
+    assert saccade.train(out=tmp_path / "r", resume=True, device="cpu", quiet=True).stopped == "finished"
+    assert_same_run(run, tmp_path / "r")  # the run knew its own recipe
+    with pytest.raises(ConfigError, match="keeps its recipe"):
+        saccade.train(out=tmp_path / "r", resume=True, seed=3)
+    with pytest.raises(ConfigError, match="no recipe: name one"):
+        saccade.train(out=tmp_path / "new")
+
+
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_a_finished_run_whose_model_is_gone_or_damaged_gets_it_again(tmp_path: Path, select: str) -> None:
+    more = () if select == "best" else ("phases.0.select=null", "phases.0.restore_best=false")
+    out = train_tiny(tmp_path / "r", *more).out
+    facts, weights = read_facts(out / "model"), (out / "model" / "model.safetensors").read_bytes()
+    for damage in ("gone", "cut", "no config"):
+        if damage == "gone":
+            shutil.rmtree(out / "model")
+        elif damage == "cut":
+            (out / "model" / "model.safetensors").write_bytes(weights[:-8])
+        else:
+            (out / "model" / "config.json").unlink()
+        assert saccade.train(out=out, resume=True, device="cpu", quiet=True).model == out / "model"
+        assert (out / "model" / "model.safetensors").read_bytes() == weights
+        again = read_facts(out / "model")
+        assert (again.inputs, again.training["step"]) == (facts.inputs, facts.training["step"])
+
+
+def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="batch_size = 8, now it is 16"):
+        train_tiny(run, "batch_size=16", resume=True)
+    with pytest.raises(OutputError, match="not empty; continue it with `resume=True`"):
+        train_tiny(run)
+    with pytest.raises(CheckpointError, match="not a run folder"):
+        train_tiny(tmp_path / "nothing", resume=True)
+
+
+def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_weights(
+    run: Path, tmp_path: Path
+) -> None:
+    short = ("phases.0.steps=2", "phases.0.validate_every=2")
+    whole = train_tiny(tmp_path / "whole", *short, start=run)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "config.yaml").write_bytes((tmp_path / "whole" / "config.yaml").read_bytes())
+    again = saccade.train(out=tmp_path / "cut", resume=True, device="cpu", quiet=True)
+    assert again.stopped == "finished"
+    assert again.model is not None
+    assert whole.model is not None
+    first, second = ((folder / "model.safetensors").read_bytes() for folder in (whole.model, again.model))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--set", "phases.0.stesp=3"], "unknown setting 'phases.0.stesp': did you mean 'steps'"),
+        (["--set", "bach_size=8"], "unknown setting 'bach_size': did you mean 'batch_size'"),
+        (["--set", "model.config.chanels=4"], "unknown setting 'model.config.chanels': did you mean 'channels'"),
+        (["--set", "model.name=sfot"], "no model 'sfot': did you mean 'soft'"),
+        (["--set", "family=qestion"], "no family 'qestion': did you mean 'question'"),
+        (["--set", "data.glyphs=pakc"], "data.glyphs: found 'pakc'; did you mean 'pack'"),
+        (["--set", "phases.0.loss=hinge"], "loss 'hinge'"),
+        (["--set", "batch_size"], "expected key=value"),
+        (
+            ["--data", "mreff"],
+            "'mreff': there is no data of that name, and no such file or folder; did you mean",
+        ),
+        (["--backbone", "resnet"], "no backbone 'resnet': did you mean 'resnet50'"),
+        (["--protocol", "author"], "unknown protocol 'author': did you mean 'authors'"),
+        (["--precision", "16"], "32-true"),
+        (["--seed", "99999999999"], "seed: must lie in"),
+        (["--max-minutes", "0"], "max_minutes must be above 0"),
+        (["--device", "gpu"], "device 'gpu'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], words: str) -> None:
+    tiny = [part for override in (*TINY, *FRESH) for part in ("--set", override)]
+    out = tmp_path / "run"
+    result = CliRunner().invoke(
+        app, ["train", "soft-mref", "--quiet", "--out", str(out), "--device", "cpu", *tiny, *args]
+    )
+    assert result.exit_code == 2, result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert words in result.stderr
+
+
+def test_an_unknown_recipe_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown recipe 'soft-mrf': did you mean 'soft-mref'"):
+        saccade.train("soft-mrf", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

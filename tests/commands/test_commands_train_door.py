@@ -1,0 +1,105 @@
+"""``saccade train`` as it is typed: what reaches the function, what is printed, and what is refused."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from saccade.backbones.hub import is_offline
+from saccade.commands import train as verb
+from saccade.commands.door import app
+from saccade.engine.loop import RunResult
+from saccade.engine.recipe import load_recipe
+from saccade.engine.state import Best
+
+DONE = RunResult(Path("my runs/1"), "finished", 4, "main", None, {"loss": float("nan")}, 1.5, None, Path("model"))
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, ["train", *map(str, args)])
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What ``train`` is given; nothing is trained, and it returns what stands under ``result``."""
+    came: dict[str, Any] = {"result": DONE}
+
+    def train(**options: Any) -> Any:
+        came.update(options)
+        return came["result"]
+
+    monkeypatch.setattr(verb, "COMMAND", replace(verb.COMMAND, run=train))
+    return came
+
+
+def test_the_usual_numbers_have_names() -> None:
+    recipe = verb.resolve("attributes", epochs=3, batch_size=8, lr=1e-4, overrides=["seed=1"])
+    phase = recipe.phases[0]
+    assert (phase.epochs, phase.steps, phase.validate_every, phase.optimizer.lr) == (3, None, 1, 1e-4)
+    assert (recipe.batch_size, recipe.seed) == (8, 1)
+    phase = verb.resolve("attributes", steps=5).phases[0]
+    assert (phase.epochs, phase.steps, phase.validate_every) == (None, 5, None)  # one epoch is not one step
+    last = load_recipe("hsal-mnist-multiset").phases[-1].name
+    phases = verb.resolve("hsal-mnist-multiset", phases=[last], steps=5).phases
+    assert [(phase.name, phase.steps) for phase in phases] == [(last, 5)]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["attributes", "--epochs", "3", "--steps", "5"], "epochs"),
+        (["attributes", "--epochs", "0"], "epochs"),
+        (["attributes", "--precision", "64"], "32-true"),
+        (["hsal-mnist-multiset", "--steps", "5"], "phases"),
+        (["soft-mref", "--phase", "mian"], "main"),
+        (["hard-mreff"], "'hard-mref', 'hard-mbg' or 'hattnet-mref'"),
+        (["--resume", "--lr", "0.1"], "lr"),
+        ([], "recipe"),
+    ],
+)
+def test_wrong_options_are_one_line(tmp_path: Path, words: list[str], named: str) -> None:
+    result = run(*words, "--out", tmp_path / "run")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert named in result.stderr
+    assert run("soft-mref").exit_code == 2  # no --out
+
+
+def test_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
+    run("no-such-recipe", "--out", tmp_path)
+    assert not is_offline()
+    run("no-such-recipe", "--out", tmp_path, "--offline")
+    assert is_offline()
+
+
+def test_everything_reaches_the_function(given: dict[str, Any], tmp_path: Path) -> None:
+    run("soft-mref", "--out", tmp_path, "--set", "seed=1", "--set", "a.b=2", "--max-minutes", "1.5", "--resume")
+    assert (given["recipe"], given["out"], given["overrides"]) == ("soft-mref", tmp_path, ["seed=1", "a.b=2"])
+    assert (given["resume"], given["accept_changed_data"], given["max_minutes"]) == (True, False, 1.5)
+    assert (given["seed"], given["phases"]) == (None, ())
+
+
+def test_it_ends_with_a_command_that_can_be_pasted(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    told = run("attributes", "--out", "my runs/1", "--data", "csv:my pictures/t.csv").stderr
+    assert "saccade evaluate 'my runs/1' --data 'csv:my pictures/t.csv'" in " ".join(told.split())
+    assert "--data" not in run("soft-mref", "--out", "runs/1", "--data", "mdist").stderr
+    monkeypatch.setattr(verb, "data_of", lambda out: "csv:/of/the/run.csv")
+    again = run("--resume", "--out", "my runs/1").stderr  # the run knows what it was told the first time
+    assert "saccade evaluate 'my runs/1' --data csv:/of/the/run.csv" in " ".join(again.split())
+    given["result"] = replace(DONE, stopped="signal", model=None)
+    stopped = run("soft-mref", "--out", "runs/1")
+    assert stopped.exit_code == 130  # `train && evaluate` must not go on
+    assert "evaluate" not in stopped.stderr
+
+
+def test_json_is_the_result(given: dict[str, Any]) -> None:
+    given["result"] = replace(DONE, best=Best(0.5, 3, 0, {"accuracy": 0.5}), stopped="time")
+    assert json.loads(run("soft-mref", "--out", "x", "--json").stdout) == {
+        "out": "my runs/1", "stopped": "time", "step": 4, "phase": "main", "seconds": 1.5,
+        "best": {"value": 0.5, "step": 3, "replica": 0, "metrics": {"accuracy": 0.5}},
+        "validation": {"loss": None}, "checkpoint": None, "model": "model",
+    }  # fmt: skip
