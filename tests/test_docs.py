@@ -192,7 +192,7 @@ def read_as_the_verb_does(words: list[str]) -> dict[str, Any]:
     """The settings that a verb would be called with; it is not."""
     command: Any = typer.main.get_command(app)
     while isinstance(command, TyperGroup):
-        command = command.commands[words.pop(0)]
+        command = command.get_command(typer.Context(command), words.pop(0))
     return command.make_context("saccade", words).params
 
 
