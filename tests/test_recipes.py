@@ -83,6 +83,15 @@ def test_recipes_are_packaged_and_have_protocols() -> None:
         assert load_recipe(name).protocol in {*known, *([None] if on_stories(name) else [])} or not known
 
 
+def test_a_file_holds_variants_and_data_chooses_among_them() -> None:
+    base, other = load_recipe("soft"), load_recipe("soft-mbg")
+    assert (base.name, base.data["name"], other.name, other.data["name"]) == ("soft", "mref", "soft-mbg", "mbg")
+    assert (base.batch_size, other.batch_size) == (1024, 256)
+    assert base.model == other.model
+    assert resolve("soft", data="mbg") == other
+    assert resolve("soft-mdist", data="mbg").name == "soft-mdist"  # a variant that was named stays
+
+
 def test_titles_are_those_of_the_whole_recipes() -> None:
     whole = {name: load_recipe(name) for name in packaged_recipes()}
     assert recipe_titles() == {name: (recipe.title, recipe.paper) for name, recipe in whole.items()}

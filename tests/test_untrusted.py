@@ -10,7 +10,7 @@ import pytest
 
 from saccade.errors import CheckpointError
 from saccade.untrusted import DEEPEST, parse_json, read_json, read_regular
-from saccade.yaml_text import LONGEST, parse_yaml, top_values
+from saccade.yaml_text import LONGEST, parse_yaml
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
@@ -82,11 +82,3 @@ def test_yaml_that_is_refused(text: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - any of them
         parse_yaml(text)
     assert "\n" not in str(caught.value)
-
-
-def test_top_values_are_read_from_the_top_level_alone() -> None:
-    text = "extends: a\nmodel: {title: inner}\nwords: [title, x]\n? [1]\n: title\ntitle: 'A: b'\npaper: p\nlast: x\n}"
-    assert top_values(text, ("title", "paper"), ("extends",)) == {"extends": "a", "title": "A: b", "paper": "p"}
-    assert top_values("name: x\n", ("title",)) == {}
-    with pytest.raises(ValueError, match="line 1"):
-        top_values("title: }", ("title",))

@@ -31,7 +31,7 @@ def test_wheel_builds_and_doctor_runs_from_it(wheel, tmp_path):
         archive.extractall(tmp_path / "site")
     for needed in (
         "saccade/py.typed",
-        "saccade/families/question/recipes/soft-mref.yaml",
+        "saccade/families/question/recipes/soft.yaml",
         "saccade/zoo/soft-mref/model.safetensors",
     ):
         assert needed in names

@@ -1,6 +1,6 @@
 """``python -m saccade`` is the command ``saccade``."""
 
-from saccade.commands import main
+from saccade.commands.door import main
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,8 @@
 """Frozen dataclasses from plain dictionaries, and back.
 
 One reader for every configuration (models, recipes, zoo): an unknown key is an error that names the nearest valid
-one, a value of the wrong type is an error that names the key, and old files are brought up to date by a table of
-migrations. Numbers have 64 bits, and a setting that decides a size has bounds (:class:`Within`).
+one, a value of the wrong type is an error that names the key, and a file of another version is refused. Numbers have
+64 bits, and a setting that decides a size has bounds (:class:`Within`).
 """
 
 from __future__ import annotations

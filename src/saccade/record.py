@@ -25,9 +25,8 @@ from saccade.config import check_schema, from_dict, to_dict
 from saccade.errors import CheckpointError, ConfigError, DataError, SaccadeError
 from saccade.geometry import Size, checked_size
 from saccade.short_repr import ShortRepr
-from saccade.tensor_file import Entry, read_header
 from saccade.trace import SCHEMA_VERSION, AttentionTrace, Kind, Look, Norm, Role, Total
-from saccade.untrusted import read_json
+from saccade.untrusted import Entry, read_header, read_json
 
 FORMAT = "saccade-record"
 PICTURE_LIMIT = 1024

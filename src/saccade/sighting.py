@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,10 @@ from saccade.families.reading import Item
 from saccade.likeness import Fit
 from saccade.record import Record, write_record
 from saccade.show.png import data_url, png_bytes
-from saccade.show.slot_grid import SlotGrid, slot_grid
 from saccade.trace import AttentionTrace, Look
+
+if TYPE_CHECKING:
+    from saccade.show.slot_grid import SlotGrid
 
 _INLINE = 640
 """The longer side of the picture in a notebook, in pixels."""
@@ -125,14 +127,14 @@ class Sighting:
         The total of several crops is nested frames (:func:`saccade.show.nested_crops.nested_crops`). Where no look lies
         on a place, as for masks of channels, the total is the picture alone.
         """
-        from saccade.show.nested_crops import is_nested, nested_crops
+        from saccade.show.nested_crops import nested_crops
         from saccade.show.overlay import overlay
         from saccade.show.scaling import by_own_ends
 
         image = self.picture.image
         if look == "total" and not self.has_places:
             return image.convert("RGB")
-        if look == "total" and is_nested(self.trace):
+        if look == "total" and self.trace.is_nested:
             if colormap is not None:
                 raise DataError("colormap: crops are drawn as frames, which have no colours of weights; leave it out")
             hidden = {} if alpha is None else {"opacity": alpha}
@@ -210,6 +212,8 @@ class Sighting:
     @property
     def slot_grid(self) -> SlotGrid:
         """Every look over slots as one table: a row for each slot, a column for each step."""
+        from saccade.show.slot_grid import slot_grid
+
         return slot_grid(self.trace, self.slots, self.supporting)
 
     @property
@@ -239,11 +243,9 @@ class Sighting:
         Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell. Of
         several crops it is the middle of the last.
         """
-        from saccade.show.nested_crops import is_nested
-
         if not self.is_spatial:
             raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
-        if is_nested(self.trace):
+        if self.trace.is_nested:
             return self._middle_of(self.trace.looks[-1])
         return geometry.peak(self.total_map)
 
@@ -411,10 +413,8 @@ class Sighting:
     @property
     def _is_strip(self) -> bool:
         """Whether all looks are drawn side by side by default."""
-        from saccade.show.nested_crops import is_nested
-
         adds = self.has_places and any(look.base for look in self.trace.looks_of_total)
-        return self.labels is not None or not self.is_spatial or adds or is_nested(self.trace)
+        return self.labels is not None or not self.is_spatial or adds or self.trace.is_nested
 
     def __repr__(self) -> str:
         asked = "" if self.question is None else f", ask {self.question[:_SHOWN]}"

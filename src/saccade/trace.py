@@ -199,6 +199,12 @@ class AttentionTrace(ShortRepr):
         return geometry.apply(frame.unsqueeze(-3), centres)
 
     @property
+    def is_nested(self) -> bool:
+        """Whether it looks at its picture by several crops and by nothing else."""
+        looks = [look for look in self.looks if look.is_spatial]
+        return len(looks) > 1 and all(look.kind == "crop" for look in looks)
+
+    @property
     def looks_of_total(self) -> tuple[Look, ...]:
         """The looks on the picture that the total is made of, in order.
 

@@ -1,4 +1,4 @@
-"""Untrusted files: only regular files of a bounded size and plain values of a bounded depth are read.
+"""Untrusted files: regular ones of a bounded size, plain values of a bounded depth, tensors of known shapes and digest.
 
 A path may lead to a pipe, a device or a file without end, and text may nest a million brackets. Refusals are OSError or
 ValueError, as for any other unreadable file; the caller adds the name of the file.
@@ -7,12 +7,13 @@ ValueError, as for any other unreadable file; the caller adds the name of the fi
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import stat
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from saccade.errors import CheckpointError
 
@@ -28,27 +29,26 @@ LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-def open_regular(path: Path) -> BufferedReader:
-    """``path`` opened for reading bytes, if it is a regular file; a pipe is not waited for."""
+def open_regular(path: Path, most: int | None = None) -> BufferedReader:
+    """``path`` opened for reading bytes, if it is a regular file of at most ``most`` bytes, and no pipe."""
     try:
         descriptor = os.open(path, _OPEN)
     except ValueError as error:
         raise OSError(errno.EINVAL, f"no file can have this name ({error})") from error
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
+    mode, size = os.fstat(descriptor).st_mode, os.fstat(descriptor).st_size
+    if stat.S_ISREG(mode) and (most is None or size <= most):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
+    if stat.S_ISREG(mode):
+        raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are allowed")
     code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
     raise OSError(code, "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device")
 
 
 def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
     """The bytes of the regular file ``path``; an OSError where there is none, or where it has more than ``most``."""
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are allowed")
-        return file.read(size)
+    with open_regular(path, most) as file:
+        return file.read()
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -102,3 +102,54 @@ def check_text(text: str) -> None:
         not text.isascii() and any("\ud800" <= each < "\udc80" or "\udcff" < each <= "\udfff" for each in text)
     ):
         raise ValueError(f"text that holds NUL or half of a surrogate pair: {text[:40]!a}")
+
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MAX_FILE = 2 * 2**30
+"""Bytes of a file of tensors; 500 million numbers as float32."""
+
+
+class Entry(NamedTuple):
+    """What a header says of one tensor."""
+
+    dtype: str
+    """As safetensors writes it: ``F32``, ``I64`` …"""
+    shape: tuple[int, ...]
+
+
+def verify_digest(path: Path, sha256: str, most: int = MAX_FILE) -> None:
+    """Raise a CheckpointError unless ``path`` is a regular file of at most ``most`` bytes with this SHA-256."""
+    try:
+        with open_regular(path, most) as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error}); get it again") from error
+    if found != sha256:
+        raise CheckpointError(f"{path}: damaged (SHA-256 {found[:12]}…, expected {sha256[:12]}…); get it again")
+
+
+def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entry]:
+    """Type and shape of each tensor of the file ``path``, whose SHA-256 must be ``sha256``. No number is read.
+
+    Raises:
+        CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
+    """
+    from safetensors import SafetensorError, safe_open  # digests alone need no torch
+
+    verify_digest(path, sha256, most)
+    try:
+        with safe_open(path, "pt") as file:
+            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+            return {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
+    except (SafetensorError, OverflowError) as error:
+        raise CheckpointError(f"{path}: not a safetensors file ({error}); get it again") from error
+
+
+def read_tensors(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Tensor]:
+    """The tensors of a file, after the checks of :func:`read_header`."""
+    from safetensors.torch import load
+
+    read_header(path, sha256, most)
+    return load(path.read_bytes())

@@ -188,7 +188,7 @@ def test_help_version_and_no_arguments() -> None:
 def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
     heavy = ["torch", "numpy", "PIL", "matplotlib", "lightning_fabric", "safetensors", "fastapi", "timm", "http"]
     code = (
-        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.commands import main\n"
+        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.commands.door import main\n"
         "try: main()\n"
         "except SystemExit as end: assert not end.code\n"
         f"print('HEAVY', *(name for name in {heavy} if name in sys.modules))"

@@ -11,7 +11,6 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade import zoo
 from saccade.commands.door import app
-from saccade.models.io.folder import load_model, save_model
 from tiny_models import save_tiny
 
 
@@ -108,17 +107,6 @@ def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypa
     assert "all is well" not in result.stdout
 
 
-def test_doctor_misses_the_model_that_another_lies_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    model, facts = load_model(save_tiny(tmp_path / "zoo" / "first"))
-    save_model(model, tmp_path / "zoo" / "second", facts, beside="first")
-    assert json.loads(run("doctor", "--json").stdout)["zoo"] == {"first": "whole", "second": "whole"}
-    (tmp_path / "zoo" / "first").rename(tmp_path / "away")
-    result = run("doctor")
-    assert result.exit_code == 2
-    assert "problem: second: " in result.stderr
-
-
 def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata
 
@@ -139,7 +127,7 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
     assert found["extras"]["ok"] == {"missing": [], "get": None}
 
 
-@pytest.mark.parametrize(("command", "problems"), [("saccade.app:run", 1), ("saccade.commands:main", 0)])
+@pytest.mark.parametrize(("command", "problems"), [("saccade.app:run", 1), ("saccade.commands.door:main", 0)])
 def test_doctor_names_a_foreign_saccade(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, problems: int
 ) -> None:

@@ -172,13 +172,6 @@ def test_too_little_is_said_with_exit_code_2(tmp_path: Path, classes: tuple[str,
     assert not (tmp_path / "out").exists()
 
 
-def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
-    assert done.exit_code == 2
-    assert "is empty: there are no pictures to learn from" in done.output
-
-
 def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 2)
     photos = write_pictures(tmp_path / "photos", 12)

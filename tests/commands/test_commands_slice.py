@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import saccade
 from saccade.commands.door import app
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.show.report_sources import report_from_run
 from tiny_runs import FRESH, TINY
 
 
@@ -28,23 +27,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     path = tmp_path_factory.mktemp("scene") / "scene.png"
     Image.fromarray(pixels).save(path)
     return path, int(batch.query[0])
-
-
-def test_by_python(run: Path, scene: tuple[Path, int], tmp_path: Path) -> None:
-    path, digit = scene
-    found = saccade.evaluate(run, limit=20, sweeps=0, device="cpu")
-    assert found["n"] == 20
-    predictor = saccade.load(run, "cpu")
-    seen = predictor.look(path, ask=digit)
-    seen.trace.validate()
-    assert seen.answer in SceneData.answers
-    assert seen.trace.looks[-1].weights.shape == (1, 4, 4)
-    record = next(file for file in seen.save(tmp_path / "out") if file.suffix == ".json")
-    kept = saccade.read_record(record)
-    assert torch.equal(kept.trace.looks[-1].weights, seen.trace.looks[-1].weights.cpu())
-    page = report_from_run(run).html()
-    assert "soft-mref" in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
 
 
 def test_what_is_loaded_answers_as_what_was_trained(run: Path) -> None:
@@ -81,14 +63,3 @@ def test_by_command_line(scene: tuple[Path, int], tmp_path: Path) -> None:
     for source, page in ((out, "run.html"), (tmp_path / "looks", "looks.html")):
         verb("report", source, "--out", tmp_path / page)
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.slow
-def test_a_mistake_on_the_command_line_is_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "saccade", "train", "soft-mref", "--out", str(tmp_path / "r")]
-    done = subprocess.run([*command, "--set", "phases.0.stesp=3"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.strip().splitlines() == [done.stderr.strip()]
-    assert "did you mean 'steps'" in done.stderr
-    assert not (tmp_path / "r").exists()

@@ -10,7 +10,7 @@ from typing import Any
 from fuzzing import Odd, Target
 from mutate import spoilt_bytes, spoilt_text
 
-from saccade.engine.recipe import load_recipe, packaged_recipes
+from saccade.engine.recipe import load_recipe
 from saccade.families import recipes
 
 WORDS = (
@@ -39,10 +39,11 @@ class Recipes(Target):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.bases = {name: recipes()[name].read_text(encoding="utf-8") for name in packaged_recipes()}
+        texts = {file.stem: file.read_text(encoding="utf-8") for file in recipes().values()}
+        self.bases = {name: text.partition("\nvariants:\n")[0] + f"\nname: {name}\n" for name, text in texts.items()}
 
     def corpus(self) -> Mapping[str, Callable[[], Any]]:
-        base = self.bases["soft-mref"]
+        base = self.bases["soft"]
         texts = {f"with {word[:40]!r}": f"{base}\n{word}\n" for word in WORDS}
         texts |= {f"value {word[:40]!r}": base.replace("\n", f"\nseed: {word}\n", 1) for word in WORDS}
         texts |= {

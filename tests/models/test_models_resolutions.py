@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.backbones import build_backbone
-from saccade.models.resolutions import resolution_ends
+from saccade.models.picture_query import resolution_ends
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from saccade import geometry
-from saccade.show.nested_crops import is_nested, nested_crops
+from saccade.show.nested_crops import nested_crops
 from saccade.trace import AttentionTrace, Look
 
 SIZE = 400
@@ -59,9 +59,9 @@ def test_each_frame_says_its_name_and_what_was_said(trace: AttentionTrace) -> No
 def test_only_several_crops_are_nested(trace: AttentionTrace) -> None:
     """One crop, or a crop beside a map, is drawn as before."""
     soft = Look("map", "soft", "multiplier", torch.full((1, 2, 2), 0.25), "softmax", torch.eye(2, 3))
-    assert is_nested(trace)
-    assert not is_nested(AttentionTrace(trace.looks[:1], answer=trace.answer))
-    assert not is_nested(AttentionTrace((*trace.looks, soft), answer=trace.answer))
+    assert trace.is_nested
+    assert not AttentionTrace(trace.looks[:1], answer=trace.answer).is_nested
+    assert not AttentionTrace((*trace.looks, soft), answer=trace.answer).is_nested
 
 
 def test_plates_do_not_cover_each_other_and_are_left_out_where_there_is_no_room(trace: AttentionTrace) -> None:

@@ -79,7 +79,7 @@ def _foreign() -> list[str]:
         other = importlib.metadata.distribution("saccade")
     except importlib.metadata.PackageNotFoundError:
         return []
-    commands = other.entry_points.select(group="console_scripts", value="saccade.commands:main")
+    commands = other.entry_points.select(group="console_scripts", value="saccade.commands.door:main")
     if commands:  # this package, from the time when it was called so
         return []
     return [
@@ -153,7 +153,7 @@ def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
     from saccade.models.io.facts import WEIGHTS, read_facts
-    from saccade.tensor_file import verify_digest
+    from saccade.untrusted import verify_digest
     from saccade.zoo import shipped
 
     states = {}

@@ -16,7 +16,7 @@ from saccade.commands.door import Command
 from saccade.commands.signature import Number, check_call
 from saccade.commands.terminal import print_table, remark
 from saccade.config import from_dict
-from saccade.engine.recipe import Recipe, load_recipe
+from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
@@ -180,6 +180,8 @@ def resolve(recipe: str | Path, **told: Any) -> Recipe:
     overrides, phases, protocol = told.get("overrides", ()), told.get("phases", ()), told.get("protocol")
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
+    if told.get("data") is not None and f"{recipe}-{told['data']}" in packaged_recipes():
+        recipe = f"{recipe}-{told['data']}"  # `soft` on `mbg` is its variant soft-mbg
     chosen = list(overrides)
     epochs, steps, lr = told.get("epochs"), told.get("steps"), told.get("lr")
     if epochs is not None and steps is not None:

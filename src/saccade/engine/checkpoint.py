@@ -25,8 +25,7 @@ from torch import Tensor
 from saccade.atomic import folder_in_place, make_folder, writing
 from saccade.config import check_schema
 from saccade.errors import CheckpointError, ConfigError
-from saccade.tensor_file import read_tensors
-from saccade.untrusted import read_json
+from saccade.untrusted import read_json, read_tensors
 
 FORMAT = "saccade-checkpoint"
 SCHEMA_VERSION = 1

@@ -246,7 +246,14 @@ def packaged_recipes() -> list[str]:
 
 def recipe_titles() -> dict[str, tuple[str, str]]:
     """Title and paper of every packaged recipe, by name; its settings are not read, so it may still be invalid."""
-    heads = {name: _head(name, file) for name, file in sorted(recipes().items())}
+    heads: dict[str, Mapping[str, Any]] = {}
+    for file in sorted(set(recipes().values())):
+        try:
+            values: Any = yaml_text.quick_yaml(file.read_text(encoding="utf-8"))
+            heads[file.stem] = values
+            heads |= {name: {"extends": file.stem, **own} for name, own in values.get("variants", {}).items()}
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise ConfigError(f"recipe {file.stem} cannot be read: {error}") from error
 
     def told(name: str, key: str) -> str:
         """What the recipe says of itself, or else the one that it extends."""
@@ -254,25 +261,16 @@ def recipe_titles() -> dict[str, tuple[str, str]]:
             if key in heads[name] or heads[name].get("extends") not in heads:
                 break
             name = heads[name]["extends"]
-        return heads[name].get(key, "")
+        return str(heads[name].get(key, ""))
 
-    return {name: (told(name, "title"), told(name, "paper")) for name in heads}
-
-
-def _head(name: str, file: Path) -> dict[str, str]:
-    """Title, paper and what is extended, as far as the file ``file`` says them itself."""
-    try:
-        values = yaml_text.top_values(file.read_text(encoding="utf-8"), ("title", "paper"), ("extends",))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"recipe {name} cannot be read: {error}") from error
-    return values
+    return {name: (told(name, "title"), told(name, "paper")) for name in sorted(heads)}
 
 
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe by packaged name or from a YAML file, and resolve it.
 
     Args:
-        name_or_path: ``soft-mref``, or a path ending in ``.yaml`` or ``.yml``.
+        name_or_path: ``soft``, its variant ``soft-mdist``, or a path ending in ``.yaml`` or ``.yml``.
         protocol: an entry of the recipe's ``protocols``; None takes the one the recipe names, if any.
         overrides: ``a.b=value`` texts, values read as YAML; applied last.
     """
@@ -284,7 +282,8 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
 
     What is extended comes first and is changed group by group; a list such as ``phases`` is replaced as a whole, or
     reached into by a key such as ``phases.0.steps``. The overrides of a protocol come after those of the same protocol
-    in what is extended. A path is taken from where the file is.
+    in what is extended. A path is taken from where the file is. A packaged file may hold ``variants`` by name: recipes
+    that extend it, unless they say what else they extend.
     """
     text, where = _recipe_text(name_or_path)
     if where in _inside:
@@ -295,11 +294,15 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     check_schema(values.get("schema_version"), SCHEMA_VERSION, what=where)
+    if not _is_file(name_or_path):
+        variants, stem = values.pop("variants", {}), recipes()[str(name_or_path)].stem
+        if name_or_path != stem:
+            values = {"extends": stem, **variants[name_or_path]}
+        values["name"] = str(name_or_path)
     _check_groups(values, where)
     values = _spell_out_losses(values)
-    if "extends" not in values:
+    if (start := values.pop("extends", None)) is None:
         return values
-    start = values.pop("extends")
     if not isinstance(start, str):
         raise ConfigError(f"{where}: extends: expected the name or path of a recipe, found {start!r}")
     if _is_file(start):

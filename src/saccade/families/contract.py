@@ -16,6 +16,7 @@ shown where its family is not installed.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -187,5 +188,9 @@ class Family:
         return load_target(self.splits or self.task)
 
     def recipes(self) -> dict[str, Path]:
-        """Its recipes by name."""
-        return {file.stem: file for file in sorted((self.folder / RECIPES).glob("*.yaml"))}
+        """Its recipes by name, with the file of each; a file also holds the variants that it lists."""
+        found: dict[str, Path] = {}
+        for file in sorted((self.folder / RECIPES).glob("*.yaml")):
+            variants = file.read_text(encoding="utf-8").partition("\nvariants:\n")[2]
+            found |= dict.fromkeys([file.stem, *re.findall(r"^  ([\w-]+):", variants, re.MULTILINE)], file)
+        return found

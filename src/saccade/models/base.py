@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import check_given, check_not_negative
 from saccade.backbones import Stages
-from saccade.errors import ConfigError, ShapeError, nearest
+from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
@@ -282,3 +282,17 @@ def attention_kwargs(attention: Given | None) -> dict[str, Any]:
 
 def _channels_last(encoding: Tensor) -> bool:
     return encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)
+
+
+def check_size(built_for: Size, size: Size, setting: str) -> None:
+    """Refuse a network input of another ``size`` (height, width); ``setting`` is the model's setting for it."""
+    if tuple(size) != tuple(built_for):
+        built, found = ("×".join(map(str, each)) for each in (built_for, size))
+        raise DataError(f"this model reads pictures of {built} pixels only, found {found}; set {setting} to {[*size]}")
+
+
+def check_pictures(images: Tensor, built_for: Size) -> None:
+    """Refuse pictures (B,3,H,W) of another size."""
+    if images.shape[1:] != (3, *built_for):
+        height, width = built_for
+        raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from saccade.attention.spatial_transformer import crop_look
 from saccade.geometry import Size
-from saccade.models.base import Given, Raw
-from saccade.models.fixed_input import check_pictures, check_size
+from saccade.models.base import Given, Raw, check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import Pixels, Units

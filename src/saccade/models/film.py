@@ -27,8 +27,7 @@ from torch import Tensor, nn
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.models.base import Given, Raw
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.resolutions import resolution_ends
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
 
 
 class FeatureModulation(nn.Module):

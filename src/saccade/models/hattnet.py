@@ -43,10 +43,9 @@ from saccade.backbones import Stages
 from saccade.config import Within
 from saccade.errors import ConfigError
 from saccade.models.base import Given, Raw
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, look_tensors
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, look_tensors, resolution_ends
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import Depth, Units
-from saccade.models.resolutions import resolution_ends
 from saccade.trace import Look
 
 OPEN = 0.9

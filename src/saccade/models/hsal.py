@@ -43,13 +43,14 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from saccade import geometry
 from saccade.attention.glimpse import InhibitionOfReturn, SaliencyMap, covert_look, min_max, priority_map
 from saccade.attention.hard import gumbel_noise, hard_look, log_weights
-from saccade.models.base import Given, Raw
-from saccade.models.fine_cells import FineCells
-from saccade.models.fixed_input import check_pictures
+from saccade.backbones import Stages
+from saccade.errors import ConfigError
+from saccade.models.base import Given, Raw, check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.ranges import Glimpses, Units
@@ -299,3 +300,28 @@ class HsalModel(MultisetModel):
 def _at_step(given: dict[str, Tensor], name: str, number: int, own: Tensor) -> Tensor:
     """The map (B,h,w) given for this step, or the model's ``own``."""
     return given[name][:, number] if name in given and number < given[name].shape[1] else own
+
+
+class FineCells(nn.Module):
+    """Features of a finer stage (B,F,H,W) → (B,F·r²,h,w) on the grid of a backbone's last stage."""
+
+    theta: Tensor
+
+    def __init__(self, backbone: Stages, stage: str, size: geometry.Size) -> None:
+        super().__init__()
+        last = backbone.names[-1]
+        if backbone.check_stage(stage) == last:
+            raise ConfigError(f"fine_stage: '{last}' is the stage that is attended already; name an earlier one")
+        coarse, fine = backbone.frames[last], backbone.frames[stage]
+        grids = backbone.grid(size)
+        self.ratio = max(1, round(float(coarse[0, 0] / fine[0, 0])))
+        self.channels = backbone.channels[stage] * self.ratio**2
+        self.grid = (grids[last][0] * self.ratio, grids[last][1] * self.ratio)
+        divided = geometry.compose(coarse, geometry.scale_shift((1 / self.ratio,) * 2, (0.0, 0.0)))  # → input pixels
+        theta = geometry.frame_to_theta(geometry.compose(geometry.invert(fine), divided), self.grid, grids[stage])
+        self.register_buffer("theta", theta.float(), persistent=False)  # (2,3)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The finer features under each coarse cell, as channels."""
+        theta = self.theta.expand(features.shape[0], 2, 3)  # (B,2,3)
+        return F.pixel_unshuffle(geometry.sample_theta(features, theta, self.grid), self.ratio)  # (B,F·r²,h,w)

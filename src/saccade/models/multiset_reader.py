@@ -21,8 +21,7 @@ from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs
-from saccade.models.fixed_input import check_pictures, check_size
+from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs, check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.models.ranges import Pixels, Steps, Words
 

@@ -13,6 +13,7 @@ prior is either; here it is a term of the logits (:class:`QueryPrior`), so that 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, fields
 
 import torch
@@ -192,3 +193,23 @@ def look_tensors(name: str, features: Tensor, attended: AttentionOutput) -> Raw:
         f"{name}.values": features,  # (B,C,h,w)
         f"{name}.context": attended.context,  # (B,C), or (B,C,h,w) of a gate
     }
+
+
+def resolution_ends(backbone: Stages) -> tuple[str, ...]:
+    """The stages behind which the grid becomes coarser, in order, and the last stage.
+
+    >>> from saccade.backbones import build_backbone
+    >>> resolution_ends(build_backbone("vgg16"))
+    ('pool1', 'pool2', 'pool3', 'pool4', 'pool5')
+    >>> resolution_ends(build_backbone("resnet18", through="layer3"))
+    ('layer1', 'layer2', 'layer3')
+    """
+    spacing = {name: frame[:, :2] for name, frame in backbone.frames.items()}  # (2,2): pixels from cell to cell
+    whole = [name for name, after in itertools.pairwise(backbone.names) if not _only_pools(backbone.stages[after])]
+    whole.append(backbone.names[-1])
+    ends = [name for name, after in itertools.pairwise(whole) if not torch.equal(spacing[name], spacing[after])]
+    return (*ends, backbone.names[-1])
+
+
+def _only_pools(stage: nn.Module) -> bool:
+    return next(stage.parameters(), None) is None

@@ -63,8 +63,7 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, Raw
-from saccade.models.fixed_input import check_pictures, check_size
+from saccade.models.base import Given, ImageOnlyModel, Raw, check_pictures, check_size
 from saccade.models.ranges import Pixels, Units, Words
 from saccade.trace import Look
 

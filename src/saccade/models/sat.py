@@ -45,11 +45,10 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, marked_given
+from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, check_pictures, check_size, marked_given
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
 from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_sampling import repeat_for_captions, sample_captions
-from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.models.ranges import MAX_WORDS, Pixels, Steps, Units
 from saccade.trace import AttentionTrace, Look, Output, Role

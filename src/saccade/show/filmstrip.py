@@ -21,7 +21,6 @@ from saccade.show.acts import Act
 from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Rgb, legend_bar
 from saccade.show.lettering import Font, font, line_height, wrap
 from saccade.show.marks import Mark, draw_marks
-from saccade.show.nested_crops import is_nested
 from saccade.show.overlay import OPACITY, as_marks, let_through, paint
 from saccade.show.picture import PictureLike, as_picture, fit_panel
 from saccade.show.scaling import SPAN, Scaled, Values, by_own_ends, by_own_peak, by_shared_peak
@@ -95,7 +94,7 @@ def filmstrip(
         scaled += [by_own_ends(total) if _adds(trace) else by_own_peak(total) for total in totals]
 
     titles = _titles(acts, captions or {})
-    first = _framed(shown, trace, acts, evidence, original) if is_nested(trace) else _marked(shown, evidence, original)
+    first = _framed(shown, trace, acts, evidence, original) if trace.is_nested else _marked(shown, evidence, original)
     strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
     for act, title, each, own in zip(acts, titles, scaled, maps):
         column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)

@@ -19,12 +19,6 @@ _PAD = 3
 _Plate = tuple[float, float, float, float]
 
 
-def is_nested(trace: AttentionTrace) -> bool:
-    """Whether a trace looks at its picture by several crops and by nothing else."""
-    looks = [look for look in trace.looks if look.is_spatial]
-    return len(looks) > 1 and all(look.kind == "crop" for look in looks)
-
-
 def nested_crops(
     picture: PictureLike,
     trace: AttentionTrace,
@@ -38,7 +32,7 @@ def nested_crops(
 
     Args:
         picture: the original picture, upright.
-        trace: of one example (``trace[i]``), see :func:`is_nested`.
+        trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
         said: what stands at a frame, by the name of its look.
         opacity: how much is hidden of what no crop shows, 0 to 1.
         outline: evidence to draw on top, in pixels of ``picture``.

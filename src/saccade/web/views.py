@@ -23,7 +23,6 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
-from saccade.show.nested_crops import is_nested
 from saccade.show.png import data_url, png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
@@ -150,7 +149,7 @@ def _box(frame: Tensor, grid: tuple[int, ...]) -> list[float]:
 def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
     """All looks together over the picture; None where no look lies on one, and of crops alone: they are frames."""
     spatial = [look for look in trace.looks if look.is_spatial]
-    if not spatial or is_nested(trace):
+    if not spatial or trace.is_nested:
         return None
     shrink = max(1.0, max(size) / TOTAL_SIDE)
     height, width = (max(1, round(side / shrink)) for side in size)

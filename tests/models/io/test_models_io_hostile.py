@@ -17,7 +17,7 @@ from saccade.families import families
 from saccade.models.io import folder as model_folder
 from saccade.models.io.folder import SPARE, load_model
 from saccade.models.soft import SoftModel
-from saccade.tensor_file import MAX_FILE
+from saccade.untrusted import MAX_FILE
 from tiny_models import save_tiny, tiny_facts
 
 SETTINGS = {"queries": 4, "answers": 3}

@@ -43,7 +43,7 @@ from saccade.models.io.facts import (
     read_facts,
 )
 from saccade.models.io.stored import check_header, from_stored, published_tensors, to_stored
-from saccade.tensor_file import read_header, read_tensors
+from saccade.untrusted import read_header, read_tensors
 
 MAX_INPUTS = 2**20
 """Bytes of the file that says what inputs look like."""

@@ -29,7 +29,7 @@ from saccade.backbones import pretrained
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import Base, StoredType
-from saccade.tensor_file import Entry
+from saccade.untrusted import Entry
 
 Tensors = dict[str, Tensor]
 SCALE = ".scale"
