@@ -27,7 +27,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from saccade.data.scenes import fused
+from saccade.data.scenes import kernels
 from saccade.data.scenes.glyphs import GlyphPolicy, has_mnist
 from saccade.data.scenes.hashing import hash_state
 from saccade.data.scenes.layout import SceneLayout
@@ -79,7 +79,7 @@ def measured(name: str, chunk: int, repeats: int, device: torch.device) -> dict[
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     timed["both"] = seconds(lambda k: render(sample_layout(spec, glyphs, 0, numbers(k))), repeats, device)
-    reason = fused.why_no_kernels(device, spec.size)
+    reason = kernels.why_no_kernels(device, spec.size)
     print(f"{name}, {glyphs.name}, {data.backgrounds}, {device}, chunk {chunk}, torch {torch.__version__}")
     if device.type == "cuda":
         print(f"by {f'plain operations: {reason}' if reason else 'kernels'}")
@@ -147,7 +147,7 @@ def check(device: torch.device, chunk: int) -> int:
             for part, text in (("layout", wrong), ("picture", pictures), ("background", backgrounds)):
                 print(f"{name} {split} {part}: {text or 'equal'}", flush=True)
                 failed += bool(text)
-    print(f"kernels: {fused.why_no_kernels(device) or 'used'}")
+    print(f"kernels: {kernels.why_no_kernels(device) or 'used'}")
     return failed
 
 
@@ -202,7 +202,7 @@ def main() -> int:
     torch.set_num_threads(1)
     device = torch.device(options.device)
     if options.plain:
-        fused.disable_kernels("--plain")
+        kernels.disable_kernels("--plain")
     if options.check:
         return 1 if check(device, options.chunk or 2048) else 0
     if options.tune:

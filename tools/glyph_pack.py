@@ -15,8 +15,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from saccade.data.scenes.glyphs import CLASSES, GlyphSet, load_mnist
-from saccade.data.scenes.pack import COLUMNS, FOLDER, PACK_NAME, SIDE
+from saccade.data.scenes.glyphs import CLASSES, COLUMNS, FOLDER, PACK_NAME, SIDE, GlyphSet, load_mnist
 
 PER_CLASS = 200
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 from saccade.losses import (
     caption_cross_entropy,
     doubly_stochastic,
@@ -41,14 +41,6 @@ def test_padding_earns_nothing_and_has_no_gradient() -> None:
     assert (logits.grad[words >= 0].abs().sum(-1) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("logits", "words"), [((2, 3, 5), (2, 4)), ((2, 3, 5), (3, 3)), ((2, 5), (2,)), ((2, 3, 5), (2, 3, 1))]
-)
-def test_words_that_do_not_fit_their_logits_are_named(logits: tuple[int, ...], words: tuple[int, ...]) -> None:
-    with pytest.raises(ShapeError, match="words"):
-        caption_cross_entropy(torch.zeros(logits), torch.zeros(words, dtype=torch.long))
-
-
 def test_a_smoothed_word_shares_with_all_words() -> None:
     """p = (1/4, 3/4) and the second word said: (1 − ε) log 3/4 + ε (log 1/4 + log 3/4) / 2; padding has no share."""
     logits = torch.tensor([[[0.0, math.log(3)], [5.0, -5.0]]])
@@ -71,7 +63,7 @@ def test_smoothing_is_that_of_torch(seed: int, smoothing: float) -> None:
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 def test_a_share_that_is_none_is_refused(smoothing: float) -> None:
-    with pytest.raises(ConfigError, match="smoothing is a share"):
+    with pytest.raises(ConfigError, match="smoothing"):
         smoothed_cross_entropy(torch.zeros(1, 1, 2), torch.tensor([[1]]), smoothing)
 
 
@@ -100,11 +92,6 @@ def test_the_penalty_has_the_floor_that_is_told(cells: int, words: int, seed: in
     assert doubly_stochastic(weights, said).item() >= floor - 1e-9
     even = torch.full_like(weights, 1 / cells)
     assert doubly_stochastic(even, said).item() == pytest.approx(floor, abs=1e-9)
-
-
-def test_weights_without_words_are_named() -> None:
-    with pytest.raises(ShapeError, match="words"):
-        doubly_stochastic(torch.zeros(2, 3, 4, 4), torch.zeros(2, 2, dtype=torch.long))
 
 
 class Example:

@@ -7,7 +7,6 @@ import torch
 from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
 
-from saccade.errors import ShapeError
 from saccade.losses import LookedRewards, hsal_expected_loss, hsal_loss, looked_rewards, multiset_rewards
 
 STOP = 4
@@ -85,16 +84,6 @@ def test_what_counts_as_free_is_what_the_published_reward_says(seed: int) -> Non
     same = looked_rewards(said, location, labels, inside, classes=STOP + 1, elsewhere=1.0)
     assert torch.equal(same.classes, published)
     assert (same.glimpses == 1).all()
-
-
-def test_wrong_shapes_are_named() -> None:
-    said, location, labels = (torch.zeros(2, n, dtype=torch.long) for n in (3, 3, 4))
-    inside = torch.zeros(2, 4, 1, 5, dtype=torch.bool)
-    for wrong, name in (((said, location, labels, inside), "location"), ((said[:1], location, labels, inside), "said")):
-        with pytest.raises(ShapeError, match=name):
-            looked_rewards(*wrong, classes=5, elsewhere=0.0)
-    with pytest.raises(ShapeError, match="inside"):
-        looked_rewards(said, location.unsqueeze(2), labels, inside[:, :3], classes=5, elsewhere=0.0)
 
 
 ELSEWHERE = -0.25

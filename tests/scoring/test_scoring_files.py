@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -191,7 +192,7 @@ def test_an_object_array_inside_an_npz_is_never_unpickled(tmp_path, truth):
         ("p0.npz", npz(one=maps()[0], two=maps()[1]), "holds one, two; say which one with `key=NAME`"),
         ("p0.npz", npz(), "holds no array"),
         ("p0.npy", npy(maps()[0])[:-5], "cut short"),
-        ("p0.npy", b"", "damaged or no .npy file"),
+        ("p0.npy", b"", "damaged"),
         ("p0.npy", npy(maps()[0]).replace(b"(12, 10)", b"(99999, 99999)"), "more than"),
         ("p0.npy", npy(np.ones((3, *SIZE))), "sum over channels"),
         ("p0.npy", npy(np.ones(7)), r"a map is (H,W), found (7,)"),
@@ -199,6 +200,7 @@ def test_an_object_array_inside_an_npz_is_never_unpickled(tmp_path, truth):
         ("p0.npy", npy(np.zeros((0, 4))), "a map is (H,W)"),
         ("p0.png", b"\x89PNG\r\n\x1a\nrest", "PNG"),
         ("p0.h5", b"\x89HDF\r\n\x1a\nrest", "damaged or cut short"),
+        ("p0.npy", npy(np.ones((1, 4_000_000), np.int8)), "4000000"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_named_or_skipped_and_counted(tmp_path, truth, name, data, said):
@@ -206,6 +208,30 @@ def test_a_broken_file_is_named_or_skipped_and_counted(tmp_path, truth, name, da
     assert said in told
     assert "p0" in told
     assert "=" in told.partition("`")[2]  # how to go on without it
+
+
+def test_the_kind_of_an_hdf5_map_is_checked_before_it_is_read(tmp_path, truth):
+    """In a kilobyte: sixty million texts of a hundred bytes, none of which was written."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("map", (60_000, 1_000), "S100", chunks=(600, 1_000), compression="gzip")
+    data = (tmp_path / "x.h5").read_bytes()
+    (tmp_path / "x.h5").unlink()
+    assert len(data) < 10_000
+    tracemalloc.start()
+    assert "S100" in broken(tmp_path, truth, "p0.h5", data)
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
+
+
+def test_a_damaged_lzma_archive_is_refused(tmp_path, truth):
+    with zipfile.ZipFile(tmp_path / "maps.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("p0.npy", npy(maps()[0]))
+    data = bytearray((tmp_path / "maps.zip").read_bytes())
+    data[45:60] = bytes(range(200, 215))
+    (tmp_path / "maps.zip").write_bytes(data)
+    with pytest.raises(DataError, match=r"p0\.npy"):
+        saccade.score(tmp_path / "maps.zip", truth)
 
 
 def test_colours_are_no_amounts(tmp_path, truth):
@@ -269,7 +295,7 @@ def test_duplicate_stems_missing_folders_and_folders_without_maps(tmp_path, trut
 def test_a_damaged_archive_is_refused(tmp_path, truth):
     for name in ("maps.zip", "maps.tar.gz"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
-        with pytest.raises(DataError, match="damaged or no"):
+        with pytest.raises(DataError, match="damaged"):
             saccade.score(tmp_path / name, truth)
 
 

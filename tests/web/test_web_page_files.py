@@ -14,7 +14,7 @@ from carried_models import LIVE
 from PIL import Image
 
 import saccade
-from saccade.data.scenes.pack import load_pack
+from saccade.data.scenes.glyphs import load_pack
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.report import Report, Section

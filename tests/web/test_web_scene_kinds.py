@@ -10,7 +10,7 @@ from tiny_trained import facts_of, save_trained
 
 import saccade
 from saccade.data.gallery import EXAMPLES
-from saccade.data.scenes.pack import load_pack
+from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families import families
 from saccade.families.caption.scenes import sample_captioned, scene_spec

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.pack import load_pack
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.adapters.folder import ENGINES, row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
-from saccade.data.maps.named import SEPARATOR, by_short_name
+from saccade.data.maps.members import SEPARATOR, by_short_name
 from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.scoring.maps import Chunk
 from saccade.scoring.policies import Policies

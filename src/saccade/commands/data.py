@@ -35,7 +35,6 @@ def make(
     seed: Annotated[int, Number(0)] = 0,
     empty: Annotated[float | None, Number(0, 1)] = None,
     scenes: str | None = None,
-    format: str | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Write scenes as PNGs, with one JSON line of truth for each.
@@ -55,7 +54,6 @@ def make(
         seed: of the scenes.
         empty: share of empty scenes. None: by the data.
         scenes: of causal: mref, mdist or mbg. None: mref.
-        format: of causal: png, parquet or both. None: png.
         on_progress: called with how many are written, and how many there will be.
     """
     given = dict(locals())
@@ -67,7 +65,7 @@ def make(
     if write is None:
         why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
         raise DataError(f"'{name}' {why}; it cannot be made")
-    own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes", "format")
+    own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes")
     settings = {each: given[each] for each in own if given[each] is not None}
     return {"folder": write(settings, split, count, out, start=start, progress=on_progress), "count": count}
 
@@ -104,7 +102,7 @@ def sheet(
     given = dict(locals())
     check_call(sheet, given)
     from saccade.atomic import write_bytes
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family_of_data
     from saccade.families.contract import load_target
     from saccade.show.contact_sheet import contact_sheet
@@ -173,7 +171,7 @@ def _show_catalog(entries: Mapping[str, Mapping[str, Any]], given: Mapping[str, 
 
 
 def _show_made(made: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
-    from saccade.data.tables.wording import pluralise
+    from saccade.data.tables.doubts import pluralise
 
     if not quiet:
         remark(f"{pluralise(made['count'], 'scene')} in {made['folder']}")

@@ -109,8 +109,8 @@ def _scene_makers() -> dict[str, str]:
     try:
         import torch
 
-        from saccade.data.scenes.fused import renderer_description
         from saccade.data.scenes.glyphs import glyphs_for
+        from saccade.data.scenes.kernels import renderer_description
         from saccade.data.scenes.layout import SceneSpec
         from saccade.data.scenes.render import render
         from saccade.data.scenes.sampler import sample_layout

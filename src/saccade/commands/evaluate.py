@@ -82,7 +82,7 @@ def evaluate(
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
     check_call(evaluate, locals())
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
     from saccade.devices import wake_cuda
     from saccade.families import data_entries, family
     from saccade.families.contract import load_target

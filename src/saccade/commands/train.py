@@ -225,7 +225,7 @@ def spelt_out(data: str | None) -> str | None:
     """READER:PATH with the whole path, so that the run can be resumed from any folder; a name as it is."""
     if data is None:
         return None
-    from saccade.data.tables.reader_for_path import with_reader
+    from saccade.data.tables.references import with_reader
 
     data = with_reader(data, data_entries())
     reader, sign, path = data.partition(":")

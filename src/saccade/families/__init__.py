@@ -192,7 +192,7 @@ def _columns(reader: str, path: Path) -> frozenset[str]:
 
         return metadata_columns(path)
     if reader == "parquet":
-        from saccade.data.tables.parquet import parquet_columns
+        from saccade.data.tables.metadata import parquet_columns
 
         return parquet_columns(path)
     if path.is_dir() or reader == "coco":

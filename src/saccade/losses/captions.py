@@ -28,8 +28,8 @@ from collections.abc import Mapping
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ConfigError, ShapeError
-from saccade.losses.policy_gradient import rewards_to_go
+from saccade.errors import ConfigError
+from saccade.losses.policy import rewards_to_go
 
 ENTROPY_WEIGHT = 0.002
 """λ_e of the released code."""
@@ -37,8 +37,6 @@ ENTROPY_WEIGHT = 0.002
 
 def word_log_likelihood(logits: Tensor, words: Tensor) -> Tensor:
     """The log p(y_t) of each word (B,T) under its logits (B,T,V), 0 where there is none: (B,T)."""
-    if logits.dim() != 3 or words.shape != logits.shape[:2]:
-        raise ShapeError("words", f"{tuple(logits.shape[:2])}, one for each row of logits (B,T,V)", words.shape)
     surprise = F.cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=-1, reduction="none")  # (BT,)
     return -surprise.reshape(words.shape)
 
@@ -64,8 +62,6 @@ def smoothed_cross_entropy(logits: Tensor, words: Tensor, smoothing: float) -> T
 
 def doubly_stochastic(weights: Tensor, words: Tensor) -> Tensor:
     """Σ_i (1 − Σ_t α_ti)², mean over captions: weights (B,T,h,w), words (B,T) → scalar."""
-    if weights.dim() != 4 or words.shape != weights.shape[:2]:
-        raise ShapeError("words", f"{tuple(weights.shape[:2])}, one for each map of weights (B,T,h,w)", words.shape)
     said = (words >= 0)[..., None, None]  # (B,T,1,1)
     looked_at = (weights * said).sum(1)  # Σ_t α_ti: (B,h,w)
     return (1 - looked_at).square().sum() / words.shape[0]

@@ -14,7 +14,7 @@ detached state. So the recurrent networks and the mask learn from what was said,
 Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
 its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.
 Beyond the paper: :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges;
-``looked`` rewards saying what is looked at, see :mod:`saccade.losses.looked_labels`; ``log_glimpses`` maximises
+``looked`` rewards saying what is looked at, see :mod:`saccade.losses.multiset`; ``log_glimpses`` maximises
 the log of a glimpse's mean reward.
 """
 
@@ -25,9 +25,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from saccade.losses.looked_labels import LookedRewards
-from saccade.losses.multiset import label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
-from saccade.losses.policy_gradient import policy_gradient, rewards_to_go
+from saccade.losses.multiset import LookedRewards, label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
+from saccade.losses.policy import policy_gradient, rewards_to_go
 
 LEAST_PRIORITY = 0.05
 """Added to P_t where the log of a reward is maximised."""

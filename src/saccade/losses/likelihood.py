@@ -5,14 +5,11 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import ShapeError
 
 
 def cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
     """Mean of −log p(label): logits (B,K), label (B,) → scalar."""
-    _check_logits(logits)
-    if label.shape != logits.shape[:1]:
-        raise ShapeError("label", f"({logits.shape[0]},) for logits {tuple(logits.shape)}", label.shape)
     return F.cross_entropy(logits, label)
 
 
@@ -22,19 +19,11 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     The answers are independent: p(answer) = σ(logit). They are summed, not averaged, so that the loss of an example is
     the negative log-likelihood of its set of answers, and the few that are true do not fade as answers are added.
     """
-    _check_logits(logits)
     if labels.shape != logits.shape:
         raise ShapeError("labels", f"{tuple(logits.shape)} as the logits", labels.shape)
-    if not labels.is_floating_point():
-        raise DataError(f"labels: expected floats, 0 or 1 for each answer, found {labels.dtype}; call .float() on them")
     return -log_likelihood_of_set(logits, labels).mean()
 
 
 def log_likelihood_of_set(logits: Tensor, labels: Tensor) -> Tensor:
     """Logarithm of the probability of exactly this set of answers, Σ_a log σ(±logit): (…,K), (…,K) → (…)."""
     return -F.binary_cross_entropy_with_logits(logits, labels.expand_as(logits), reduction="none").sum(-1)
-
-
-def _check_logits(logits: Tensor) -> None:
-    if logits.dim() != 2:
-        raise ShapeError("logits", "(B,K)", logits.shape)

@@ -19,15 +19,48 @@ with more labels than there are steps the first T count, and it is never told to
 
 Deviations from the papers: π* gives a label that is free twice twice the probability, as the authors' code does; the
 second paper ends by a classifier of its own, here "stop" is a class as in the first.
+
+**Rewards by looks.** They tie what a reader of multisets says to where it looks, and the other way round; needs boxes.
+
+Not in a paper. It changes the two rewards of Welleck et al. 2017 (arXiv:1711.05165), Section 4.2, by one number,
+``elsewhere`` = e in −1 .. 1:
+
+==========================================  =====================  =================
+what is rewarded at meta step t             published              here
+==========================================  =====================  =================
+saying a free label that is looked at       +1                     +1
+saying another free label                   +1                     e
+saying anything else                        −1                     −1
+a glimpse at a cell of the label's box      P_t at the cell        P_t at the cell
+a glimpse at any other cell                 P_t at the cell        e · P_t
+==========================================  =====================  =================
+
+With e = 1 both are the published ones. A label is *looked at* if the step's last glimpse that lies on a free label lies
+on it: the centre of the cell is inside its box, as in the score ``glimpse_on_label``. Where no glimpse of the step lies
+on a free label, every free label counts as looked at.
+
+The label of a glimpse is the one that was then said, which is no longer free afterwards; of two equal digits it is the
+one looked at, else the first. Where nothing free was said, every free label is meant. If no label that is meant has a
+box, every cell counts as inside.
+
+Axes: B examples, T meta steps, k glimpses, M labels (padded with -1), Y classes with "stop", h and w cells.
+
+**Single objects.** Losses of a classifier of single objects: one object per picture, or each object at its own place.
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
+Section 5, "Implementation Details": cross-entropy of the one object of a picture. Ours is what becomes of it where a
+picture has several, and where boxes say where each of them is.
+
+Labels (B,M) are numbers of classes, then -1; boxes (B,M,4) that are not known are NaN.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-from saccade.errors import ShapeError
 
 
 def multiset_reward(said: Tensor, labels: Tensor) -> Tensor:
@@ -38,7 +71,6 @@ def multiset_reward(said: Tensor, labels: Tensor) -> Tensor:
     >>> multiset_reward(torch.tensor([[3, 7, 3, 3]]), torch.tensor([[7, 3, 3, -1]])).tolist()
     [[1.0, 1.0, 1.0, -1.0]]
     """
-    _check(said, labels)
     alike = (said.unsqueeze(2) == said.unsqueeze(1)).int()  # (B,T,T)
     mention = alike.tril().sum(2)  # of its class so far, this one included: (B,T)
     return _signed(mention <= _held(said, labels))
@@ -46,7 +78,6 @@ def multiset_reward(said: Tensor, labels: Tensor) -> Tensor:
 
 def list_reward(said: Tensor, labels: Tensor) -> Tensor:
     """+1 where ``said`` (B,T) is the label (B,M) of the same step, else −1: (B,T)."""
-    _check(said, labels)
     return _signed((said == _in_turn(labels, said.shape[1])) & (said >= 0))
 
 
@@ -61,7 +92,6 @@ def multiset_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
 
 def list_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
     """The same for lists, where nothing that was said before matters: (B,T,Y)."""
-    _check(said, labels)
     wanted = _in_turn(labels, said.shape[1])  # (B,T)
     return _signed(wanted.unsqueeze(2) == torch.arange(classes, device=labels.device))
 
@@ -73,7 +103,6 @@ def label_steps(labels: Tensor, steps: int) -> Tensor:
 
 def stop_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
     """−log p(stop) at step m + 1, logits (B,T,Y): (B,), and 0 where the steps end before."""
-    _check_logits(class_logits, labels)
     steps, stop = class_logits.shape[1], class_logits.shape[2] - 1
     m = (labels >= 0).sum(1)  # (B,)
     here = torch.arange(steps, device=labels.device) == m.unsqueeze(1)  # (B,T)
@@ -82,7 +111,6 @@ def stop_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
 
 def sequence_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy of the labels in the order in which they come, then of "stop"; a scalar."""
-    _check_logits(class_logits, labels)
     steps = class_logits.shape[1]
     wanted = _in_turn(labels, steps)  # (B,T)
     log_prob = class_logits.log_softmax(-1).gather(-1, wanted.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
@@ -95,7 +123,6 @@ def multiset_loss(class_logits: Tensor, said: Tensor, labels: Tensor) -> Tensor:
 
     The divergence itself less the entropy of π*, which no parameter reaches.
     """
-    _check_logits(class_logits, labels)
     steps, classes = class_logits.shape[1], class_logits.shape[2]
     left = _left(said, labels, classes).to(class_logits.dtype)  # (B,T,Y)
     oracle = left / left.sum(-1, keepdim=True).clamp_min(1)  # π*: (B,T,Y)
@@ -109,8 +136,6 @@ def count_loss(count_logits: Tensor, labels: Tensor) -> Tensor:
 
     More than ``most`` counts as ``most``.
     """
-    if count_logits.dim() != 3 or labels.dim() != 2 or labels.shape[0] != count_logits.shape[0]:
-        raise ShapeError("count_logits", f"({labels.shape[0]},C,most+1) for labels (B,M)", count_logits.shape)
     classes, most = count_logits.shape[1], count_logits.shape[2] - 1
     counts = _counts(labels, classes).clamp_max(most)  # (B,C)
     return F.cross_entropy(count_logits.flatten(0, 1), counts.flatten(), reduction="sum") / labels.shape[0]
@@ -133,7 +158,6 @@ def _counts(labels: Tensor, classes: int) -> Tensor:
 
 def _left(said: Tensor, labels: Tensor, classes: int) -> Tensor:
     """How many labels (B,M) of each class are still free before each step of what was ``said`` (B,T): (B,T,Y)."""
-    _check(said, labels)
     mentions = (said.unsqueeze(2) == torch.arange(classes, device=said.device)).long()  # (B,T,Y)
     taken = mentions.cumsum(1) - mentions  # before each step: (B,T,Y)
     return (_counts(labels, classes).unsqueeze(1) - taken).clamp_min(0)
@@ -147,15 +171,104 @@ def _in_turn(labels: Tensor, steps: int) -> Tensor:
     return ((labels.unsqueeze(1) + 1) * here).sum(2) - 1
 
 
-def _check(said: Tensor, labels: Tensor) -> None:
-    if labels.dim() != 2:
-        raise ShapeError("labels", "(B,M)", labels.shape)
-    if said.dim() != 2 or said.shape[0] != labels.shape[0]:
-        raise ShapeError("said", f"({labels.shape[0]},T)", said.shape)
+def single_object_loss(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Cross-entropy of the first label (B,M) of each picture that has one, from logits (B,C); ``single_accuracy``."""
+    first = labels[:, 0]  # (B,): where labels are shuffled, any of them
+    held = (first >= 0).to(logits.dtype)  # (B,)
+    each = F.cross_entropy(logits, first.clamp(min=0), reduction="none") * held  # (B,)
+    pictures = held.sum().clamp(min=1)
+    return {"loss": each.sum() / pictures, "single_accuracy": names_one(logits, labels).sum() / pictures}
 
 
-def _check_logits(class_logits: Tensor, labels: Tensor) -> None:
-    if labels.dim() != 2:
-        raise ShapeError("labels", "(B,M)", labels.shape)
-    if class_logits.dim() != 3 or class_logits.shape[0] != labels.shape[0]:
-        raise ShapeError("class_logits", f"({labels.shape[0]},T,Y)", class_logits.shape)
+def object_loss(logits: Tensor, labels: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+    """Cross-entropy of each label (B,M) that has a box (B,M,4), from logits (B,M,C); ``object_accuracy``."""
+    right, known = names_each(logits, labels, boxes)  # (B,M) each
+    each = F.cross_entropy(logits.transpose(1, 2), labels.clamp(min=0), reduction="none") * known  # (B,M)
+    objects = known.sum().clamp(min=1)
+    return {"object_loss": each.sum() / objects, "object_accuracy": (right & known).sum() / objects}
+
+
+def names_one(logits: Tensor, labels: Tensor) -> Tensor:
+    """Whether the likeliest class (B,C) is one of the labels (B,M): (B,) bool."""
+    return (labels == logits.argmax(-1, keepdim=True)).any(1)
+
+
+def names_each(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the likeliest class (B,M,C) is the label (B,M), and where there is a label with a box (B,M,4): bool."""
+    return logits.argmax(-1) == labels, (labels >= 0) & ~boxes.isnan().any(-1)
+
+
+class LookedRewards(NamedTuple):
+    """What the actions of a rollout are worth, given each other."""
+
+    classes: Tensor
+    """(B,T,Y): of every class that could have been said."""
+    glimpses: Tensor
+    """(B,T,h,w): factor of P_t at every cell that could have been glimpsed."""
+
+
+class _Steps(NamedTuple):
+    """Which labels (B,T,M), all bool, at each step."""
+
+    free: Tensor
+    looked: Tensor
+    taken: Tensor
+
+
+def looked_rewards(
+    said: Tensor, location: Tensor, labels: Tensor, inside: Tensor, *, classes: int, elsewhere: float
+) -> LookedRewards:
+    """The rewards of a rollout, see the module.
+
+    >>> said, location, labels = torch.tensor([[7]]), torch.tensor([[[0]]]), torch.tensor([[3, 7]])
+    >>> inside = torch.tensor([[[[True, False]], [[False, True]]]])  # the 3 on the left cell, the 7 on the right one
+    >>> found = looked_rewards(said, location, labels, inside, classes=9, elsewhere=0.5)
+    >>> found.classes[0, 0, [3, 7, 8]].tolist(), found.glimpses[0, 0].tolist()
+    ([1.0, 0.5, -1.0], [[0.5, 1.0]])
+
+    Args:
+        said: (B,T) classes.
+        location: (B,T,k) glimpsed cells, numbered row by row.
+        labels: (B,M), padded with -1.
+        inside: (B,M,h,w) bool, which cells belong to the box of each label; none where there is no box.
+        classes: Y.
+        elsewhere: e, from −1 to 1.
+    """
+    free, looked, taken = _follow(said, location, labels, inside)
+    is_class = labels.unsqueeze(2) == torch.arange(classes, device=labels.device)  # (B,M,Y)
+    can_say, can_name = (_any_label(each, is_class) for each in (free, looked))  # (B,T,Y) each
+    worth = torch.where(can_name, 1.0, torch.where(can_say, elsewhere, -1.0))  # (B,T,Y)
+    meant = torch.where(taken.any(2, keepdim=True), taken, free)  # (B,T,M)
+    cells = _any_label(meant, inside.flatten(2))  # (B,T,N)
+    cells = cells | ~cells.any(2, keepdim=True)  # (B,T,N)
+    factor = torch.where(cells, 1.0, elsewhere).reshape(*said.shape, *inside.shape[2:])  # (B,T,h,w)
+    return LookedRewards(worth, factor)
+
+
+def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> _Steps:
+    """Step by step: which labels are free, which of them are looked at, and which one is taken by being said."""
+    many, glimpses = labels.shape[1], location.shape[2]
+    left = labels >= 0  # (B,M)
+    nowhere = ~inside.flatten(2).any(2)  # no cell belongs to them, so they cannot be looked at: (B,M)
+    free, looked, taken = [], [], []
+    for step in range(said.shape[1]):
+        cells = location[:, step].unsqueeze(1).expand(-1, many, glimpses)  # (B,M,k)
+        under = inside.flatten(2).gather(2, cells) & left.unsqueeze(2)  # (B,M,k)
+        hits = under.any(1)  # (B,k)
+        last = hits & (hits.long().flip(1).cumsum(1).flip(1) == 1)  # at most one of k: (B,k)
+        seen = (under & last.unsqueeze(1)).any(2)  # (B,M)
+        seen = torch.where(hits.any(1, keepdim=True), seen | (left & nowhere), left)  # (B,M)
+        right = left & (labels == said[:, step].unsqueeze(1))  # (B,M)
+        best = right & seen  # (B,M)
+        best = torch.where(best.any(1, keepdim=True), best, right)  # (B,M)
+        first = best & (best.long().cumsum(1) == 1)  # at most one of M: (B,M)
+        free.append(left)
+        looked.append(seen)
+        taken.append(first)
+        left = left & ~first  # (B,M)
+    return _Steps(*(torch.stack(each, dim=1) for each in (free, looked, taken)))
+
+
+def _any_label(chosen: Tensor, each: Tensor) -> Tensor:
+    """Whether some label chosen at a step (B,T,M) has each of X properties (B,M,X): (B,T,X) bool."""
+    return torch.bmm(chosen.float(), each.float()) > 0

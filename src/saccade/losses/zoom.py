@@ -28,8 +28,6 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ShapeError
-
 MARGIN = 0.05
 """By how much each scale is to be surer than the one before it."""
 
@@ -43,8 +41,6 @@ def scale_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
     """p_t (B,S) of logits (B,S,K) and labels (B,)."""
-    if logits.dim() != 3 or labels.shape != logits.shape[:1]:
-        raise ShapeError("logits", "(B,S,K) with labels (B,)", logits.shape)
     index = labels[:, None, None].expand(-1, logits.shape[1], 1)  # (B,S,1)
     return logits.softmax(-1).gather(2, index).squeeze(2)
 

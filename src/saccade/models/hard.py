@@ -12,7 +12,7 @@ Section 5.2     p(a) = Σ_ij α_ij p(a|f_ij), label by   ``logits``: log p(a) �
 
 ``estimator: marginal`` is the paper's HARD: with few locations the sum is exact. ``estimator: reinforce`` is its
 sampled twin after Xu et al. (2015): locations are drawn in training, and the likeliest one answers in eval mode; see
-:mod:`saccade.losses.reinforce`.
+:mod:`saccade.losses.policy`.
 
 Further keys of the result: ``NAME.posterior`` (B,h,w), the location given the answer that was given;
 ``argmax_logits`` (B,K), what the cell with the largest α says alone (marginal); in training of the twin

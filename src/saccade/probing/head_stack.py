@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.losses.evidence import evidence_loss
+from saccade.losses.maps import evidence_loss
 from saccade.models.probe_heads import ProbeHead
 from saccade.models.probe_products import ExampleQueries
 from saccade.probing.questions import Questions, pictures_of
@@ -39,7 +39,7 @@ Batch = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Places:
-    """Where labels can be seen, on the cells of the features; see :mod:`saccade.losses.evidence`."""
+    """Where labels can be seen, on the cells of the features; see :mod:`saccade.losses.maps`."""
 
     on_evidence: Tensor
     """(N,H,W): how much of the evidence each cell covers, nᵢ; 0 for an example without evidence."""

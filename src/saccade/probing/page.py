@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.wording import pluralise
+from saccade.data.tables.doubts import pluralise
 from saccade.metrics.verdict import BLIND
 from saccade.models.probe import AnyProbe
 from saccade.probing.features import Features

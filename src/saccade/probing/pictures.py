@@ -19,9 +19,8 @@ from saccade.backbones.feature_folder import FeatureFolder
 from saccade.data.pictures.content_digest import copy_groups
 from saccade.data.pictures.label_evidence import LabelEvidence
 from saccade.data.pictures.prepared import PreparedPictures
-from saccade.data.tables.doubts import contradictions, spellings
+from saccade.data.tables.doubts import contradictions, first_few, pluralise, spellings, summarised
 from saccade.data.tables.labelled import LabelRow, LabelTable
-from saccade.data.tables.wording import first_few, pluralise, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.probing.folds import MIN_GROUPS, groups_of_class

@@ -21,9 +21,9 @@ from saccade.backbones.hub import work_offline
 from saccade.backbones.stages import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.tables.doubts import pluralise
 from saccade.data.tables.labelled import LabelTable
-from saccade.data.tables.reader_for_path import with_reader
-from saccade.data.tables.wording import pluralise
+from saccade.data.tables.references import with_reader
 from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables

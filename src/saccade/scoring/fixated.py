@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.data.maps.named import picture_of
+from saccade.data.maps.members import picture_of
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import Grids
 from saccade.metrics.maps.points import PointScorer

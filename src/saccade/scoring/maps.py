@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.maps.arrays import SUFFIXES, as_map, npy_header
-from saccade.data.maps.members import Members, open_members
-from saccade.data.maps.named import SEPARATOR, by_short_name
+from saccade.data.maps.members import SEPARATOR, Members, by_short_name, open_members
 from saccade.errors import DataError, SaccadeError, ShapeError
 from saccade.untrusted import open_regular
 
@@ -45,7 +44,7 @@ class Maps(Protocol):
     """Whether they have their names already."""
 
     def paths(self) -> list[str] | None:
-        """What the maps are called before they are named, see :mod:`saccade.data.maps.named`; None: not known yet."""
+        """What the maps are called before they are named, see :mod:`saccade.data.maps.members`; None: not known yet."""
 
     def name(self, short: bool) -> None:
         """Call maps by the last part of their path, or by all of it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from saccade.data.maps.named import SEPARATOR, checked_separator
+from saccade.data.maps.members import SEPARATOR, checked_separator
 from saccade.errors import ConfigError, nearest
 
 CHOICES: dict[str, dict[str, str]] = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from saccade.data.maps.named import picture_of, short_names, truth_for
+from saccade.data.maps.members import picture_of, short_names, truth_for
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from saccade.data.maps.arrays import SUFFIXES, as_mask
 from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
-from saccade.data.maps.members import Members, open_members
-from saccade.data.maps.named import by_short_name, truth_for
+from saccade.data.maps.members import Members, by_short_name, open_members, truth_for
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.scoring.maps import npy_stack, numbered
@@ -59,7 +58,7 @@ class Truths(Protocol):
     """Whether they have their names already."""
 
     def paths(self) -> list[str]:
-        """What they are called before they are named, see :mod:`saccade.data.maps.named`."""
+        """What they are called before they are named, see :mod:`saccade.data.maps.members`."""
 
     def name(self, short: bool, separator: str) -> None:
         """Call them by the last part of their path, or by all of it."""

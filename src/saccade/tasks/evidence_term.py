@@ -16,8 +16,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.geometry import Size, cell_profiles
-from saccade.losses.evidence import evidence_loss
-from saccade.losses.overlap import overlap_loss
+from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, Raw
 from saccade.trace import COMBINE, AttentionTrace, Look
 
@@ -89,7 +88,7 @@ class _MapTerm:
 
 
 class EvidenceTerm(_MapTerm):
-    """Result of ``forward_raw`` and evidence → the loss of :mod:`saccade.losses.evidence`."""
+    """Result of ``forward_raw`` and evidence → the loss of :mod:`saccade.losses.maps`."""
 
     setting = "evidence_weight"
 
@@ -113,7 +112,7 @@ class EvidenceTerm(_MapTerm):
 
 
 class OverlapTerm(_MapTerm):
-    """Result of ``forward_raw`` about pictures that are asked several times → :mod:`saccade.losses.overlap`."""
+    """Result of ``forward_raw`` about pictures that are asked several times → :mod:`saccade.losses.maps`."""
 
     setting = "overlap_weight"
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from saccade.config import Weight, from_dict
 from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.drawn_export import write_drawn
+from saccade.data.pictures.export import write_drawn
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
@@ -47,7 +47,7 @@ class CrossEntropy:
     """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
 
     evidence_weight: Weight = 0.0
-    """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.evidence`; 0: no such loss."""
+    """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such loss."""
 
 
 class LabelTask(PictureTask):

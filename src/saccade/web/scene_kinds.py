@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.drawing import COLOURS
 
 CANVAS = 100
 """Side of a composed scene in pixels, as the models of digits were trained."""

@@ -16,12 +16,10 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.data.pictures.reading import Picture, find_pictures, read_picture
-from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.clutter import Clutter
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.backgrounds import Background, Black, Clutter, Distractors
+from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.pack import load_pack
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.photographs import SHIPPED, Photographs
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import render

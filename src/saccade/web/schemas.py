@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from saccade.answer import AnswerKind
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
-from saccade.data.scenes.palette import COLOURS
 from saccade.families.responder import Asks
 from saccade.web.family_page import Takes
 from saccade.web.scene_kinds import CANVAS, TrainedScenes

@@ -8,11 +8,10 @@ import torch
 from PIL import Image
 
 from saccade.data.causal import scenes as causal
-from saccade.data.causal.png import png
-from saccade.data.causal.rows import rows_of
-from saccade.data.causal.scenes import causal_batches
+from saccade.data.causal.scenes import causal_batches, rows_of
 from saccade.data.causal.truth import MASKED, SCENE, TWINS, scene_digest
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.causal.writing import png
+from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.data.pictures.byte_store import ByteStore
+from saccade.data.pictures.prepared import ByteStore
 from saccade.errors import DataError
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.backbones.plain import IMAGENET_MEAN
-from saccade.data.pictures.shift import MEAN_COLOUR, Shift, shifted
+from saccade.data.pictures.augment import MEAN_COLOUR, Shift, shifted
 from saccade.errors import ConfigError
 
 IMAGES = torch.arange(64 * 3 * 5 * 7).remainder(251).reshape(64, 3, 5, 7).to(torch.uint8)

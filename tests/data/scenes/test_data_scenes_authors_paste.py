@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 
 from authors_paste import add, drawn, paste, resize
-from saccade.data.scenes import fused
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes import kernels
+from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.drawing import Drawing
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.render import render
@@ -145,7 +145,7 @@ def test_an_edited_scene_keeps_its_drawing() -> None:
 
 
 def test_an_unknown_drawing_is_refused() -> None:
-    for made in (SceneDataConfig, SceneSpec, Distractors):
+    for made in (SceneSpec, Distractors):
         with pytest.raises(ConfigError, match="drawing: found 'author'"):
             made(drawing="author")
 
@@ -157,7 +157,7 @@ def test_an_unknown_drawing_is_refused() -> None:
 def test_gpu_draws_the_bytes_of_the_cpu(name: str, drawing: Drawing, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the kernels, and by torch's own operations."""
     here = authors_scenes(name, drawing)
-    assert fused.why_no_kernels(torch.device("cuda")) == ""
+    assert kernels.why_no_kernels(torch.device("cuda")) == ""
     assert torch.equal(render(here.to("cuda")).cpu(), render(here))
-    monkeypatch.setattr(fused, "_failure", "left out by the test")
+    monkeypatch.setattr(kernels, "_failure", "left out by the test")
     assert torch.equal(render(here.to("cuda")).cpu(), render(here))

@@ -11,9 +11,8 @@ import pytest
 import torch
 from glyph_pack import write_pack
 
-import saccade.data.scenes.pack as pack_module
-from saccade.data.scenes.glyphs import GlyphSet, cache_home, glyphs_for, has_mnist, load_mnist, read_idx
-from saccade.data.scenes.pack import load_pack
+import saccade.data.scenes.glyphs as pack_module
+from saccade.data.scenes.glyphs import GlyphSet, cache_home, glyphs_for, has_mnist, load_mnist, load_pack, read_idx
 from saccade.errors import ConfigError, DataError
 
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from saccade.commands.doctor import doctor
-from saccade.data.scenes import fused
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes import kernels
+from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
@@ -34,30 +34,30 @@ def assert_same(expected, found):
 @pytest.fixture
 def fresh(monkeypatch):
     """As in a process in which no kernel has failed yet, on a machine with Triton."""
-    monkeypatch.setattr(fused, "_failure", "")
-    monkeypatch.setattr(fused, "_has_triton", lambda: True)
+    monkeypatch.setattr(kernels, "_failure", "")
+    monkeypatch.setattr(kernels, "_has_triton", lambda: True)
 
 
 def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
-    assert fused.why_no_kernels(CUDA) == fused.why_no_kernels(CUDA, 128) == ""
-    assert "made on cpu" in fused.why_no_kernels(torch.device("cpu"))
-    assert "up to 128 px, and these have 160" in fused.why_no_kernels(CUDA, 160)
-    monkeypatch.setattr(fused, "_has_triton", lambda: False)
-    assert "Triton is not installed" in fused.why_no_kernels(CUDA)
+    assert kernels.why_no_kernels(CUDA) == kernels.why_no_kernels(CUDA, 128) == ""
+    assert "made on cpu" in kernels.why_no_kernels(torch.device("cpu"))
+    assert "up to 128 px, and these have 160" in kernels.why_no_kernels(CUDA, 160)
+    monkeypatch.setattr(kernels, "_has_triton", lambda: False)
+    assert "Triton is not installed" in kernels.why_no_kernels(CUDA)
 
 
 def test_what_makes_scenes_is_said_in_words(fresh, monkeypatch):
-    assert fused.renderer_description(torch.device("cpu")) == "NumPy"
-    assert fused.renderer_description(CUDA) == "kernels"
-    assert fused.renderer_description(CUDA, 160).startswith(
+    assert kernels.renderer_description(torch.device("cpu")) == "NumPy"
+    assert kernels.renderer_description(CUDA) == "kernels"
+    assert kernels.renderer_description(CUDA, 160).startswith(
         "torch's own operations, more slowly: the kernels make pictures of up to"
     )
-    monkeypatch.setattr(fused, "_failure", "the kernels cannot be used (no compiler)")
-    assert fused.renderer_description(CUDA).endswith("(no compiler)")
+    monkeypatch.setattr(kernels, "_failure", "the kernels cannot be used (no compiler)")
+    assert kernels.renderer_description(CUDA).endswith("(no compiler)")
 
 
 def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
-    monkeypatch.setattr(fused, "why_no_kernels", lambda device, size=100: fused._failure)
+    monkeypatch.setattr(kernels, "why_no_kernels", lambda device, size=100: kernels._failure)
     calls = []
 
     def fails():
@@ -65,23 +65,23 @@ def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monke
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
     with pytest.warns(RuntimeWarning, match="made more slowly.*RuntimeError: Failed to find C compiler"):
-        assert fused.try_kernel(fails, torch.device("cpu"), 100) is None
-    assert fused.try_kernel(fails, torch.device("cpu"), 100) is None
+        assert kernels.try_kernel(fails, torch.device("cpu"), 100) is None
+    assert kernels.try_kernel(fails, torch.device("cpu"), 100) is None
     assert len(calls) == 1
-    assert "C compiler" in fused.why_no_kernels(torch.device("cpu"))
-    assert "Please" not in fused._failure
+    assert "C compiler" in kernels.why_no_kernels(torch.device("cpu"))
+    assert "Please" not in kernels._failure
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: lost")])
 def test_a_device_in_trouble_is_no_reason_to_go_on(fresh, monkeypatch, error):
-    monkeypatch.setattr(fused, "why_no_kernels", lambda device, size=100: "")
+    monkeypatch.setattr(kernels, "why_no_kernels", lambda device, size=100: "")
 
     def fails():
         raise error
 
     with pytest.raises(type(error), match="CUDA"):
-        fused.try_kernel(fails, torch.device("cpu"), 100)
-    assert fused._failure == ""
+        kernels.try_kernel(fails, torch.device("cpu"), 100)
+    assert kernels._failure == ""
 
 
 def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
@@ -90,7 +90,7 @@ def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
     expected = sample_layout(spec, glyphs, 0, numbers)
     pictures = render(expected)
     asked = []
-    monkeypatch.setattr(fused, "why_no_kernels", lambda device, size=100: asked.append(size) or "broken")
+    monkeypatch.setattr(kernels, "why_no_kernels", lambda device, size=100: asked.append(size) or "broken")
     found = sample_layout(spec, glyphs, 0, numbers)
     assert_same(expected, found)
     assert torch.equal(render(found), pictures)
@@ -100,21 +100,21 @@ def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
 def test_no_kernel_has_an_argument_that_triton_keeps_for_itself():
     """Triton refuses it at the launch, which shows on a GPU alone."""
     kept = {"stream", "device", "device_type", "grid", "warmup", "num_warps", "num_stages", "num_ctas"}
-    files = sorted((Path(fused.__file__).parent / "kernels").glob("*.py"))
-    kernels = {
+    files = sorted((Path(kernels.__file__).parent).glob("*.py"))
+    jitted = {
         node.name: {argument.arg for argument in node.args.args}
         for file in files
         for node in ast.parse(file.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef) and node.decorator_list
     }
-    assert {"_place", "_paint", "_strew", "_cut"} <= set(kernels)
-    assert {name for name, arguments in kernels.items() if arguments & kept} == set()
+    assert {"_place", "_paint", "_strew", "_cut"} <= set(jitted)
+    assert {name for name, arguments in jitted.items() if arguments & kept} == set()
 
 
 INTERPRETED = """
 import torch
-from saccade.data.scenes import fused
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes import kernels
+from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
@@ -122,21 +122,21 @@ from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.sampler import sample_layout
 
 torch.set_num_threads(1)
-glyphs, plain = glyphs_for("train", "pack"), fused.why_no_kernels
+glyphs, plain = glyphs_for("train", "pack"), kernels.why_no_kernels
 numbers = torch.tensor([0, 1, 2**33 + 7])
 photographs, large = photographs_for("test"), {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}
 mixed = {"background": Distractors(drawing="both"), "drawing": "both"}  # kernels have one way for all drawings
 for settings in ({"background": Distractors()}, mixed, {"background": photographs, "max_tries": 20}, large):
     spec = SceneSpec(**settings)
-    fused.why_no_kernels = plain
+    kernels.why_no_kernels = plain
     expected = sample_layout(spec, glyphs, 5, numbers)
     pictures = render(expected)
-    fused.why_no_kernels = lambda device, size=100: ""
+    kernels.why_no_kernels = lambda device, size=100: ""
     found = sample_layout(spec, glyphs, 5, numbers)
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
     assert torch.equal(render(found), pictures)
-    assert not fused._failure, fused._failure
+    assert not kernels._failure, kernels._failure
 print("equal")
 """
 
@@ -159,7 +159,7 @@ def test_gpu_makes_the_scenes_of_the_cpu(name, split, seed):
     numbers = torch.cat([torch.arange(1500), torch.tensor([8_191, 10**9, 2**33 + 7])])
     expected, pictures = here.stream._draw(numbers)
     found, made = there.stream._draw(numbers.to(CUDA))
-    assert fused.why_no_kernels(CUDA) == ""
+    assert kernels.why_no_kernels(CUDA) == ""
     assert_same(expected, found)
     assert torch.equal(made.cpu(), pictures)
     for chunk in (1, 7, 64, 1000):  # whatever they are made with
@@ -204,7 +204,7 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
     numbers = torch.arange(2000, device=CUDA)
     expected = sample_layout(spec, glyphs, 9, numbers)
     pictures = render(expected)
-    monkeypatch.setattr(fused, "_failure", "left out by the test")
+    monkeypatch.setattr(kernels, "_failure", "left out by the test")
     found = sample_layout(spec, glyphs, 9, numbers)
     assert_same(expected.cpu(), found)
     assert torch.equal(render(found), pictures)

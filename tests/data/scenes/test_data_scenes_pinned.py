@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from saccade.data.scenes import host_placement
+from saccade.data.scenes import host
 from saccade.data.scenes import sampler as scenes_module
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.hashing import hash_state
 from saccade.data.scenes.layout import GlyphLayout, SceneLayout, SceneSpec
@@ -94,7 +94,7 @@ def test_how_tries_are_grouped_does_not_show_on_a_device(tries):
 def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
     spec = SceneSpec(max_tries=60)
     expected, _ = attempt(torch.arange(40), spec)
-    monkeypatch.setattr(host_placement, "_FIRST_ROUND", first)
+    monkeypatch.setattr(host, "_FIRST_ROUND", first)
     found, _ = attempt(torch.arange(40), spec)
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
@@ -102,8 +102,8 @@ def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
 
 @pytest.mark.parametrize(("max_tries", "rounds"), [(400, [8, 16, 32, 64, 128, 152]), (24, [8, 16]), (5, [5])])
 def test_rounds_of_tries_add_up_to_the_limit(max_tries, rounds):
-    assert list(host_placement._rounds(max_tries, none_occupied=False)) == rounds
-    assert sum(host_placement._rounds(max_tries, none_occupied=True)) == max_tries
+    assert list(host._rounds(max_tries, none_occupied=False)) == rounds
+    assert sum(host._rounds(max_tries, none_occupied=True)) == max_tries
 
 
 @pytest.mark.parametrize("kind", ["black", "large", "multisets"])

@@ -7,8 +7,7 @@ import torch
 
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.prefetch import Prefetcher
-from saccade.data.scenes.stream import SceneStream
+from saccade.data.scenes.stream import Prefetcher, SceneStream
 from saccade.errors import DataError
 
 CPU = torch.device("cpu")

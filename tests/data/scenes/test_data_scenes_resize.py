@@ -5,8 +5,7 @@ import torch
 from PIL import Image
 
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.host_placement import _shifted
-from saccade.data.scenes.host_resize import HALF, mixed_alike
+from saccade.data.scenes.host import HALF, _shifted, mixed_alike
 from saccade.data.scenes.placement import Occupancy, Tries, packed_rows
 from saccade.data.scenes.resize import by_padding, inked, resized
 

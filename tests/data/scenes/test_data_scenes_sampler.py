@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from saccade.data.scenes.backgrounds import Black
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout, scene_counts

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from saccade.data.scenes.backgrounds import Black
-from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.backgrounds import Black, Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render

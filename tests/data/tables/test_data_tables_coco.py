@@ -122,6 +122,10 @@ def test_the_name_tells_the_split_and_the_folder(tmp_path: Path) -> None:
         ({"size": [10**6, 10**6], "counts": [10**12]}, "unreadable segmentation: 1.png, a size of"),
         ({"size": [4, 6], "counts": "o"}, "unreadable segmentation: 1.png"),
         ([["a", "b"]], "unreadable segmentation: 1.png"),
+        ({"size": [10, 10], "counts": [2**62, 2**62, 2**62, 2**62 + 100]}, "unreadable segmentation: 1.png"),
+        ({"size": [4, 6], "counts": [float("inf")]}, "unreadable segmentation: 1.png"),
+        ({"size": [float("inf"), 6], "counts": [24]}, "unreadable segmentation: 1.png"),
+        ({"size": [4, 6], "counts": "o" * 10**6}, "unreadable segmentation: 1.png"),
     ],
 )
 def test_a_segmentation_that_is_none_is_counted(tmp_path: Path, segmentation: object, why: str) -> None:
@@ -134,5 +138,27 @@ def test_a_segmentation_that_is_none_is_counted(tmp_path: Path, segmentation: ob
 @pytest.mark.parametrize("text", ["{", "[]", '{"images": [{}], "categories": [], "annotations": []}'])
 def test_a_file_that_is_no_coco_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(DataError, match="not as COCO has it"):
+    with pytest.raises(DataError, match=r"x\.json"):
         read(tmp_path / "x.json")
+
+
+def test_numbers_and_names_beyond_any_picture_are_refused_or_counted(tmp_path: Path) -> None:
+    endless = '{"images": [{"id": 1e999, "file_name": "a.png"}], "categories": [], "annotations": []}'
+    (tmp_path / "x.json").write_text(endless)
+    with pytest.raises(DataError, match=r"x\.json"):
+        read(tmp_path / "x.json")
+    good = {"image_id": 2, "category_id": 9, "bbox": [0, 0, 1, 1]}
+    path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "bbox": [0, 0, 1e999, 1]}, good)
+    path.write_text(path.read_text().replace('"1.png"', f'"{"x" * 5000}.png"'))
+    assert len(read(path).rows) == 1
+
+
+def test_a_mask_that_was_replaced_in_the_cache_is_drawn_again(tmp_path: Path) -> None:
+    told = {"image_id": 1, "category_id": 7, "segmentation": [[0, 0, 3, 0, 3, 3, 0, 3]]}
+    path = annotated(tmp_path, told)
+    mask = read(path).rows[0].mask
+    assert mask is not None
+    before, drawn = mask.read_bytes(), mask.stat().st_mtime_ns
+    assert read(path).rows[0].mask.stat().st_mtime_ns == drawn
+    mask.write_bytes(b"something else")
+    assert read(path).rows[0].mask.read_bytes() == before

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.leaks import check_groups_whole, warn_of_copies
+from saccade.data.tables.doubts import check_groups_whole, warn_of_copies
 from saccade.errors import DataError
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv
 from saccade.families.multiset.table import MultisetTable, MultisetTableOptions, read_multiset_csv

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions
-from saccade.data.tables.parquet import read_label_parquet
+from saccade.data.tables.metadata import read_label_parquet
 from saccade.errors import DataError, MissingExtraError
 from saccade.families import family_of_data
 

@@ -106,8 +106,8 @@ def test_what_is_not_coco_is_named(folder, tmp_path):
     with pytest.raises(DataError, match=r"neither dataset_coco.json nor annotations/captions_train2014.json"):
         read_coco(tmp_path / "empty", PLAIN)
     (folder / "annotations/captions_train2014.json").write_text('{"images": [{"file_name": "x"}]}')
-    with pytest.raises(DataError, match="no whole number 'id'"):
+    with pytest.raises(DataError, match="captions_train2014"):
         read_coco(folder, PLAIN)
     (folder / "annotations/captions_train2014.json").write_text('{"images": [3]}')
-    with pytest.raises(DataError, match="an entry of 'images' is no object"):
+    with pytest.raises(DataError, match="captions_train2014"):
         read_coco(folder, PLAIN)

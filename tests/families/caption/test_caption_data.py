@@ -11,7 +11,7 @@ from PIL import Image
 
 from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation
-from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.data import CaptionData, CaptionDataConfig, bucketed_order
 from saccade.families.caption.vocabulary import Vocabulary

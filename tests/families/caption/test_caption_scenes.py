@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout, join_layouts
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.scenes import (

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 import torch
 
-from saccade.data.scenes.clutter import strewn
+from saccade.data.scenes.backgrounds import strewn
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import distinct_below, hash_u32
 from saccade.data.scenes.layout import GlyphLayout, join_layouts

@@ -10,7 +10,7 @@ import torch
 
 from saccade.commands.train import build_task
 from saccade.config import to_dict
-from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.drawing import COLOURS
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import NOT_THERE, SceneData, SceneDataConfig

@@ -10,12 +10,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from saccade.commands.door import app
-from saccade.data.causal import facts as causal_facts
 from saccade.data.causal import read_causal_set, writing
-from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS
-from saccade.data.causal.truth import TWINS, map_name
-from saccade.data.tables.reader_for_path import with_reader
-from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+from saccade.data.causal import truth as causal_facts
+from saccade.data.causal.truth import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
+from saccade.data.tables.references import with_reader
+from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families.question.scenes.causal_set import CausalConfig, write_causal
 from saccade.families.question.tables.causal_table import CausalOptions, read_causal
 from saccade.families.question.tables.data import TableData, TableDataConfig
@@ -107,7 +106,6 @@ def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
         (("--count", 0), "greater than or equal to"),
         (("--count", -3), "greater than or equal to"),
         (("--scenes", "mreff"), "did you mean 'mref'"),
-        (("--format", "jpeg"), "choices: both, parquet, png"),
         (("--protocol", "authors"), "protocol: 'causal' has no such setting"),
         (("--out", pinned), "not an empty folder"),
     ):
@@ -219,10 +217,10 @@ def test_the_whole_frozen_set_says_so(tmp_path, monkeypatch):
 
 
 def test_nothing_half_written_is_left(tmp_path, monkeypatch):
-    def fails(batch, row, at):
+    def fails(batch, row, at, place):
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(writing, "_encode", fails)
+    monkeypatch.setattr(writing, "_write", fails)
     with pytest.raises(OutputError, match="disk is full"):
         write_causal(CausalConfig(), "test", 5, tmp_path / "set")
     assert not list(tmp_path.iterdir())
@@ -236,40 +234,3 @@ def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):
     assert len(digests) == 3
     with pytest.raises(ConfigError, match="seed"):
         replace(CausalConfig(), seed=-1)
-
-
-def test_parquet_needs_its_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match="tables"):
-        write_causal(CausalConfig(format="parquet"), "test", 2, tmp_path / "set")
-    assert not list(tmp_path.iterdir())
-
-
-def test_parquet_holds_the_same_as_the_files(tmp_path, monkeypatch):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    from saccade.data.causal import parquet as shards
-    from saccade.families.question.readers import read_questions
-
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(shards, "SHARD", 2)
-    monkeypatch.setattr(shards, "_GROUP", 1)
-    out = write_causal(CausalConfig(seed=1, format="both"), "test", 3, tmp_path / "set")
-    files = sorted((out / "data").iterdir())
-    assert [file.name for file in files] == ["test-00000-of-00002.parquet", "test-00001-of-00002.parquet"]
-    rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
-    features = json.loads(parquet.read_schema(files[0]).metadata[b"huggingface"])["info"]["features"]
-    assert features["image"] == features["target_moved"] == features["scene_mask"] == {"_type": "Image"}
-    assert set(features) == set(rows[0])
-    for row, scene in zip(rows, read_causal_set(out)):
-        assert json.loads(row["truth"]) == scene.row
-        assert (row["query"], row["label"], row["id"]) == (scene.question, scene.answer, scene.id)
-        assert row["image"] == {"bytes": scene.image_path.read_bytes(), "path": f"{scene.id}.png"}
-        for name, twin in scene.twins.items():
-            assert row[name]["bytes"] == twin.image_path.read_bytes()
-            assert row[f"{name}_label"] == twin.answer
-        assert row["other_removed_mask"]["bytes"] == scene.twins["other_removed"].mask_path.read_bytes()
-    assert [question.labels for question in read_questions(f"parquet:{out}").rows] == [(row["label"],) for row in rows]
-    assert "data/test-*.parquet" in (out / "README.md").read_text()
-    alone = write_causal(CausalConfig(seed=1, format="parquet"), "test", 3, tmp_path / "alone")
-    assert {path.name for path in alone.iterdir()} == {"README.md", "causal.json", "truth.jsonl", "data"}
-    assert (alone / "data" / files[0].name).read_bytes() == files[0].read_bytes()

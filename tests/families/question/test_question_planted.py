@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.data.scenes.corner import SIDE
-from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.data.scenes.backgrounds import SIDE
+from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig

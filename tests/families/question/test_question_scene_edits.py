@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.twin_scores import twin_scores
 from saccade.models.base import Given, QueryModel, Raw

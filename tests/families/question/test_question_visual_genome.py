@@ -99,30 +99,31 @@ def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "message"),
+    ("file", "text"),
     [
-        ("attributes.json", '{"image_id": 1}', "not a JSON list"),
-        ("attributes.json", '[{"id": 1, "attributes": []}]', "an entry has no image_id.*version 1.2"),
-        ("attributes.json", '[{"image_id": 1}]', "image 1 is not in the layout of version 1.2 .KeyError"),
-        ("attributes.json", '[{"image_id": 1, "attributes": [{"names": ["cat"]}]}]', "KeyError"),
-        ("image_data.json", "[7]", "an entry has no image_id"),
+        ("attributes.json", '{"image_id": 1}'),
+        ("attributes.json", '[{"id": 1, "attributes": []}]'),
+        ("attributes.json", '[{"image_id": 1}]'),
+        ("attributes.json", '[{"image_id": 1, "attributes": [{"names": ["cat"]}]}]'),
+        ("image_data.json", "[7]"),
+        ("image_data.json", "[7"),
     ],
 )
-def test_another_layout_is_named(tmp_path, file, text, message):
+def test_another_layout_is_named(tmp_path, file, text):
     write(tmp_path, [thing("cat", ["black"])])
     (tmp_path / file).write_text(text)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=str(tmp_path)):
         read_visual_genome(tmp_path, ALL)
 
 
 def test_missing_files_are_named(tmp_path):
-    with pytest.raises(DataError, match="not a folder"):
+    with pytest.raises(DataError, match="VG_100K"):
         read_visual_genome(tmp_path / "vg", ALL)
-    with pytest.raises(DataError, match="no pictures in VG_100K or VG_100K_2"):
+    with pytest.raises(DataError, match="VG_100K"):
         read_visual_genome(tmp_path, ALL)
     write(tmp_path, [thing("cat", ["black"])])
     (tmp_path / "attributes.json").unlink()
-    with pytest.raises(DataError, match=r"attributes\.json: cannot be read"):
+    with pytest.raises(DataError, match=r"attributes\.json"):
         read_visual_genome(tmp_path, ALL)
     with pytest.raises(ConfigError, match="at least 3"):
         VisualGenomeOptions(images=2)

@@ -24,7 +24,6 @@ truth.jsonl         one scene a line, see :mod:`saccade.data.causal.truth`
 images/ID.png       the scene; ``images/ID-TWIN.png`` its twins
 masks/ID.png        grey values: 0 is background, k + 1 is object k of the scene; ``masks/ID-TWIN.png`` for twins in
                     which an object was moved or removed. ``truth.jsonl`` names the mask of every picture
-data/*.parquet      with ``--format parquet`` or ``both``: the same in one row for each scene
 README.md           the data card
 =================  =====================================================================================================
 

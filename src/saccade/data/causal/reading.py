@@ -16,8 +16,20 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from saccade.data.causal.facts import FACTS, ROWS, CausalFacts, facts_of
-from saccade.data.causal.truth import MASKED, SCENE, TWINS, Pixels, Row, SetDigest, map_name, scene_digest
+from saccade.data.causal.truth import (
+    FACTS,
+    MASKED,
+    ROWS,
+    SCENE,
+    TWINS,
+    CausalFacts,
+    Pixels,
+    Row,
+    SetDigest,
+    facts_of,
+    map_name,
+    scene_digest,
+)
 from saccade.errors import DataError, nearest
 from saccade.untrusted import open_regular, read_regular
 
@@ -234,9 +246,7 @@ def read_causal_set(folder: str | Path) -> CausalSet:
         raise DataError(f"{path}: expected a JSON object; make or copy the set again")
     facts = facts_of(told, str(path))
     if not facts.pictures:
-        raise DataError(
-            f"{folder}: holds Parquet alone; name it parquet:{folder}, or 'saccade data make causal --format both'"
-        )
+        raise DataError(f"{folder}: holds Parquet alone; name it parquet:{folder}, or make the set again")
     return CausalSet(folder, facts)
 
 

@@ -7,6 +7,8 @@ because reading them means unpickling. An HDF5 file may not link to another file
 from __future__ import annotations
 
 import io
+import lzma
+import tarfile
 import weakref
 import zipfile
 import zlib
@@ -29,6 +31,13 @@ SEVERAL = frozenset({".npz"}) | H5
 """Suffixes of files that can hold several arrays by name."""
 MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
 """Largest file, and largest array in it."""
+MAX_SIDE = 1 << 14
+"""Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
+BROKEN = (
+    OSError, EOFError, ValueError, LookupError, RuntimeError, SyntaxError, TypeError, zlib.error, lzma.LZMAError,
+    tarfile.TarError, zipfile.BadZipFile,
+)  # fmt: skip
+"""What the libraries raise on damaged files."""
 _KEYS_SHOWN = 8
 
 
@@ -58,6 +67,8 @@ def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
         cure = "sum over channels first, as map.sum(0) or abs(map).sum(0), and say which"
         cure = cure if values.ndim == 3 else "save one map in each file"
         raise DataError(f"{name}: a map is (H,W), found {shape}; {cure}")
+    if max(values.shape) > MAX_SIDE:
+        raise DataError(f"{name}: a map of {values.shape}; no side may be longer than {MAX_SIDE:,}; make it smaller")
     if values.dtype.kind == "f" and values.dtype.itemsize > 4:
         peak = np.abs(values[np.isfinite(values)]).max(initial=0.0)
         if peak > 1e30 or 0 < peak < 1e-30:
@@ -84,15 +95,12 @@ def as_mask(values: Array, name: str) -> npt.NDArray[np.bool_]:
 
 def npy_array(data: bytes, name: str) -> Array:
     """The array in the bytes of a .npy file."""
-    with io.BytesIO(data) as file:
-        try:
-            shape, dtype = npy_header(file, name)
-            if len(data) - file.tell() < int(np.prod(shape, dtype=object)) * dtype.itemsize:
-                raise DataError(f"{name}: cut short: fewer bytes than {shape} values of {dtype} need; write it again")
-            file.seek(0)
-            return np.asarray(np.load(file, allow_pickle=False))
-        except (ValueError, EOFError, OSError, SyntaxError, TypeError) as error:
-            raise DataError(f"{name}: damaged or no .npy file ({_line(error)}); write it again") from error
+    with sound(name), io.BytesIO(data) as file:
+        shape, dtype = npy_header(file, name)
+        if len(data) - file.tell() < int(np.prod(shape, dtype=object)) * dtype.itemsize:
+            raise DataError(f"{name}: cut short: fewer bytes than {shape} values of {dtype} need; write it again")
+        file.seek(0)
+        return np.asarray(np.load(file, allow_pickle=False))
 
 
 def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -132,11 +140,8 @@ def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: 
     """What one member of a zip file holds; never more than ``most`` bytes, whatever its header says."""
     if info.file_size > most:
         raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, and at most {most:,} are allowed")
-    try:
-        with file.open(info) as member:
-            return member.read(info.file_size)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{name}: {info.filename} is damaged ({_line(error)}); write it again") from error
+    with sound(f"{name}: {info.filename}"), file.open(info) as member:
+        return member.read(info.file_size)
 
 
 class _Hdf:
@@ -156,11 +161,11 @@ class _Hdf:
     def read(self, key: str) -> Array:
         if key.strip("/") not in self.names:  # links to other files are not among them
             raise DataError(f"{self._name}: no dataset '{key}', found {_listed(self.names)}; check `key`")
-        with _sound(f"{self._name}[{key}]"):
+        with sound(f"{self._name}[{key}]"):
             found = self._file[key]
             if found.external or found.is_virtual:
                 raise DataError(f"{self._name}[{key}]: its values lie in another file; copy them into this one")
-            if found.dtype.hasobject or found.size is None or found.size > MAX_PIXELS:
+            if found.dtype.kind not in "biuf" or found.size is None or found.size > MAX_PIXELS:
                 what = f"{found.shape} of {found.dtype}"
                 raise DataError(f"{self._name}[{key}]: expected at most {MAX_PIXELS:,} numbers, found {what}")
             return np.asarray(found[()])
@@ -168,16 +173,16 @@ class _Hdf:
 
 def open_arrays(file: BinaryIO, suffix: str, name: str) -> _Npz | _Hdf:
     """A file that can hold several arrays: their ``names``, and ``read(name)``."""
-    with _sound(name):
+    with sound(name):
         return _Npz(file, name) if suffix == ".npz" else _Hdf(file, name)
 
 
 @contextmanager
-def _sound(name: str) -> Iterator[None]:
+def sound(name: str) -> Iterator[None]:
     """What the libraries say of a damaged file, as a DataError."""
     try:
         yield
-    except (zipfile.BadZipFile, OSError, KeyError, RuntimeError, ValueError) as error:
+    except BROKEN as error:
         raise DataError(f"{name}: damaged or cut short ({_line(error)}); write it again") from error
 
 

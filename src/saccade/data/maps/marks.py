@@ -8,7 +8,6 @@ those of the picture; without them, coordinates are in pixels of the map.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
@@ -18,13 +17,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, jsonl_stream, numbers_in
+from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, json_in, jsonl_stream, numbers_in
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.untrusted import MAX_PIXELS
 
 Kind = Literal["boxes", "points"]
-_MAX_BYTES = 2**31
 _IMAGES = ("image", "file_name", "file", "picture")
 _LABELS = ("label", "asked", "category", "class")
 
@@ -58,8 +56,7 @@ class MarkTable:
 
     def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: object) -> None:
         """Add a mark."""
-        file = PurePosixPath(image.replace("\\", "/"))
-        held = self.pictures.setdefault(file.with_suffix("").as_posix() if file.suffix else str(file), PictureMarks())
+        held = self.pictures.setdefault(_stem(image), PictureMarks())
         if size is not None and held.size not in (None, size):
             raise UnusableRowError("two sizes of one picture", f"{held.size} and {size}")
         held.size = held.size or size
@@ -78,7 +75,7 @@ def read_marks(path: Path) -> MarkTable:
         table = _table(path, jsonl_stream(path, wrong))
         table.unusable += wrong
         return table
-    values = _json(path)
+    values = json_in(path)
     if isinstance(values, dict) and {"images", "annotations"} <= values.keys():
         return _coco(path, values)
     if isinstance(values, dict):
@@ -93,14 +90,14 @@ def read_marks(path: Path) -> MarkTable:
 
 def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt.NDArray[np.bool_]:
     """The pixels (H,W) of a picture of ``size`` that the chosen boxes or segmentations touch."""
-    from saccade.data.tables.coco import segmentation
+    from saccade.data.tables.coco import UNREADABLE, segmentation
 
     inside = np.zeros(size, dtype=bool)
     for at in chosen:
         if marks.segments[at] is not None:
             try:
                 inside |= segmentation(marks.segments[at], size)
-            except (ValueError, TypeError, KeyError, IndexError) as error:
+            except UNREADABLE as error:
                 raise DataError(f"unreadable segmentation ({error})") from error
             continue
         x1, y1, x2, y2 = marks.places[at]
@@ -187,15 +184,10 @@ def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]
                 raise DataError(f"{path}: '{image[:80]}': expected boxes of 4 numbers or points of 2")
 
 
-def _json(path: Path) -> object:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise DataError(f"{path}: larger than {_MAX_BYTES:,} bytes; split it")
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error}); write it again") from error
+def _stem(image: str) -> str:
+    """The path of a picture without its suffix."""
+    file = PurePosixPath(image.replace("\\", "/"))
+    return file.with_suffix("").as_posix() if file.suffix else str(file)
 
 
 def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
@@ -218,11 +210,10 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
                 table.add(str(image["file_name"]), (x, y, x + width, y + height), label, size, segment)
             except UnusableRowError as error:
                 table.unusable.append(error.at(f"annotation {number}"))
-            except (ValueError, TypeError, KeyError, IndexError) as error:
+            except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
                 table.unusable.append(f"unreadable annotation: annotation {number}, {error}")
         for each in images.values():  # a picture without annotations has an empty mask
-            name = PurePosixPath(str(each["file_name"]).replace("\\", "/"))
-            table.pictures.setdefault(name.with_suffix("").as_posix(), PictureMarks(_size(each)))
+            table.pictures.setdefault(_stem(str(each["file_name"])), PictureMarks(_size(each)))
     except (KeyError, TypeError, UnusableRowError) as error:
         raise DataError(
             f"{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, file_name, "

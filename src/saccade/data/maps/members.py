@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import tarfile
 import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from saccade.data.maps.arrays import MAX_BYTES, SEVERAL, Array, grey_map, member_bytes, open_arrays, read_array
+from saccade.data.maps.arrays import MAX_BYTES, SEVERAL, Array, grey_map, member_bytes, open_arrays, read_array, sound
 from saccade.data.maps.arrays import PICTURES as PICTURE_SUFFIXES
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
 from saccade.untrusted import open_regular, read_regular
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -87,20 +86,16 @@ class FolderMembers(_Files):
         super().__init__(str(path), sorted(_walk(path)), suffixes)
 
     def _bytes(self, file: str) -> bytes:
-        try:
+        with sound(str(self._path / file)):
             return read_regular(self._path / file, MAX_BYTES)
-        except OSError as error:
-            raise DataError(f"{self._path / file}: cannot be read ({error.strerror or error})") from error
 
 
 class ZipMembers(_Files):
     """The files of a zip archive."""
 
     def __init__(self, path: Path, suffixes: Collection[str]) -> None:
-        try:
+        with sound(str(path)):
             self._archive = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, OSError) as error:
-            raise DataError(f"{path}: damaged or no zip archive ({error}); pack it again") from error
         self._infos = {info.filename: info for info in self._archive.infolist() if not info.is_dir()}
         super().__init__(str(path), list(self._infos), suffixes)
 
@@ -112,22 +107,18 @@ class TarMembers(_Files):
     """The files of a tar archive; of a compressed one it is quickest to read them in their order."""
 
     def __init__(self, path: Path, suffixes: Collection[str]) -> None:
-        try:
+        with sound(str(path)):
             self._archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
             self._infos = {info.name.removeprefix("./"): info for info in self._archive if info.isreg()}
-        except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{path}: damaged or no tar archive ({error}); pack it again") from error
         super().__init__(str(path), list(self._infos), suffixes)
 
     def _bytes(self, file: str) -> bytes:
         info = self._infos[file]
         if info.size > MAX_BYTES:
             raise DataError(f"{self.where}: {file} has {info.size:,} bytes, and at most {MAX_BYTES:,} are allowed")
-        try:
+        with sound(f"{self.where}: {file}"):
             member = self._archive.extractfile(info)
             return b"" if member is None else member.read(info.size)
-        except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{self.where}: {file} is damaged ({error}); pack it again") from error
 
 
 class ArrayMembers:
@@ -135,10 +126,8 @@ class ArrayMembers:
 
     def __init__(self, path: Path) -> None:
         self.where, self.ignored = str(path), 0
-        try:
+        with sound(str(path)):
             file = open_regular(path)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
         self._held = open_arrays(file, path.suffix.lower(), str(path))
 
     @property
@@ -166,3 +155,48 @@ def _walk(path: Path) -> Iterator[str]:
         inner.sort()
         at = Path(folder).relative_to(path).as_posix()
         yield from (file if at == "." else f"{at}/{file}" for file in files)
+
+
+SEPARATOR = "__"
+"""Between the picture and the question."""
+
+
+def picture_of(name: str, separator: str) -> str:
+    """The picture that a name is about.
+
+    >>> picture_of("cat__colour", "__"), picture_of("cat", "__"), picture_of("a/1/tail", "/")
+    ('cat', 'cat', 'a/1')
+    """
+    picture, _, _ = name.rpartition(separator) if separator == "/" else name.partition(separator)
+    return picture or name
+
+
+def checked_separator(separator: str) -> str:
+    """``separator``, if it can stand between two names."""
+    if not separator or separator.isspace():
+        raise ConfigError("separator: what stands between picture and question must not be empty; the usual one is __")
+    return separator
+
+
+def short_names(sides: Sequence[Iterable[str]], separator: str) -> bool:
+    """Whether the last part of a path is enough: on every side no two paths share it."""
+    if separator == "/":
+        return False
+    for side in sides:
+        paths = list(side)
+        if len({PurePosixPath(path).name for path in paths}) < len(paths):
+            return False
+    return True
+
+
+def by_short_name(paths: Iterable[str], short: bool) -> dict[str, str]:
+    """Paths by the names they are called."""
+    return {PurePosixPath(path).name if short else path: path for path in paths}
+
+
+def truth_for(name: str, known: Mapping[str, object], separator: str) -> str | None:
+    """The name of the truth about a map: its own, else that of its picture; None where there is neither."""
+    if name in known:
+        return name
+    picture = picture_of(name, separator)
+    return picture if picture in known else None

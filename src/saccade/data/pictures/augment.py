@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -164,3 +165,46 @@ def _coloured(images: Tensor, how: Augmentation, swing: Tensor) -> Tensor:
     mean = images.mean((1, 2, 3), keepdim=True)  # (B,1,1,1)
     spread = (images - mean) * contrast[:, None, None, None] + mean  # (B,3,H,W)
     return (spread * light[:, :, None, None]).clamp(0, 1)
+
+
+MEAN_COLOUR = (124, 116, 104)
+"""(0.485, 0.456, 0.406) as bytes: what the networks of this package subtract."""
+_SHIFT_X, _SHIFT_Y, _SHIFT_MIRROR = range(3)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How far training pictures are moved, and whether they are mirrored."""
+
+    pixels: int = 4
+    """At most so many, each way."""
+    mirror: bool = True
+    """Turn left and right round in half of them; not for letters."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.pixels <= 1024:
+            raise ConfigError(f"pixels: must lie in 0 .. 1024, found {self.pixels}")
+
+
+def shifted(images: Tensor, how: Shift, seed: int) -> Tensor:
+    """Move and mirror ``images`` (B,3,H,W) uint8, each in its own way, by a function of ``seed`` and its place."""
+    (count, _, height, width), device = images.shape, images.device
+    rows, draws = torch.arange(count, device=device), torch.arange(3, device=device)
+    drawn = hash_u32(seed, rows[:, None], draws)  # (B,3) in 0 .. 2^32 - 1
+    moves = drawn[:, :_SHIFT_MIRROR] % (2 * how.pixels + 1) - how.pixels  # (B,2) as (x, y)
+    x = torch.arange(width, device=device)  # (W,)
+    if how.mirror:
+        x = torch.where(drawn[:, _SHIFT_MIRROR, None] >= 1 << 31, width - 1 - x, x)  # (B,W)
+    x = x + moves[:, _SHIFT_X, None]  # (B,W): the column that each pixel comes from
+    y = torch.arange(height, device=device) + moves[:, _SHIFT_Y, None]  # (B,H)
+    outside = ((x < 0) | (x >= width))[:, None, None, :] | ((y < 0) | (y >= height))[:, None, :, None]  # (B,1,H,W)
+    column = x.clamp(0, width - 1)[:, None, :]  # (B,1,W)
+    place = (y.clamp(0, height - 1)[:, :, None] * width + column).flatten(1)  # (B,H·W)
+    moved = images.flatten(2).gather(2, place[:, None].expand(-1, images.shape[1], -1)).view_as(images)  # (B,3,H,W)
+    return torch.where(outside, _colour(device), moved)
+
+
+@lru_cache(maxsize=8)
+def _colour(device: torch.device) -> Tensor:
+    """The mean colour (3,1,1) on a device; sent there once, as a GPU that is sent something is waited for."""
+    return torch.tensor(MEAN_COLOUR, dtype=torch.uint8, device=device)[:, None, None]

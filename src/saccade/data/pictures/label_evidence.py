@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.byte_store import ByteStore
-from saccade.data.pictures.prepared import PreparedPictures, prepared_mask
+from saccade.data.pictures.prepared import ByteStore, PreparedPictures, prepared_mask
 from saccade.data.tables.labelled import LabelRow
 from saccade.geometry import Size, apply, apply_to_boxes, invert, touched
 

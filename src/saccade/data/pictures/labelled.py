@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.numbered import checked_numbers, to_device
+from saccade.data.tables.sampling import checked_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.geometry import Size
 

@@ -5,7 +5,11 @@ A picture is laid in undistorted; of one that is to be cut, the part that counts
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +17,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.pictures.byte_store import ByteStore
 from saccade.data.pictures.reading import Picture, as_float, prepare, read_picture
 from saccade.data.tables.rows import Box
 from saccade.errors import DataError
@@ -105,3 +108,70 @@ def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None =
     share = prepare(Picture(Image.fromarray(marked).convert("RGB"), mask.name), size)[0][0]  # (h,w) in 0..1
     half = share >= 0.5
     return (half if bool(half.any()) else share > 0).to(torch.uint8)
+
+
+_AT_ONCE = 256  # decoded before they go to the device together
+
+
+class ByteStore:
+    """Numbers 0 … count − 1 to byte tensors.
+
+    Args:
+        count: how many there are.
+        decode: number → uint8 tensor of ``shape``; called from several threads. What it raises as DataError makes that
+            number unreadable.
+        shape: of each tensor.
+        device: where they are kept.
+        limit: bytes kept at most.
+        progress: called with (decoded, count).
+    """
+
+    def __init__(
+        self,
+        count: int,
+        decode: Callable[[int], Tensor],
+        shape: tuple[int, ...],
+        device: torch.device | str = "cpu",
+        *,
+        limit: int,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._decode = decode
+        self.unreadable: dict[int, str] = {}
+        """Number → what is wrong with it. Asking for one of these is the caller's mistake."""
+        kept = min(count, limit // max(1, math.prod(shape)))
+        self._kept = torch.zeros((kept, *shape), dtype=torch.uint8, device=device)
+        self._all_kept = kept == count
+        for start in range(0, count, _AT_ONCE):
+            stop = min(start + _AT_ONCE, count)
+            made = dict(zip(range(start, stop), self._pool.map(self._try, range(start, stop))))
+            self.unreadable |= {number: found for number, found in made.items() if isinstance(found, str)}
+            readable = {number: found for number, found in made.items() if not isinstance(found, str) and number < kept}
+            if readable:
+                self._kept[list(readable)] = torch.stack(list(readable.values())).to(device)
+            if progress is not None:
+                progress(stop, count)
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """The tensors ``numbers`` (B,), repeats allowed: (B, *shape) uint8 on the device."""
+        if self._all_kept:
+            return self._kept[numbers.to(self._kept.device)]
+        numbers = numbers.cpu()
+        to_decode = numbers >= len(self._kept)  # (B,)
+        taken = self._kept.new_empty(len(numbers), *self._kept.shape[1:])
+        taken[~to_decode] = self._kept[numbers[~to_decode].to(self._kept.device)]
+        decoded = list(self._pool.map(self._decode, numbers[to_decode].tolist()))
+        if decoded:
+            taken[to_decode] = torch.stack(decoded).to(self._kept.device)
+        return taken
+
+    def _try(self, number: int) -> Tensor | str:
+        """The tensor, or what is wrong with it."""
+        try:
+            return self._decode(number)
+        except DataError as error:
+            return str(error)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(min(16, os.cpu_count() or 1), thread_name_prefix="decode")

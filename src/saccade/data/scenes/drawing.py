@@ -1,4 +1,4 @@
-"""How ink becomes colour: two drawings of the same scene, and sets that have both.
+"""The five colours, in the order of their labels, and how ink becomes colour: two drawings of the same scene.
 
 ============== =====================================================================================================
 blend           saccade's own. A digit of ink g (0 … 255) lies on its background with opacity g/255, so on black it is
@@ -15,12 +15,36 @@ Digits, places, colours, masks and boxes do not depend on the drawing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
+
+COLOURS = ("green", "yellow", "white", "red", "blue")
+
+# From the authors' released generator; they kept the names in an unordered set, so the label order is ours.
+_RGB = {
+    "green": (16, 166, 81),
+    "yellow": (255, 241, 78),
+    "white": (224, 224, 224),
+    "red": (146, 16, 16),
+    "blue": (16, 98, 192),
+}
+
+
+def rgb(colours: Tensor, noise: Tensor) -> Tensor:
+    """Colours (…) and their noise (…), one number on all three channels, as (…, 3) int64 in 0..255."""
+    return (_table(colours.device)[colours] + noise[..., None]).clamp_(0, 255)
+
+
+@lru_cache
+def _table(device: torch.device) -> Tensor:
+    """(5, 3): copied to a device once, as every copy makes the host wait."""
+    return torch.tensor([_RGB[name] for name in COLOURS], device=device)
+
 
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
 EVERY = {"both": 2, "mostly-authors": 4}

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from saccade.data.pictures.export import Progress, WrittenPictures, write_pictures
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.layout import Layout, SceneLayout
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.stream import GlyphStream
 
 

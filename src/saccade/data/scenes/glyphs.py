@@ -12,7 +12,11 @@ pack         the 2,000 test glyphs that ship with saccade, cut 1,200 / 200 / 600
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -20,9 +24,11 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from saccade.cache import cache_home
+from saccade.data.fetch import DOWNLOADS
 from saccade.data.scenes.hashing import uniform_below
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
@@ -114,8 +120,6 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
         raise ConfigError(f"unknown glyph policy '{policy}': {nearest(policy, get_args(GlyphPolicy))}")
     if split == "test":
         if allow_pack and not has_mnist(folder):
-            from saccade.data.scenes.pack import load_pack
-
             return load_pack()
         return load_mnist("test", folder)
     whole = load_mnist("train", folder)
@@ -168,36 +172,46 @@ def load_mnist(part: Literal["train", "test"], folder: Path | None = None) -> Gl
             f"MNIST's {part} files are not in {base}: run `saccade data get mnist`, or put the four idx files there "
             "(gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
         )
-    images, labels = (_read_once(path, path.stat().st_mtime_ns) for path in paths if path is not None)
+    images, labels = (
+        _read_once(path, path.stat().st_mtime_ns, base == mnist_folder().resolve())
+        for path in paths
+        if path is not None
+    )
     if images.ndim != 3 or labels.ndim != 1:
         raise DataError(f"{base}: found arrays of {images.ndim} and {labels.ndim} axes where MNIST has 3 and 1")
     return GlyphSet(torch.from_numpy(images), torch.from_numpy(labels).long(), f"mnist-{part}-{len(labels)}")
 
 
 @lru_cache(maxsize=4)
-def _read_once(path: Path, changed: int) -> np.ndarray:
+def _read_once(path: Path, changed: int, is_mnist: bool) -> np.ndarray:
     """`read_idx`, done once for the splits of a run and for its note of what it learns from; for reading only."""
-    return read_idx(path)
+    return read_idx(path, {file.sha256 for file in DOWNLOADS["mnist"].files} if is_mnist else None)
 
 
-def read_idx(path: Path) -> np.ndarray:
+def read_idx(path: Path, digests: Collection[str] | None = None) -> np.ndarray:
     """An array of unsigned bytes from an idx file, gzipped or not.
 
     The format: two zero bytes, the type (8 = unsigned byte), the number of axes, each axis as a big-endian 32-bit
     number, then the data.
+
+    Args:
+        path: the file.
+        digests: SHA-256 that its content may have; None: any.
     """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(_MAX_IDX)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); fetch it again") from error
+    if digests is not None and hashlib.sha256(content).hexdigest() not in digests:
+        raise DataError(f"{path}: not MNIST's file, by its digest; delete it and run `saccade data get mnist`")
     if len(content) < 4 or content[:3] != b"\0\0\x08":
         raise DataError(f"{path}: not an idx file of unsigned bytes (it starts with {content[:4].hex() or 'nothing'})")
     axes, header = content[3], 4 + 4 * content[3]
     if len(content) < header:
         raise DataError(f"{path}: cut off inside its header of {header} bytes; fetch it again")
     shape = tuple(np.frombuffer(content, ">u4", axes, offset=4).tolist())
-    expected = int(np.prod(shape, dtype=np.int64))
+    expected = math.prod(shape)
     if len(content) - header != expected:
         raise DataError(f"{path}: its header promises {expected} bytes, found {len(content) - header}; fetch it again")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
@@ -215,9 +229,32 @@ def _find_idx(base: Path, name: str) -> Path | None:
 @lru_cache
 def _pack_share(split: str) -> GlyphSet:
     """The pack's glyphs of one split: the same share of every class."""
-    from saccade.data.scenes.pack import load_pack
+    from saccade.data.scenes.glyphs import load_pack
 
     pack = load_pack()
     first, last = _PACK_SHARE[split]
     ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
     return pack.subset(ids, f"pack-{split}-{len(ids)}")
+
+
+PACK_NAME = "mnist-test-pack-2000"
+FOLDER = Path(__file__).parent / "packs"
+COLUMNS = 50
+"""Glyphs in a row of the sheet."""
+SIDE = 28
+"""Pixels of a glyph, each way."""
+
+
+@lru_cache
+def load_pack() -> GlyphSet:
+    """The shipped glyphs, checked against the digests written beside them."""
+    facts = json.loads((FOLDER / f"{PACK_NAME}.json").read_text(encoding="utf-8"))
+    sheet_path = FOLDER / facts["sheet"]
+    found = hashlib.sha256(sheet_path.read_bytes()).hexdigest()
+    if found != facts["sha256"]:
+        raise DataError(f"{sheet_path.name}: SHA-256 is {found}, not {facts['sha256']}; reinstall saccade")
+    with Image.open(sheet_path, formats=("PNG",)) as sheet:
+        pixels = np.array(sheet)
+    rows = pixels.shape[0] // SIDE
+    glyphs = pixels.reshape(rows, SIDE, COLUMNS, SIDE).swapaxes(1, 2).reshape(-1, SIDE, SIDE)
+    return GlyphSet(torch.from_numpy(glyphs.copy()), torch.tensor(facts["labels"]), PACK_NAME)

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import Drawing, check_drawing
+from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
-from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import mask_of, object_masks, occupied_pixels
 from saccade.data.scenes.resize import GLYPH

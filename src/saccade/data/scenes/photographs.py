@@ -36,9 +36,9 @@ from torch import Tensor
 from saccade.cache import cache_home
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
-from saccade.data.scenes.fused import try_kernel
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
+from saccade.data.scenes.kernels import try_kernel
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, DataError
 

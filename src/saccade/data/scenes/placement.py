@@ -9,7 +9,7 @@ is kept, so "which columns are occupied anywhere in rows y … y + s − 1" is t
 integer operations however large its box is. Everything about a try but those lookups is known beforehand, and for the
 first tries worked out for all glyphs of all scenes together: on a GPU the number of kernels sets the pace.
 
-This file is for devices without the kernels of ``kernels/``; ``host_placement.py`` does the same on the host. All
+This file is for devices without the kernels of ``kernels/``; ``host.py`` does the same on the host. All
 three find the same places.
 """
 

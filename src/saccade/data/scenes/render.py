@@ -4,7 +4,7 @@ Glyphs are resized in groups, and what is non-zero of them (a sixth of a picture
 ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the listed pixels; a
 mask is True there. Scenes drawn as the authors draw them have ⌊colour · ink/255⌋ in place of the colour
 (``drawing.py``). All of it is whole numbers, so pictures too are the same on every device. NumPy does the work on the
-host (``host_pixels.py``) and torch elsewhere; on a GPU a kernel paints digits without a list
+host (``host.py``) and torch elsewhere; on a GPU a kernel paints digits without a list
 (``kernels/painting.py``), where it can be used and digits do not lie over each other.
 """
 
@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.drawing import drawn_as_authors, painted
-from saccade.data.scenes.fused import try_kernel
-from saccade.data.scenes.host_pixels import Pixels, inked_on_host, paint_on_host
+from saccade.data.scenes.host import Pixels, inked_on_host, paint_on_host
+from saccade.data.scenes.kernels import try_kernel
 from saccade.data.scenes.resize import by_padding, resized
 
 if TYPE_CHECKING:

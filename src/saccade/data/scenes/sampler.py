@@ -2,7 +2,7 @@
 
 Per scene: a number of digits, uniform; identities, a random permutation of 0..9; colours, independent and with
 repeats; one normal number of noise per colour; then, digit by digit, scale and position by rejection: on the host by
-``host_placement.py``, on a GPU by ``kernels/placing.py``, or by ``placement.py`` where there are no kernels.
+``host.py``, on a GPU by ``kernels/placing.py``, or by ``placement.py`` where there are no kernels.
 After Seo, Lin, Cohen, Shen and Han, "Progressive Attention Networks for Visual Attribute Prediction"
 (arXiv:1606.02393) and the generator the authors released.
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.fused import try_kernel
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, hash_words, rounded_normal, uniform_below
-from saccade.data.scenes.host_placement import place_on_host
+from saccade.data.scenes.host import place_on_host
+from saccade.data.scenes.kernels import try_kernel
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.placement import FRACTION_BITS, Occupancy, first_free
 from saccade.data.scenes.resize import inked
 from saccade.errors import DataError

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from typing import Generic
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.layout import GlyphLayout, Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
-from saccade.data.scenes.prefetch import Prefetcher
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
-from saccade.data.tables.numbered import as_rows
+from saccade.data.tables.sampling import as_rows
 
 CACHE_BYTES = 256 << 20
 _CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192
@@ -138,3 +140,51 @@ class SceneStream(GlyphStream[SceneLayout]):
     def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
         layout = sample_layout(self.spec, self.glyphs, self.seed, numbers)
         return layout, render(layout)
+
+
+Made = TypeVar("Made")
+
+
+class Prefetcher(Generic[Made]):
+    """Makes one numbered thing in advance; one at a time.
+
+    Args:
+        make: number → the thing; a function of the number alone.
+        device: where it is made.
+    """
+
+    def __init__(self, make: Callable[[int], Made], device: torch.device) -> None:
+        self._make, self._device = make, device
+        self._worker: ThreadPoolExecutor | None = None
+        self._stream: torch.cuda.Stream | None = None
+        self._coming: tuple[int, Future[tuple[Made, torch.cuda.Event | None]]] | None = None
+
+    def start(self, number: int) -> None:
+        """Begin to make ``number``, unless that has begun already."""
+        if self._coming is not None and self._coming[0] == number:
+            return
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+        now = None
+        if self._device.type == "cuda":
+            # torch has no types here
+            self._stream = self._stream or torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+            now = torch.cuda.current_stream(self._device).record_event()
+        self._coming = number, self._worker.submit(self._work, number, now)
+
+    def take(self, number: int) -> Made:
+        """The thing called ``number``: the one begun, once it is ready, or one made now."""
+        coming, self._coming = self._coming, None
+        if coming is None or coming[0] != number:
+            return self._make(number)
+        made, ready = coming[1].result()
+        if ready is not None:
+            torch.cuda.current_stream(self._device).wait_event(ready)
+        return made
+
+    def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Made, torch.cuda.Event | None]:
+        with torch.no_grad(), torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
+            if self._stream is not None and not_before is not None:
+                self._stream.wait_event(not_before)
+            made = self._make(number)
+            return made, None if self._stream is None else self._stream.record_event()

@@ -22,13 +22,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.distractors import Distractors
-from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes.backgrounds import Background, Black, Distractors
+from saccade.data.scenes.drawing import COLOURS, Drawing
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import derive_seed, hash_more, hash_state, hash_u32, uniform_below, uniform_pair_below
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.palette import COLOURS
 from saccade.errors import DataError
 
 CELL = 16

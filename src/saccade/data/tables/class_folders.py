@@ -18,11 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.tables.doubts import first_few, warn_of_copies
 from saccade.data.tables.labelled import LabelRow, LabelTable, LabelTableOptions, make_label_table
-from saccade.data.tables.leaks import warn_of_copies
-from saccade.data.tables.reader_for_path import is_folder
+from saccade.data.tables.references import is_folder
 from saccade.data.tables.splits import SPLITS, hashed_share, split_of
-from saccade.data.tables.wording import first_few
 from saccade.errors import DataError
 
 _CALLED = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",

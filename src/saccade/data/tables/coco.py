@@ -9,7 +9,9 @@ there, in ``images`` and ``../images``, and in the folder that the file is named
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -23,13 +25,15 @@ from PIL import Image, ImageDraw
 from saccade.atomic import write_bytes
 from saccade.cache import cache_home, file_digest
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, label_table
-from saccade.data.tables.rows import Rows
+from saccade.data.tables.rows import Rows, json_in
 from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.errors import DataError
-from saccade.untrusted import MAX_PIXELS
+from saccade.untrusted import MAX_PIXELS, read_regular
 
-_MAX_BYTES = 2**31
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)
+"""What a segmentation that is none raises; OverflowError: infinity."""
+_BITS = 60  # of a run length
 
 
 def read_coco(path: Path, options: LabelTableOptions) -> LabelTable:
@@ -43,7 +47,7 @@ def coco_rows(path: Path) -> tuple[Rows, list[str]]:
     images, labels, marked = _read(path)
     folders = _folders(path)
     split = next((name for name in ("train", "val", "test") if re.search(rf"(^|[_-]){name}", path.stem)), None)
-    masks = cache_home() / "coco-masks" / file_digest(path)[:16]
+    masks = _Masks(cache_home() / "coco-masks" / file_digest(path)[:16])
     rows: Rows = []
     skipped: list[str] = []
     for number, image in images.items():
@@ -57,12 +61,13 @@ def coco_rows(path: Path) -> tuple[Rows, list[str]]:
         cells: dict[str, object] = {"image": _place(name, folders), "label": found.pop(), "box": _box(of_image)}
         try:
             mask = _mask(of_image, image)
-        except (ValueError, TypeError, KeyError, IndexError) as error:
+        except UNREADABLE as error:
             skipped.append(f"unreadable segmentation: {name}, {error}")
             continue
         if mask is not None:
-            cells["mask"] = str(_kept(mask, masks / f"{number}.png"))
+            cells["mask"] = str(masks.kept(mask, number))
         rows.append((number, cells | ({"split": split} if split else {})))
+    masks.close()
     return rows, skipped
 
 
@@ -78,17 +83,13 @@ def is_coco(path: Path) -> bool:
 def _read(path: Path) -> tuple[dict[int, Any], dict[Any, str], dict[int, list[Any]]]:
     """Pictures by id, names of categories by id, annotations by the id of their picture."""
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise DataError(f"coco:{path}: larger than {_MAX_BYTES:,} bytes; split it")
-        held = json.loads(path.read_bytes())
+        held = json_in(path)
         images = {int(each["id"]): each for each in held["images"]}
         labels = {each["id"]: str(each["name"]).strip() for each in held["categories"]}
         marked: dict[int, list[object]] = defaultdict(list)
         for each in held["annotations"]:
             marked[int(each["image_id"])].append(each)
-    except OSError as error:
-        raise DataError(f"coco:{path}: cannot be read ({error.strerror or error}); check the path") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DataError(
             f"coco:{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, "
             "file_name), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
@@ -105,7 +106,7 @@ def _folders(path: Path) -> list[Path]:
 
 def _place(name: str, folders: Sequence[Path]) -> str:
     """The picture where it is; its name alone where it is nowhere, so that the message names it."""
-    return next((str((folder / name).absolute()) for folder in folders if name and (folder / name).is_file()), name)
+    return next((str((folder / name).absolute()) for folder in folders if name and os.path.isfile(folder / name)), name)
 
 
 def _box(annotations: Sequence[Mapping[str, Any]]) -> list[float] | None:
@@ -158,8 +159,8 @@ def _runs(told: Mapping[str, Any]) -> Mask:
     height, width = (int(side) for side in told["size"])
     _check((height, width))
     counts = told["counts"]
-    lengths = np.asarray(_counts(counts) if isinstance(counts, str) else counts, dtype=np.int64)
-    if lengths.ndim != 1 or (lengths < 0).any() or lengths.sum() != height * width:
+    lengths = _counts(counts) if isinstance(counts, str) else [int(count) for count in counts]
+    if min(lengths, default=0) < 0 or sum(lengths) != height * width:  # of whole numbers that do not wrap
         raise ValueError(f"runs that do not add up to {height} × {width}")
     values = np.arange(len(lengths)) % 2 == 1  # zeros, ones, zeros …
     return np.repeat(values, lengths).reshape(width, height).T
@@ -172,6 +173,8 @@ def _counts(text: str) -> list[int]:
     while at < len(text):
         value, shift, more = 0, 0, True
         while more:
+            if shift > _BITS:
+                raise ValueError("a run length beyond any picture")
             part = ord(text[at]) - 48
             value |= (part & 0x1F) << shift
             more = bool(part & 0x20)
@@ -187,10 +190,29 @@ def _check(size: tuple[int, int]) -> None:
         raise ValueError(f"a size of {size[0]} × {size[1]}")
 
 
-def _kept(mask: Mask, path: Path) -> Path:
-    """The mask as a picture in the cache, drawn once."""
-    if not path.is_file():
-        stream = BytesIO()
-        Image.fromarray(mask).save(stream, format="PNG")
-        write_bytes(path, stream.getvalue())
-    return path
+class _Masks:
+    """Masks as pictures in the cache, each drawn once and known by its digest from then on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._index = folder, folder / "digests.json"
+        try:
+            self._known = dict(json.loads(read_regular(self._index)))
+        except (OSError, ValueError, TypeError):
+            self._known = {}
+        self._drawn: dict[str, str] = {}
+
+    def kept(self, mask: Mask, number: int) -> Path:
+        """The file of the mask of a picture."""
+        name = hashlib.sha256(str(number).encode()).hexdigest()[:16]
+        path = self._folder / f"{name}.png"
+        if not (name in self._known and path.is_file() and file_digest(path) == self._known[name]):
+            stream = BytesIO()
+            Image.fromarray(mask).save(stream, format="PNG")
+            write_bytes(path, stream.getvalue())
+            self._drawn[name] = hashlib.sha256(stream.getvalue()).hexdigest()
+        return path
+
+    def close(self) -> None:
+        """Note the digests of what was drawn."""
+        if self._drawn:
+            write_bytes(self._index, json.dumps(self._known | self._drawn).encode())

@@ -22,8 +22,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
-from saccade.data.tables.leaks import SplitMember, check_splits
+from saccade.data.tables.doubts import (
+    SplitMember,
+    check_splits,
+    check_usable,
+    contradictions,
+    first_few,
+    in_lines,
+    pluralise,
+    repeated_keys,
+    spellings,
+)
 from saccade.data.tables.rows import (
     Box,
     Cells,
@@ -39,7 +48,6 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
-from saccade.data.tables.wording import check_usable, first_few, pluralise
 
 _NAMED = 5  # classes that a doubt names
 

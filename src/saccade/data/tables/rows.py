@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
 from saccade.errors import DataError
-from saccade.untrusted import check_text
+from saccade.untrusted import check_text, read_regular
 
 Cells = Mapping[str, Any]
 """One row by column: text from a CSV, any JSON value from JSON lines."""
@@ -120,6 +120,18 @@ def _renamed(cells: dict[str, object]) -> dict[str, object]:
     if "file_name" not in cells or "image" in cells:
         return cells
     return {"image" if name == "file_name" else name: value for name, value in cells.items()}
+
+
+def json_in(path: Path, most: int = 1 << 31) -> Any:
+    """The JSON value in a file of at most ``most`` bytes."""
+    try:
+        return json.loads(read_regular(path, most))
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror or error}); download it, and unpack it there"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON, or cut short ({error}); download it again") from error
 
 
 def columns_of(reader: str, path: Path, rows: int = 20) -> frozenset[str]:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.errors import DataError
 from saccade.families.caption.scenes import SceneGrammar

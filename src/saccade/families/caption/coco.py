@@ -13,12 +13,10 @@ Pictures are in ``train2014`` and ``val2014``, in the folder or in ``images`` be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.data.tables.json_stream import member_elements
-from saccade.data.tables.rows import UnusableRowError
+from saccade.data.tables.rows import UnusableRowError, json_in
 from saccade.data.tables.splits import SPLITS, hashed_share
 from saccade.errors import DataError
 from saccade.families.caption.karpathy import gather_karpathy
@@ -79,7 +77,7 @@ def _gather_annotations(folder: Path, gathering: CaptionGathering, splits: dict[
     _gather_part(train, gathering, folder, f"train{year}", None, splits)
     held_out = _annotations(folder, f"val{year}")
     if held_out is not None:
-        names = {str(entry.get("file_name")) for entry in _entries(held_out, "images")}
+        names = {name for _, name in _read(held_out)[0]}
         order = sorted(names, key=lambda name: (hashed_share(name), name))
         each = min(HELD_OUT, len(order) // 2)
         split_of = {name: "val" if place < each else "test" for place, name in enumerate(order[: 2 * each])}
@@ -95,13 +93,11 @@ def _gather_part(
     splits: dict[str, str],
 ) -> None:
     """Add the captions of one annotation file; without ``split_of`` all of them are for training."""
-    names: dict[int, str] = {}
-    for entry in _entries(path, "images"):
-        names[_whole(entry, "id", path)] = str(entry.get("file_name"))
+    images, captions = _read(path)
+    names = dict(images)
     found: dict[int, Path | None] = {}
     seen: set[int] = set()
-    for entry in _entries(path, "annotations"):
-        image, annotation = _whole(entry, "image_id", path), _whole(entry, "id", path)
+    for image, annotation, caption in captions:
         split = splits.get("train" if split_of is None else split_of.get(names.get(image, ""), "restval"))
         if split is None:
             continue
@@ -116,7 +112,7 @@ def _gather_part(
             picture = found[image]
             if picture is None:
                 raise UnusableRowError("no such picture", f"{part}/{names[image]}")
-            gathering.add(picture, entry.get("caption"), split)
+            gathering.add(picture, caption, split)
         except UnusableRowError as error:
             gathering.skip(f"{path.name} annotation {annotation}", error)
 
@@ -126,17 +122,13 @@ def _annotations(folder: Path, part: str) -> Path | None:
     return next((place for place in (folder / "annotations" / name, folder / name) if place.is_file()), None)
 
 
-def _entries(path: Path, member: str) -> Iterator[dict[str, object]]:
-    for _, entry in member_elements(path, member):
-        if not isinstance(entry, dict):
-            raise DataError(
-                f"{path}: an entry of '{member}' is no object; this reader takes COCO's caption annotations"
-            )
-        yield entry
-
-
-def _whole(entry: dict[str, object], key: str, path: Path) -> int:
-    value = entry.get(key)
-    if not isinstance(value, int):
-        raise DataError(f"{path}: an entry has no whole number '{key}'; this reader takes COCO's caption annotations")
-    return value
+def _read(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, int, object]]]:
+    """Numbers and names of the pictures in a file; and of its captions the picture, the number and the text."""
+    held = json_in(path)
+    try:
+        images = [(int(each["id"]), str(each.get("file_name"))) for each in held["images"]]
+        captions = [(int(each["image_id"]), int(each["id"]), each.get("caption")) for each in held["annotations"]]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise DataError(f"{path}: not COCO's caption annotations ({said}); download it again") from error
+    return images, captions

@@ -28,8 +28,8 @@ from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.caption.batch import CaptionBatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.data.scenes import origin
+from saccade.data import scenes
 from saccade.families.contract import DataEntry, Family, ModelSpec, own_tables
 
 MODELS = {
@@ -26,9 +26,9 @@ DATA = {
         kind="generator",
         description="one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
         "a small red seven above a large white two",
-        licence=origin.LICENCE,
-        get=origin.GET,
-        download=origin.DOWNLOAD,
+        licence=scenes.LICENCE,
+        get=scenes.GET,
+        download=scenes.DOWNLOAD,
         shows="drawn digits",
     ),
     "flickr8k": DataEntry(

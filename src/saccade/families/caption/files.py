@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.prepared import PreparedPictures
+from saccade.data.tables.doubts import pluralise, summarised
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import DataError
 from saccade.families.caption.batch import CaptionBatch
 from saccade.families.caption.table import CaptionTable

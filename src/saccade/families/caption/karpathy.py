@@ -1,18 +1,16 @@
 """Karpathy's splits of Flickr8k, Flickr30k and COCO: one JSON file with every picture, its split and its captions.
 
 Karpathy and Fei-Fei, "Deep Visual-Semantic Alignments for Generating Image Descriptions" (arXiv:1412.2306): an object
-with ``images``, a list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``. COCO's has 144 MB, so it is read
-picture by picture.
+with ``images``, a list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from saccade.data.tables.json_stream import member_elements
-from saccade.data.tables.rows import UnusableRowError
+from saccade.data.tables.rows import UnusableRowError, json_in
 from saccade.errors import DataError
 from saccade.families.caption.table import CaptionGathering
 
@@ -41,9 +39,23 @@ def gather_karpathy(
         find: where the picture of an entry is, None if nowhere.
         splits: a split of the file → train, val or test; pictures of other splits are passed over.
     """
+    try:
+        entries = [
+            KarpathyEntry(
+                str(each.get("filepath", "")),
+                each["filename"],
+                each["split"],
+                tuple(s["raw"] for s in each["sentences"]),
+            )
+            for each in json_in(path)["images"]
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path}: an entry of 'images' lacks filename, split or sentences ({type(error).__name__}: {error}); "
+            "this reader takes Karpathy's dataset_*.json"
+        ) from error
     seen: set[tuple[str, str]] = set()
-    for _, element in member_elements(path, "images"):
-        entry = _entry(element, path)
+    for entry in entries:
         if entry.split not in splits:
             continue
         try:
@@ -63,14 +75,3 @@ def gather_karpathy(
                 gathering.add(image, caption, splits[entry.split])
             except UnusableRowError as error:
                 gathering.skip(entry.file, error)
-
-
-def _entry(element: Any, path: Path) -> KarpathyEntry:
-    try:
-        captions = tuple(sentence["raw"] for sentence in element["sentences"])
-        return KarpathyEntry(str(element.get("filepath", "")), element["filename"], element["split"], captions)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path}: an entry of 'images' lacks filename, split or sentences ({type(error).__name__}: {error}); "
-            "this reader takes Karpathy's dataset_*.json"
-        ) from error

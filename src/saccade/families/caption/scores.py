@@ -31,7 +31,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData
@@ -170,7 +170,7 @@ def score_captions(
         beam: captions followed side by side; 1 is greedy.
         length_penalty: of a beam, as ``decode`` has it.
         limit: at most this many pictures: of generated scenes the first, of files a sample, see
-            :mod:`saccade.data.tables.sampling`.
+            :mod:`saccade.data.tables.splits`.
         altered: photographs of a sample whose words are asked for again while parts of them are altered; of generated
             scenes none is.
         batch_size: pictures at once.

@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from saccade.data.tables.doubts import in_lines, repeated_keys
-from saccade.data.tables.leaks import SplitMember, check_splits
+from saccade.data.tables.doubts import SplitMember, check_splits, check_usable, in_lines, pluralise, repeated_keys
 from saccade.data.tables.rows import (
     Cells,
     FilesFrom,
@@ -36,7 +35,6 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
-from saccade.data.tables.wording import check_usable, pluralise
 from saccade.errors import ConfigError
 from saccade.families.caption.text import tokenise
 

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.doubts import check_named, check_trainable
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
-from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError
 from saccade.families.caption.buckets import bucketed_order
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of

@@ -29,7 +29,7 @@ from torch import Tensor
 from saccade.cache import cache_home
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.numbered import to_device
+from saccade.data.tables.sampling import to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.geometry import Size

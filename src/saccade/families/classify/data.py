@@ -19,13 +19,12 @@ import torch
 from torch import Tensor
 
 from saccade.config import Seed, Within, from_dict
-from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.pictures.shift import Shift, shifted
 from saccade.data.tables.labelled import LabelTable
-from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.classify.cifar import CLASSES, CifarPictures

@@ -15,10 +15,10 @@ from torch import Tensor
 from saccade.data.pictures.label_evidence import LabelEvidence
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.data.pictures.prepared import PreparedPictures
+from saccade.data.tables.doubts import pluralise, summarised
 from saccade.data.tables.labelled import LabelRow, LabelTable, with_known_label
-from saccade.data.tables.numbered import to_device
+from saccade.data.tables.sampling import to_device
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
 

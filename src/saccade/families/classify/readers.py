@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.coco import read_coco
+from saccade.data.tables.doubts import warn_of_spellings
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv, read_label_jsonl
-from saccade.data.tables.metadata import read_label_metadata
-from saccade.data.tables.parquet import read_label_parquet
+from saccade.data.tables.metadata import read_label_metadata, read_label_parquet
 from saccade.data.tables.references import Reader, read_reference
-from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.classify.cub import read_cub_species
 
 LABEL_READERS: dict[str, Reader[LabelTable]] = {

@@ -133,7 +133,7 @@ def score_labels(
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         size: (height, width) of the network input.
-        limit: at most this many pictures: of files a sample, see :mod:`saccade.data.tables.sampling`; else the first.
+        limit: at most this many pictures: of files a sample, see :mod:`saccade.data.tables.splits`; else the first.
         batch_size: pictures at once; among them maps are exchanged for the shuffled baseline.
         progress: called with pictures done and pictures in all.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.drawn_export import write_drawn
+from saccade.data.pictures.export import write_drawn
 from saccade.data.pictures.labelled import DrawnSplit
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError

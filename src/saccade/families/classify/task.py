@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
+from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import part_digest
 from saccade.families.classify.data import LabelData, LabelDataConfig, read_table

@@ -33,8 +33,8 @@ from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.multiset.batch import NO_LABEL, MultisetBatch

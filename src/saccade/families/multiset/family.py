@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.data.scenes import origin
+from saccade.data import scenes
 from saccade.families.contract import DataEntry, Family, ModelSpec, class_folders, own_tables
 
 MODELS = {
@@ -24,25 +24,25 @@ DATA = {
     "mnist-multiset": DataEntry(
         kind="generator",
         description="1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?",
-        licence=origin.LICENCE,
-        get=origin.GET,
-        download=origin.DOWNLOAD,
+        licence=scenes.LICENCE,
+        get=scenes.GET,
+        download=scenes.DOWNLOAD,
         shows="drawn digits",
     ),
     "mnist-set": DataEntry(
         kind="generator",
         description="the scenes of mnist-multiset with no digit twice",
-        licence=origin.LICENCE,
-        get=origin.GET,
-        download=origin.DOWNLOAD,
+        licence=scenes.LICENCE,
+        get=scenes.GET,
+        download=scenes.DOWNLOAD,
         shows="drawn digits",
     ),
     "mnist-single": DataEntry(
         kind="generator",
         description="one digit of a scene of mnist-set, among clutter: what a backbone learns digits from",
-        licence=origin.LICENCE,
-        get=origin.GET,
-        download=origin.DOWNLOAD,
+        licence=scenes.LICENCE,
+        get=scenes.GET,
+        download=scenes.DOWNLOAD,
         shows="drawn digits",
     ),
     "svhn": DataEntry(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from saccade.data.tables.doubts import warn_of_spellings
 from saccade.data.tables.references import Reader, read_reference
-from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.multiset.svhn import SvhnOptions, read_svhn
 from saccade.families.multiset.table import (
     MultisetTable,

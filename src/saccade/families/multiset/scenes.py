@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.clutter import PATCHES, patch_side, strewn
+from saccade.data.scenes.backgrounds import PATCHES, patch_side, strewn
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import (
     State,

@@ -128,7 +128,7 @@ def score_multisets(
         size: (height, width) of the network input.
         habit: the labels that most training pictures have, to be scored as an answer to every picture.
         limit: at most this many pictures: of generated scenes the first, of files a sample, see
-            :mod:`saccade.data.tables.sampling`.
+            :mod:`saccade.data.tables.splits`.
         batch_size: pictures at once; among them maps are exchanged for the shuffled baseline.
         progress: called with pictures done and pictures in all.
     """

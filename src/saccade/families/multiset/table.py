@@ -25,9 +25,17 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.data.tables.class_folders import read_class_folders
-from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
+from saccade.data.tables.doubts import (
+    SplitMember,
+    check_splits,
+    check_usable,
+    contradictions,
+    in_lines,
+    pluralise,
+    repeated_keys,
+    spellings,
+)
 from saccade.data.tables.labelled import LabelTableOptions
-from saccade.data.tables.leaks import SplitMember, check_splits
 from saccade.data.tables.rows import (
     Box,
     Cells,
@@ -44,7 +52,6 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
-from saccade.data.tables.wording import check_usable, pluralise
 from saccade.errors import ConfigError, DataError
 
 Kind = Literal["multiset", "set", "list"]

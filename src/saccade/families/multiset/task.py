@@ -22,9 +22,9 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.doubts import check_named, check_trainable
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
-from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError
 from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.data import (
@@ -68,8 +68,7 @@ from saccade.losses import (
     sequence_cross_entropy,
     single_object_loss,
 )
-from saccade.losses.multiset import label_steps
-from saccade.losses.single_objects import names_each, names_one
+from saccade.losses.multiset import label_steps, names_each, names_one
 from saccade.metrics import at_glimpses
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.data.scenes import origin
+from saccade.data import scenes
 from saccade.families.contract import (
     DataEntry,
     Family,
@@ -78,17 +78,17 @@ DATA = {
     "mref": DataEntry(
         kind="generator",
         description="5 to 9 coloured MNIST digits on black, 100 × 100; which colour has the digit asked for?",
-        licence=origin.LICENCE,
-        get=origin.GET,
-        download=origin.DOWNLOAD,
+        licence=scenes.LICENCE,
+        get=scenes.GET,
+        download=scenes.DOWNLOAD,
         shows="drawn digits",
     ),
     "mdist": DataEntry(
         kind="generator",
         description="the scenes of mref with 17 coloured bits of digits behind them as distractors",
-        licence=origin.LICENCE,
-        get=origin.GET,
-        download=origin.DOWNLOAD,
+        licence=scenes.LICENCE,
+        get=scenes.GET,
+        download=scenes.DOWNLOAD,
         shows="drawn digits",
     ),
     "mbg": DataEntry(
@@ -97,13 +97,13 @@ DATA = {
         licence="as mref; photographs: yours, or the nine that ship (CC0, public domain, CC BY 2.0)",
         get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER; records "
         "have BSDS500 (train and val of its page at Berkeley, short side 200 px)",
-        download=origin.DOWNLOAD,
+        download=scenes.DOWNLOAD,
         shows="drawn digits on photographs",
     ),
     "causal": DataEntry(
         kind="collection",
         description="scenes of mref, mdist or mbg with seven twins each, one thing changed; masks, questions, answers",
-        licence=origin.LICENCE,
+        licence=scenes.LICENCE,
         get="`saccade data make causal --out DIR`, no download; then name it causal:DIR. 10,000 scenes are causal-v1",
     ),
     "cub": DataEntry(

@@ -17,10 +17,10 @@ class Default:
     entropy: Weight = ENTROPY_WEIGHT
     """λ of the entropy bonus of REINFORCE."""
     evidence_weight: Weight = 0.0
-    """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.evidence`; 0: no such
+    """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such
     loss."""
     overlap_weight: Weight = 0.0
-    """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.overlap`."""
+    """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.maps`."""
 
 
 @dataclass(frozen=True)

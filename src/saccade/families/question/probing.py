@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from saccade.data.tables.doubts import check_usable
 from saccade.data.tables.labelled import LabelRow, LabelTable
-from saccade.data.tables.wording import check_usable
 from saccade.families.question.readers import read_questions
 from saccade.families.question.table import Question
 

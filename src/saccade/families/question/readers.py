@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from saccade.data.tables.doubts import warn_of_spellings
 from saccade.data.tables.references import Reader, read_reference
-from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.question.table import QuestionTable
 from saccade.families.question.tables.causal_table import CausalOptions, read_causal
 from saccade.families.question.tables.cub import CubOptions, read_cub

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from saccade.data.tables.doubts import contradictions, in_lines, spellings
+from saccade.data.tables.doubts import check_usable, contradictions, in_lines, pluralise, spellings
 from saccade.data.tables.splits import OTHER_SPLIT, split_sizes
-from saccade.data.tables.wording import check_usable, pluralise
 
 
 @dataclass(frozen=True)

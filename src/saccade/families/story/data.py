@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from saccade.config import Portion, Seed, Share, Within
+from saccade.data.tables.doubts import summarised
 from saccade.data.tables.references import split_reference
-from saccade.data.tables.wording import summarised
 from saccade.errors import DataError
 from saccade.families.story.readers.babi import Size, babi_files, read_babi
 from saccade.families.story.readers.table import read_story_jsonl

@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from saccade.data.scenes.glyphs import GlyphSet
-from saccade.data.scenes.kernels.glyph_size import glyph_at_size, size_table
+from saccade.data.scenes.kernels.placing import glyph_at_size, size_table
 from saccade.data.scenes.resize import coefficients
 
 _WARPS = 4

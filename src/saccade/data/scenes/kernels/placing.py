@@ -4,8 +4,6 @@ Occupied pixels are two 64-bit words for each picture row and stay in registers.
 the first that fits is the answer. Draws are whole numbers, as in ``hashing.py``.
 """
 
-# mypy: disable-error-code="no-untyped-def, untyped-decorator"
-
 from __future__ import annotations
 
 import torch
@@ -15,7 +13,10 @@ from torch import Tensor
 
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.kernels.glyph_size import glyph_at_size, size_table
+from saccade.data.scenes.resize import GLYPH, coefficients
+
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
 
 _TRIES = 16  # tested at once; most digits need fewer
 _WARPS = 4
@@ -203,3 +204,41 @@ def _place(
                 room = tl.full((), 0, tl.int32)
         attempt += 1
     tl.store(complete + scene, slot == count)
+
+
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+
+
+def size_table(largest: int, device: torch.device) -> Tensor:
+    """The coefficients of every side up to ``largest``, as float16: whole 256ths are exact there too."""
+    return coefficients(GLYPH, largest, device, torch.float16)
+
+
+@triton.jit
+def glyph_at_size(image, table, side, row, column, width: tl.constexpr, pad: tl.constexpr):
+    """A square cut from glyphs at another size, before the last rounding.
+
+    Args:
+        image: where the cut begins.
+        table: coefficients of that size.
+        side: the size.
+        row: rows of the result that are wanted, zero where they lie outside.
+        column: columns of it.
+        width: side of the cut.
+        pad: the same as a power of two.
+    """
+    source = tl.arange(0, pad)
+    there = source < width
+    cut = tl.load(image + source[:, None] * 28 + source[None, :], mask=there[:, None] & there[None, :], other=0)
+    of_column = tl.load(
+        table + column[None, :] * width + source[:, None],
+        mask=((column >= 0) & (column < side))[None, :] & there[:, None],
+        other=0.0,
+    )  # (pad, columns)
+    across = tl.floor(tl.dot(cut.to(tl.float16), of_column) + 0.5)  # (pad, columns)
+    of_row = tl.load(
+        table + row[:, None] * width + source[None, :],
+        mask=((row >= 0) & (row < side))[:, None] & there[None, :],
+        other=0.0,
+    )  # (rows, pad)
+    return tl.dot(of_row, across.to(tl.float16))  # (rows, columns)

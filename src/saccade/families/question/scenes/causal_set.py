@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import get_args
 
-from saccade.data.causal.facts import CausalFacts
-from saccade.data.causal.parquet import check_pyarrow
 from saccade.data.causal.scenes import causal_batches
-from saccade.data.causal.writing import Format, write_set
+from saccade.data.causal.truth import CausalFacts
+from saccade.data.causal.writing import write_set
 from saccade.data.pictures.export import check_request
-from saccade.data.scenes import origin
-from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes import LICENCE
+from saccade.data.scenes.drawing import COLOURS, Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.twins import other_background
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, nearest
@@ -43,13 +40,10 @@ class CausalConfig:
     """Folder of photographs for mbg."""
     drawing: Drawing = "blend"
     seed: int = 0
-    format: str = "png"
-    """png, parquet or both."""
 
     def __post_init__(self) -> None:
-        for setting, known in (("scenes", SPECS), ("format", get_args(Format))):
-            if (found := getattr(self, setting)) not in known:
-                raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
+        if self.scenes not in SPECS:
+            raise ConfigError(f"scenes: found '{self.scenes}'; {nearest(self.scenes, SPECS)}")
         SceneDataConfig(self.scenes, self.glyphs, self.backgrounds, self.drawing, seed=self.seed)  # checks the others
 
 
@@ -64,9 +58,6 @@ def write_causal(
 ) -> Path:
     """Write the first ``count`` usable scenes from number ``start`` on, with their twins; returns the folder."""
     check_request(count, start, out)
-    form: Format = config.format  # type: ignore[assignment]  # checked by the config
-    if form != "png":
-        check_pyarrow()
     of_scenes = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing)
     background = BACKGROUNDS[config.scenes](of_scenes, split)
     spec = replace(SPECS[config.scenes], background=background, drawing=config.drawing)
@@ -83,11 +74,10 @@ def write_causal(
         count=count,
         last=start,
         digest="",
-        licence=origin.LICENCE + (_PHOTOGRAPHS if config.scenes == "mbg" else ""),
-        pictures=form != "parquet",
+        licence=LICENCE + (_PHOTOGRAPHS if config.scenes == "mbg" else ""),
         size=spec.size,
         answers=COLOURS,
     )
     stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
-    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, form, progress)
+    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, progress)
     return out

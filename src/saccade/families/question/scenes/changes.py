@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
-from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.render import render
 from saccade.families.question.scenes.data import SceneBatch
 from saccade.tasks.forward_passes import distinct

@@ -18,7 +18,7 @@ asked for. A score that claims to say what an answer rests on must find it:
 
 ======== ==========================================================================================================
 none     the answer is the colour of the digit asked for
-corner   the answer is the colour of a patch in the corner (``data/scenes/corner.py``), whatever is asked
+corner   the answer is the colour of a patch in the corner (``data/scenes/backgrounds.py``), whatever is asked
 largest  the answer is the colour of the largest digit, whatever is asked
 blind    the answer is the colour of a digit, and the question names one of the ten at random: it tells nothing
 ======== ==========================================================================================================
@@ -37,20 +37,17 @@ from torch import Tensor
 from saccade.config import Seed, Share
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.reading import as_float
-from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.corner import Cornered
-from saccade.data.scenes.distractors import Distractors
-from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
+from saccade.data.scenes.drawing import COLOURS, Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
-from saccade.data.tables.numbered import checked_numbers, to_device
+from saccade.data.tables.sampling import checked_numbers, to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, nearest
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.pictures.augment import augment
-from saccade.data.scenes.fused import renderer_description
 from saccade.data.scenes.hashing import derive_seed
+from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.losses import Loss

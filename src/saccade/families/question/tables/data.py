@@ -17,15 +17,14 @@ from torch import Tensor
 
 from saccade.config import Within
 from saccade.data.pictures.augment import Augmentation, augment
-from saccade.data.pictures.byte_store import ByteStore
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.label_evidence import evidence_of
-from saccade.data.pictures.prepared import PreparedPictures, prepared_mask
+from saccade.data.pictures.prepared import ByteStore, PreparedPictures, prepared_mask
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.numbered import checked_numbers
+from saccade.data.tables.doubts import pluralise, summarised
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import checked_split, split_sizes
-from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.batch import TableBatch
 from saccade.families.question.readers import READERS, read_questions

@@ -15,7 +15,8 @@ mask      optional: path of a picture of the same size, black where there is no 
 
 Other columns are ignored. Without ``split``, 70 / 15 / 15 % of the groups (of the pictures, where no group is named)
 are train / val / test by a hash of the name: a picture is in one split only, and stays there when the table grows. With
-it, a picture or a group in two splits is refused, and copies of a picture are named (:mod:`saccade.data.tables.leaks`).
+it, a picture or a group in two splits is refused, and copies of a picture are named
+(:mod:`saccade.data.tables.doubts`).
 """
 
 from __future__ import annotations
@@ -25,11 +26,9 @@ from pathlib import Path
 
 from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.coco import read_coco
-from saccade.data.tables.doubts import repeated_keys
+from saccade.data.tables.doubts import SplitMember, check_splits, repeated_keys
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions
-from saccade.data.tables.leaks import SplitMember, check_splits
-from saccade.data.tables.metadata import metadata_rows
-from saccade.data.tables.parquet import parquet_rows
+from saccade.data.tables.metadata import metadata_rows, parquet_rows
 from saccade.data.tables.rows import (
     Cells,
     FilesFrom,

@@ -200,7 +200,7 @@ def score_table(
         data: the split, in the words of the model.
         prior: what the training rows know, for the baselines; None: without them.
         limit: at most this many questions: those about a sample of the pictures, see
-            :mod:`saccade.data.tables.sampling`.
+            :mod:`saccade.data.tables.splits`.
         sweeps: questions for deletion and insertion, which cost dozens of forward passes each. Each is about another
             picture of such a sample, as far as there are so many.
         batch_size: questions at once; among them maps are exchanged for the shuffled baseline, and other questions

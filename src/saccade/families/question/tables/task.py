@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
 from saccade.data.tables.references import split_reference
-from saccade.data.tables.trainable import check_named, check_trainable, warn_of_one_answer
 from saccade.errors import ConfigError
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import QuestionTable

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from saccade.data.tables.doubts import check_usable, first_few, pluralise
 from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, is_blank, jsonl_rows, text_in
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, first_few, pluralise
 from saccade.errors import DataError
 from saccade.families.story.readers.text import cut_sentences
 from saccade.families.story.stories import StoryExample, words_of

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.host_resize import HALF, Array, alike, mixed_alike
 from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.data.scenes.resize import GLYPH, coefficients_of
 
 _WORD = 64  # columns in a word of occupied pixels
 _CACHED = 64  # pictures whose rows are joined while they are in the processor's cache
 _FIRST_ROUND = 8  # tries; each round has twice as many as the one before
 
+Array = NDArray[Any]
 Lanes = tuple[Array, Array]
 
 
@@ -219,3 +222,112 @@ def _columns_left_of(size: int) -> Array:
     words = -(-size // _WORD)
     table = [[(1 << min(max(x - _WORD * word, 0), _WORD)) - 1 for x in range(size + 1)] for word in range(words)]
     return np.array(table, np.uint64)
+
+
+_TOGETHER = 1 << 16  # pixels of a resized glyph at a time
+
+Pixels = tuple[Array, Array, Array]
+"""Number of the object, position in the flattened batch of pictures, and ink 1 .. 255: (m,) int64, int64, uint16."""
+
+
+def inked_on_host(
+    images: Array, glyph: Array, side: Array, x: Array, y: Array, present: Array, *, size: int, planes: int = 1
+) -> Iterator[Pixels]:
+    """Every pixel with ink on it of the objects (B, N), some at a time and in no particular order.
+
+    Args:
+        images: (n, 28, 28) uint8 glyphs.
+        glyph: ids in ``images``.
+        side: sides of the boxes.
+        x: left edges.
+        y: top edges.
+        present: bool.
+        size: side of the pictures.
+        planes: how many a picture has; positions are those in the first.
+    """
+    objects = np.flatnonzero(present)  # (K,) scene · N + slot
+    objects = objects[side.reshape(-1)[objects].argsort(kind="stable")]
+    sides, glyphs, left, top = (column.reshape(-1)[objects] for column in (side, glyph, x, y))
+    corner = (objects // present.shape[1]) * (planes * size * size) + top * size + left
+    bits = present.size.bit_length()
+    both = (corner << bits) | objects  # position and number of the object travel as one number
+    for length, start, stop in alike(sides):
+        step = max(1, _TOGETHER // length**2)
+        for first in range(start, stop, step):
+            members = slice(first, min(first + step, stop))
+            patches = mixed_alike(images.take(glyphs[members], axis=0), length)  # (k, length, length)
+            patches += HALF
+            inks = patches.reshape(-1).astype(np.uint8)
+            at = np.flatnonzero(inks != 0)  # (m,)
+            found = (both[members, None] + (_offsets(length, size) << bits)).reshape(-1).take(at)
+            yield found & ((1 << bits) - 1), found >> bits, inks.take(at).astype(np.uint16)
+
+
+def paint_on_host(pictures: Tensor, pixels: Iterator[Pixels], rgb: Tensor, as_authors: Tensor | None = None) -> None:
+    """Paint objects that share no pixel onto ``pictures`` (B, 3, H, W) uint8, in place.
+
+    Args:
+        pictures: what lies behind the objects.
+        pixels: where they have ink, positions in the first of three planes.
+        rgb: (B, N, 3) colours 0..255.
+        as_authors: (B,) bool, the scenes that are drawn as the authors draw them, see ``drawing.py``; None: none.
+    """
+    flat, area = pictures.view(-1).numpy(), pictures.shape[-1] ** 2
+    colours = np.ascontiguousarray(rgb.numpy().reshape(-1, 3).T.astype(np.uint16))  # (3, B·N)
+    pasted = None if as_authors is None else as_authors.numpy().repeat(rgb.shape[1])  # (B·N,) bool
+    for obj, at, ink in pixels:
+        transparent = np.uint16(255) - ink
+        for colour in colours:
+            # round(lit / 255) without a division, and within 16 bits
+            lit = flat.take(at) * transparent
+            shade = colour.take(obj)
+            if pasted is not None:
+                shade = np.where(pasted.take(obj), _painted(shade, ink), shade)
+            lit += ink * shade
+            lit += np.uint16(128)
+            lit += lit >> np.uint16(8)
+            lit >>= np.uint16(8)
+            flat[at] = lit.astype(np.uint8)
+            at += area
+
+
+def _painted(colour: Array, ink: Array) -> Array:
+    """⌊colour · ink / 255⌋ without a division, and within 16 bits."""
+    product: Array = colour * ink
+    return (product + np.uint16(1) + (product >> np.uint16(8))) >> np.uint16(8)
+
+
+@lru_cache(maxsize=512)
+def _offsets(length: int, size: int) -> Array:
+    """(length²,): how far the pixels of a patch lie from its corner in a flattened picture."""
+    along = np.arange(length)
+    return (along[:, None] * size + along).reshape(-1)
+
+
+HALF = np.float32(0.5)
+"""What is added before a number is cut to a whole one; from here on a pixel has ink."""
+
+
+def mixed_alike(glyphs: Array, size: int) -> Array:
+    """Glyphs (n, 28, 28) uint8 at one size, with the second pass not yet rounded: (n, size, size) float32."""
+    rows, columns = _weights(size)
+    across = np.matmul(glyphs.astype(np.float32), columns)  # (n, 28, size)
+    across += HALF
+    np.floor(across, out=across)
+    mixed: Array = np.matmul(rows, across)  # (n, size, size)
+    return mixed
+
+
+def alike(sizes: Array) -> Iterator[tuple[int, int, int]]:
+    """Runs of the same number in ``sizes`` (n,), sorted: (number, where it begins, where it ends)."""
+    counts = np.bincount(sizes)
+    ends = counts.cumsum()
+    for size in np.flatnonzero(counts).tolist():
+        yield size, int(ends[size] - counts[size]), int(ends[size])
+
+
+@lru_cache(maxsize=512)
+def _weights(size: int) -> tuple[Array, Array]:
+    """The coefficients of one size as (size, 28) and as (28, size)."""
+    rows = coefficients_of(GLYPH, size).numpy()
+    return rows, np.ascontiguousarray(rows.T)

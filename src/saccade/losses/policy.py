@@ -1,0 +1,133 @@
+"""Policy gradients: of actions with a learned baseline, of drawn locations (REINFORCE), of captions (self-critical).
+
+**Actions in a row.** Policy gradient with a learned baseline, for actions in a row that are each rewarded.
+
+Papers: Williams 1992; Welleck et al., 2017 (arXiv:1711.05165), Section 4.2: L = Σ log p(a) · (V(s) − R).
+
+Each action is judged by its own reward: the objective that is climbed is the **myopic** one, in which what an action
+does to later rewards counts for nothing. :func:`rewards_to_go` gives every action the rewards that come after it too,
+and the gradient is then that of the total.
+
+Axes: B examples, A actions in the order in which they were taken.
+
+**Locations.** REINFORCE: a gradient for where to look when the location is drawn.
+
+Papers: Williams 1992; Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044), Section 4.1.
+
+================  ================================================================================
+Xu, Eq. (10)      L = Σ_s p(s) log p(y|s) ≤ log p(y): the bound that is climbed
+Xu, Eq. (12, 14)  ∇L ≈ mean over draws of ∇log p(y|s) + (log p(y|s) − b) ∇log p(s), + λ ∇H[p(s)]
+================  ================================================================================
+
+:func:`reinforce` is the loss with that gradient.
+
+The bound is another objective than the marginal log Σ_s p(s) p(y|s), and its gradient is another gradient.
+
+Deviations from the paper: by default the baseline b of a draw is the mean reward of the other draws for the same
+example (Kool et al. 2019), which needs no state; the paper's moving average over batches can be given instead. The
+reward is not scaled (λ_r = 1).
+
+Axes: B examples, S draws.
+
+**Captions.** Self-critical training: a caption that was drawn is judged by how much better it scores than others so
+drawn.
+
+Paper: Rennie et al., "Self-Critical Sequence Training for Image Captioning", CVPR 2017 (arXiv:1612.00563), Section 3:
+
+    L = −E[r(w)], w drawn from p,        ∇L ≈ −(r(w) − b) ∇log p(w), b what does not depend on w.
+
+Deviation: there b is the reward of the greedy caption. A model that has learned little draws captions far below its
+greedy ones, so that nearly all it draws is held against it and what it says gets worse. Here K captions of a picture
+are drawn side by side and b of each is the mean reward of the K − 1 others (Luo, "A Better Variant of Self-Critical
+Sequence Training", 2020, arXiv:2003.09971): as independent of w, and 0 advantage on average.
+
+Where cells were drawn before the words (Xu et al. 2015), p is that of cells and words together, and log p(s) is judged
+beside log p(w).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from saccade.errors import ShapeError
+
+
+class PolicyLoss(NamedTuple):
+    """What teaches the actions, and what teaches the baseline; two scalars to be minimised."""
+
+    policy: Tensor
+    value: Tensor
+
+
+def policy_gradient(log_prob: Tensor, reward: Tensor, value: Tensor, counts: Tensor) -> PolicyLoss:
+    """Summed over the actions that count, averaged over examples; the error of the baseline is a mean over actions.
+
+    Args:
+        log_prob: log p(a) of each action (B,A).
+        reward: R of each action (B,A); no gradient passes through it.
+        value: V(s) before each action (B,A); learns by its error alone.
+        counts: which actions count (B,A), bool.
+    """
+    for name, tensor in (("reward", reward), ("value", value), ("counts", counts)):
+        if tensor.shape != log_prob.shape:
+            raise ShapeError(name, f"{tuple(log_prob.shape)}, one for each action", tensor.shape)
+    reward, within = reward.detach(), counts.to(log_prob.dtype)
+    judged = log_prob * (value.detach() - reward) * within  # (B,A)
+    error = (value - reward).square() * within  # (B,A)
+    return PolicyLoss(judged.sum() / log_prob.shape[0], error.sum() / within.sum().clamp_min(1))
+
+
+def rewards_to_go(reward: Tensor, counts: Tensor) -> Tensor:
+    """For each action its reward and all that come after it, of those that count: (B,A)."""
+    counted = reward * counts  # (B,A)
+    return counted.flip(1).cumsum(1).flip(1)
+
+
+def reinforce(
+    log_likelihood: Tensor,
+    log_prob: Tensor,
+    *,
+    baseline: Tensor | None = None,
+    entropy: Tensor | None = None,
+    entropy_weight: float = 0.0,
+) -> Tensor:
+    """A scalar to be minimised: its value is −L as the draws estimate it, its gradient is unbiased for that of −L.
+
+    Args:
+        log_likelihood: log p(y|s) of each draw (B,S); learns directly, and is the reward (without a gradient).
+        log_prob: log p(s) of each draw (B,S).
+        baseline: what the reward is compared with, anything that spreads to (B,S) and does not depend on the draw, such
+            as a moving average kept by the caller; None: :func:`leave_one_out`.
+        entropy: H of the distribution of s (B,), added to L with ``entropy_weight``.
+        entropy_weight: λ.
+    """
+    if log_prob.shape != log_likelihood.shape:
+        raise ShapeError("log_prob", f"{tuple(log_likelihood.shape)}, one for each draw", log_prob.shape)
+    reward = log_likelihood.detach()
+    advantage = reward - (leave_one_out(reward) if baseline is None else baseline.detach())  # (B,S)
+    score = advantage * (log_prob - log_prob.detach())  # worth 0, for its gradient alone: (B,S)
+    bound = (log_likelihood + score).mean()
+    return -bound if entropy is None else -bound - entropy_weight * entropy.mean()
+
+
+def leave_one_out(reward: Tensor) -> Tensor:
+    """For each draw the mean reward of the other draws of its example: (B,S) → (B,S), S at least 2."""
+    draws = reward.shape[-1]
+    if reward.dim() != 2 or draws < 2:
+        raise ShapeError("reward", "(B,S) with at least 2 draws, or give a baseline", reward.shape)
+    return (reward.sum(-1, keepdim=True) - reward) / (draws - 1)
+
+
+def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
+    """A scalar to be minimised, of which only the gradient means something: mean over captions.
+
+    Args:
+        log_prob: log p of each draw (B,K,T), of words, or of words and cells; 0 where nothing was drawn.
+        reward: r(w) of each of the K captions of a picture (B,K); no gradient passes through it.
+    """
+    if log_prob.dim() != 3 or reward.shape != log_prob.shape[:2]:
+        raise ShapeError("reward", "(B,K), one for each caption with log_prob (B,K,T)", reward.shape)
+    advantage = (reward - leave_one_out(reward)).detach()  # (B,K)
+    return -(advantage * log_prob.sum(-1)).mean()
