@@ -144,17 +144,8 @@ def look_folder(
     unlike = sum(bool(Fit(row["fit"]).unlike) for row in found)
     remarks = tuple(filter(None, [predictor.of_unlike(unlike, len(found) - len(errors)), *predictor.caveats]))
     seconds = round(time.monotonic() - started, 2)
-    return FolderLooks(
-        os.fspath(out),
-        len(found),
-        len(errors),
-        len(parts),
-        resumed,
-        seconds,
-        unlike,
-        remarks,
-        tuple(errors[:_ERRORS_TOLD]),
-    )
+    counts = (len(found), len(errors), len(parts), resumed, seconds, unlike)
+    return FolderLooks(os.fspath(out), *counts, remarks, tuple(errors[:_ERRORS_TOLD]))
 
 
 def _named(files: Sequence[Path]) -> list[tuple[str, str]]:
