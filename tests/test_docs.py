@@ -206,7 +206,8 @@ def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(pa
             recipe = load_recipe(told["recipe"], protocol=told["protocol"], overrides=told["overrides"] or [])
             assert {*(told["phases"] or [])} <= {phase.name for phase in recipe.phases}, words
         elsewhere = ("runs/", "timm:", "hf:")  # what a reader trained, and models of other libraries
-        models = [told.get("model"), told.get("start"), *(told.get("models") or [])]
+        several = told.get("model") if isinstance(told.get("model"), list) else [told.get("model")]
+        models = [*several, told.get("start"), *(told.get("models") or [])]
         named = {model for model in models if isinstance(model, str) and not model.startswith(elsewhere)}
         assert named <= {*shipped()}, words
 

@@ -12,9 +12,8 @@ from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.predict import load
-from saccade.show.comparison_grid import Example, Shown, comparison_grid
-from saccade.show.contact_sheet import contact_sheet
-from saccade.show.marks import Mask
+from saccade.show.overlay import Mask
+from saccade.show.sheets import Example, Shown, comparison_grid, contact_sheet
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
