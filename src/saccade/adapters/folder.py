@@ -140,8 +140,7 @@ def look_folder(
     found = list(read_rows(folder, ["error", "fit"]))
     errors = [str(row["error"]) for row in found if row["error"]]
     unlike = sum(bool(Fit(row["fit"]).unlike) for row in found)
-    told = predictor.of_unlike(unlike, len(found) - len(errors))
-    remarks = (*filter(None, [told]), *predictor.caveats)
+    remarks = tuple(filter(None, [predictor.of_unlike(unlike, len(found) - len(errors)), *predictor.caveats]))
     seconds = round(time.monotonic() - started, 2)
     counts = (len(found), len(errors), len(parts), resumed, seconds, unlike)
     return FolderLooks(os.fspath(out), *counts, remarks, tuple(errors[:_ERRORS_TOLD]))
