@@ -43,9 +43,10 @@ def open_regular(path: Path, most: int | None = None) -> BufferedReader:
     if stat.S_ISREG(mode) and (most is None or size <= most):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    large = f"{size:,} bytes, and at most {most:,} are allowed"
-    other = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device"
-    raise OSError(errno.EINVAL, large if stat.S_ISREG(mode) else other)
+    if stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, f"{size:,} bytes, and at most {most:,} are allowed")
+    what = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device"
+    raise OSError(errno.EINVAL, what)
 
 
 def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:

@@ -115,12 +115,6 @@ def test_a_server_without_ranges_starts_over(server, tmp_path):
     assert (get(tmp_path, server.mirror) / "digits").read_bytes() == CONTENT
 
 
-def test_a_complete_part_is_used(server, tmp_path):
-    (tmp_path / "digits-set").mkdir()
-    (tmp_path / "digits-set" / "digits.gz.part").write_bytes(PACKED)
-    assert (get(tmp_path, server.mirror) / "digits").read_bytes() == CONTENT
-
-
 @pytest.mark.parametrize(
     "body",
     [gzip.compress(CONTENT[:-1] + b"?"), gzip.compress(CONTENT + b"more"), gzip.compress(bytes(50_000_000)), b"<html>"],
@@ -131,10 +125,6 @@ def test_wrong_content_is_refused_and_leaves_nothing(server, tmp_path, body):
     with pytest.raises(DataError, match=r"content differs|damaged"):
         get(tmp_path, server.mirror)
     assert leftovers(tmp_path) == set()
-
-
-def test_the_next_source_is_tried(server, tmp_path):
-    assert (get(tmp_path, NOWHERE, server.mirror) / "digits").read_bytes() == CONTENT
 
 
 def test_when_all_fail_each_is_named_and_the_way_by_hand(server, tmp_path):
@@ -248,13 +238,6 @@ def test_unknown_names_and_unwritable_places(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="SACCADE_HOME"):
         fetch("mnist", home=tmp_path / "file")
-
-
-def test_mnist_is_registered_with_its_sizes():
-    sizes = {file.name: file.size for file in DOWNLOADS["mnist"].files}
-    assert sizes["train-images-idx3-ubyte"] == 16 + 60_000 * 784
-    assert sizes["t10k-labels-idx1-ubyte"] == 8 + 10_000
-    assert all(len(file.sha256) == 64 for file in DOWNLOADS["mnist"].files)
 
 
 def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):

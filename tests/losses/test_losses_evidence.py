@@ -28,14 +28,6 @@ def test_by_hand() -> None:
         evidence_loss(weights, on[:1], torch.ones(1, 1, 2))
 
 
-def test_its_gradient_moves_weight_onto_the_evidence() -> None:
-    scores = torch.zeros(1, 4, requires_grad=True)
-    on = torch.tensor([[[1.0, 0.0], [0.0, 0.0]]])
-    evidence_loss(scores.softmax(-1).reshape(1, 2, 2), on, torch.ones(1, 2, 2)).backward()
-    assert scores.grad is not None
-    torch.testing.assert_close(scores.grad, torch.tensor([[-0.75, 0.25, 0.25, 0.25]]), atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("kind", [SoftModel, HAttNetModel])
 def test_of_a_model_it_is_the_score_of_its_total_map(kind: type) -> None:
     """One look, on cells; and a product of gates, on pixels: exp(-L) is the true-positive strength of the trace."""

@@ -152,13 +152,6 @@ def test_the_baseline_learns_what_to_expect(case: Enumerated, assert_near: Near)
     assert_near(case.expected("value_loss"), (case.chance * error).sum())
 
 
-def test_stop_is_taught_at_the_step_behind_the_labels(case: Enumerated, assert_near: Near) -> None:
-    one = rows(case.raw)[17]
-    for labels, step in (([-1, -1], 0), ([1, -1], 1), (LABELS, 2)):
-        expected = -one["class_logits"].log_softmax(-1)[0, step, CLASSES]
-        assert_near(hsal_loss(one, torch.tensor([labels]))["stop_loss"], expected)
-
-
 def test_an_empty_picture_is_taught_to_stop_and_nothing_else(case: Enumerated) -> None:
     empty = torch.full((1, 2), -1)
     loss = hsal_loss(rows(case.raw)[3], empty)
@@ -237,10 +230,3 @@ def test_which_loss_reaches_which_parameter(part: str) -> None:
         if parameter.grad is not None and parameter.grad.abs().sum() > 0:
             reached.add(".".join(name.split(".")[: 2 if name.startswith(("controller", "meta")) else 1]))
     assert reached == expected
-
-
-def test_rewards_have_no_gradient() -> None:
-    model = HsalModel(HsalModel.tiny()).train()
-    raw = model.forward_raw(**HsalModel.example_batch(4, 0)[0])
-    assert not raw["location_reward"].requires_grad
-    assert raw["priority.weights"].requires_grad  # what the controller reads does teach where to attend

@@ -50,11 +50,6 @@ def test_two_labels_under_one_cell_are_both_looked_at() -> None:
     assert found.glimpses[0, 0, 0].tolist() == [0.25, 1, 1, 0.25, 0.25]
 
 
-def test_of_equal_labels_the_first_is_taken_if_neither_is_looked_at() -> None:
-    found = rewards([1], [[2]], [2, 1, 1], [on(2), on(0), on(1)])
-    assert found.glimpses[0, 0, 0].tolist() == [1, 0.25, 0.25, 0.25, 0.25]
-
-
 def test_without_boxes_and_without_labels_the_rewards_are_the_published_ones() -> None:
     nowhere = on()
     found = rewards([1, 1, 3], [[0], [1], [2]], [1, 2, -1], [nowhere] * 3)
@@ -151,15 +146,6 @@ def test_with_one_elsewhere_both_losses_are_the_published_ones() -> None:
         assert plain.keys() == tied.keys()
         for name in plain:
             torch.testing.assert_close(tied[name], plain[name], rtol=1e-6, atol=1e-9)
-
-
-def test_the_mean_rewards_that_are_told_are_those_given() -> None:
-    case = Enumerated(2)
-    one = rows(case.raw)[0]  # both glimpses on the first cell; 0 is said, then 0 again
-    told = hsal_expected_loss(one, case.labels[:1], looked=looked(one, case.labels[:1]))
-    assert told["class_reward"] == 0, "right at first, then wrong"
-    first, second = one["location_reward"][0, :2, 0].tolist()
-    assert float(told["location_reward"]) == pytest.approx((first + ELSEWHERE * second) / 2)
 
 
 def test_the_log_of_the_mean_reward_by_hand(assert_near) -> None:

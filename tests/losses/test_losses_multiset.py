@@ -22,7 +22,6 @@ from saccade.losses import (
     sequence_cross_entropy,
     stop_cross_entropy,
 )
-from saccade.losses.multiset import label_steps
 
 Near = Callable[..., None]
 CLASSES, STOP = 3, 3
@@ -71,12 +70,6 @@ def test_stop_and_an_empty_set_are_never_right() -> None:
     assert multiset_reward(torch.tensor([[-1, 1]]), padded([1])).tolist() == [[-1, 1]]  # -1 is no label
 
 
-def test_examples_are_rewarded_apart() -> None:
-    said = torch.tensor([[3, 3, 7], [3, 3, 7]])
-    labels = torch.tensor([[3, 7, 3], [3, -1, -1]])
-    assert multiset_reward(said, labels).tolist() == [[1, 1, 1], [1, -1, -1]]
-
-
 def test_lists_have_an_order() -> None:
     said, labels = torch.tensor([[1, 2, 0, STOP]]), torch.tensor([[1, 0, 0]])
     assert list_reward(said, labels).tolist() == [[1, -1, 1, -1]]
@@ -94,11 +87,6 @@ def test_the_rewards_of_all_classes_are_those_of_saying_each_instead(
         assert found[0, step, other] == reward(instead, padded(labels))[0, step]
 
 
-def test_steps_that_have_a_label() -> None:
-    labels = torch.tensor([[4, 4], [-1, 2], [-1, -1]])
-    assert label_steps(labels, 3).tolist() == [[True, True, False], [True, False, False], [False] * 3]
-
-
 def log_softmax(logits: Tensor) -> list[list[float]]:
     """(1,T,Y) in double by Python's own logarithm."""
     rows = logits[0].tolist()
@@ -114,21 +102,6 @@ def logits() -> Tensor:
 def test_stop_is_taught_one_step_behind_the_last_label(m: int, logits: Tensor, assert_near: Near) -> None:
     loss = stop_cross_entropy(logits, padded([0] * m))
     assert_near(loss, [-log_softmax(logits)[m][STOP]])
-
-
-def test_stop_reaches_no_other_step(logits: Tensor) -> None:
-    given_logits = logits.clone().requires_grad_()
-    stop_cross_entropy(given_logits, padded([2, 1])).sum().backward()
-    assert given_logits.grad is not None
-    assert given_logits.grad.abs().sum((0, 2)).bool().tolist() == [False, False, True, False]
-
-
-def test_more_labels_than_steps_are_never_told_to_stop(logits: Tensor, assert_near: Near) -> None:
-    labels = torch.tensor([[0, 1, 2, 0, 1]])
-    assert_near(stop_cross_entropy(logits, labels), [0.0])
-    log_p = log_softmax(logits)
-    assert_near(sequence_cross_entropy(logits, labels), -sum(log_p[t][labels[0, t]] for t in range(4)))
-    assert multiset_loss(logits, torch.zeros(1, 4).long(), labels).isfinite()
 
 
 def test_sequences_by_hand(logits: Tensor, assert_near: Near) -> None:

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import ShapeError
 from saccade.losses import self_critical_loss
 
 
@@ -50,12 +49,3 @@ def test_it_climbs_the_expected_reward(seed: int, draws: int) -> None:
         chance = log_p.detach()[drawn].sum().exp()
         mean = mean + chance * torch.autograd.grad(loss, scores, retain_graph=True)[0]
     torch.testing.assert_close(mean, exact)
-
-
-@pytest.mark.parametrize(
-    ("log_prob", "reward"),
-    [((2, 3, 4), (2, 4)), ((2, 3), (2, 3)), ((2, 1, 4), (2, 1))],
-)
-def test_shapes_that_do_not_fit_are_named(log_prob: tuple, reward: tuple) -> None:
-    with pytest.raises(ShapeError, match="reward"):
-        self_critical_loss(torch.zeros(log_prob), torch.zeros(reward))

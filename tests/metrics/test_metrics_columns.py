@@ -22,15 +22,6 @@ def test_batches_become_one_column_in_order_without_gradients():
         kept["c"]
 
 
-@pytest.mark.parametrize("part", [lambda big: big[:, 0], lambda big: big[3], lambda big: big[:0, 0]])
-def test_a_view_does_not_keep_what_it_is_a_view_of(part):
-    kept, big = ColumnBuffer(), torch.rand(5, 1000)
-    kept.append(a=part(big))
-    (held,) = kept._parts["a"]
-    assert held.untyped_storage().nbytes() == 4 * held.numel()
-    assert torch.equal(kept["a"], part(big))
-
-
 def test_values_have_means_and_intervals_over_what_is_defined():
     kept = Values()
     kept.add_values({"all": torch.tensor([0.0, 1.0, math.nan]), "none": torch.full((3,), math.nan)})

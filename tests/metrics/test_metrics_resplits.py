@@ -40,12 +40,6 @@ def test_equal_scores_keep_the_width_of_one_picture() -> None:
     assert equal.half == pytest.approx(2.776445 * math.sqrt((1 / 5 + 1 / 3) * 0.05**2 / 5), rel=1e-5)
 
 
-def test_one_split_has_no_interval_and_no_difference() -> None:
-    found = resplit_interval(torch.tensor([0.4]), trained=60, tested=20)
-    assert math.isnan(found.half)
-    assert not found.is_beyond_zero
-
-
 @pytest.mark.parametrize(
     ("mean", "half", "beyond"), [(0.2, 0.1, True), (-0.2, 0.1, True), (0.1, 0.2, False), (-0.1, 0.2, False)]
 )

@@ -8,7 +8,7 @@ import torch
 
 from saccade.metrics import Interval, MapScorer, summarise
 from saccade.metrics.intervals import Values
-from saccade.metrics.result import DEFINITION, only_defined, without_nan
+from saccade.metrics.result import only_defined, without_nan
 
 KEYS = ["n", "definition", "metrics", "attention", "baselines", "intervals", "counts"]
 
@@ -33,16 +33,6 @@ def test_maps_alone_have_all_keys():
     low, high = found["intervals"]["pointing"]
     assert (low, high) == pytest.approx((0.076, 0.924), abs=1e-3)  # one right of two pictures
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-
-
-def test_nothing_at_all_has_all_keys_too():
-    assert summarise() == {"n": 0, "definition": DEFINITION} | {key: {} for key in KEYS[2:]}
-
-
-def test_looks_are_told_where_any_were_asked_for():
-    assert summarise(maps=scorer(looks=[]))["attention"] == {"pointing": 0.5, "by_look": {}}
-    looks = [("glance", torch.ones(2, 1, 2))]
-    assert summarise(maps=scorer(looks=looks))["attention"]["by_look"] == {"glance": {"pointing": 0.5}}
 
 
 def test_what_no_example_has_is_left_out_or_null():

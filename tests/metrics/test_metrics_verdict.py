@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.verdict import against_chance, against_guessing, verdict
+from saccade.metrics.verdict import against_chance, against_guessing
 
 
 def rights(share: float, count: int = 200) -> torch.Tensor:
@@ -64,22 +64,5 @@ def test_chance_is_the_best_of_centre_box_and_part_prior(name: str) -> None:
     assert "1.5 × as often as by chance" in found["says"]
 
 
-def test_some_of_the_maps_are_compared_with_the_map_that_is_best_for_them() -> None:
-    """The blind map is right in every second case; the model in the first 30, and in none of the last 10."""
-    maps, number = scorer("box_centre"), torch.arange(40)
-    first, last = against_chance(maps, number < 30), against_chance(maps, number >= 30)
-    assert (first["value"], first["chance_value"], last["value"], last["chance_value"]) == (1, 0.5, 0, 0.5)
-    assert first["interval"][0] > 0
-    assert "less often than by chance" in last["says"]
-    assert against_chance(maps, number < 0) == {}
-
-
 def test_the_models_own_habit_and_other_networks_are_not_chance() -> None:
     assert against_chance(scorer("hirescam"))["chance"] == "uniform"
-
-
-def test_all_parts_are_one_line() -> None:
-    found = verdict(rights(0.9, 40), {"commonest_label": rights(0.5, 40)}, torch.arange(40), maps=scorer("box_centre"))
-    assert found["verdict"] == "; ".join((found["against"]["answers"]["says"], found["against"]["maps"]["says"]))
-    assert "rests_on" not in found
-    assert verdict(rights(0.9, 40), {}, torch.arange(40), maps=MapScorer())["verdict"] == ""

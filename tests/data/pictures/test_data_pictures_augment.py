@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.errors import ConfigError
 from saccade.geometry import apply, apply_to_boxes, compose, identity, invert
@@ -42,22 +43,6 @@ def middles(images: torch.Tensor) -> torch.Tensor:
     light = images[:, 0].double()
     y, x = torch.meshgrid(*(torch.arange(side).double() + 0.5 for side in light.shape[1:]), indexing="ij")
     return torch.stack([(light * x).sum((1, 2)), (light * y).sum((1, 2))], dim=-1) / light.sum((1, 2))[:, None]
-
-
-def test_no_change_is_no_change(assert_near):
-    images = pictures()
-    varied, frames = augment(images, STILL, 3)
-    assert_near(varied, images)
-    assert_near(frames, torch.eye(2, 3, dtype=torch.float64).expand(4, 2, 3))
-
-
-def test_the_seed_decides_and_the_place_in_the_batch():
-    images = pictures(1).expand(16, -1, -1, -1)
-    first, again, other = (augment(images, Augmentation(), seed)[0] for seed in (5, 5, 6))
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    assert len(torch.unique(first.flatten(1), dim=0)) == 16
-    assert torch.equal(augment(images[:4], Augmentation(), 5)[0], first[:4])
 
 
 def test_mirroring_turns_half_of_them():
@@ -211,12 +196,6 @@ def test_blur_softens_a_share_of_the_pictures_at_most_to_half(assert_near):
         assert_near(augment(flat, replace(STILL, blur=1.0), 5)[0], flat)
 
 
-def test_blur_moves_nothing():
-    images = dots(40, 32.3, 7.8, 25, 41)  # odd sides
-    soft, _ = augment(images, replace(STILL, blur=1.0), 5)
-    torch.testing.assert_close(middles(soft), middles(images), rtol=0, atol=0.05)
-
-
 def test_a_rectangle_of_a_share_of_the_pictures_is_erased():
     """Pictures of 40 × 60 pixels: 2 to 10 % of them are 48 to 240, give or take the rounding of two sides."""
     images = coordinates(400, 40, 60)
@@ -234,15 +213,6 @@ def test_a_rectangle_of_a_share_of_the_pictures_is_erased():
     assert 2.2 < float(sides.max()) < 4
     colour = varied[hidden].permute(0, 2, 3, 1)[holes[hidden]]  # (N,3)
     torch.testing.assert_close(colour, torch.tensor([0.5, 0.5, 0.0]).expand_as(colour))  # the mean of each
-
-
-def test_what_is_erased_may_lie_anywhere():
-    images = coordinates(500, 12, 12)
-    often = ((augment(images, replace(STILL, erase=1.0), 8)[0] - images).abs().amax(1) > 1e-6).float().mean(0)  # (H,W)
-    sides = torch.stack([often[0], often[-1], often[:, 0], often[:, -1]])
-    assert float(sides.mean(1).min()) > 0.01
-    assert float((often - often.flip(0)).abs().max()) < 0.08
-    assert float((often - often.flip(1)).abs().max()) < 0.08
 
 
 def test_options_that_are_off_leave_the_draws_of_the_others_alone(assert_near):
@@ -311,30 +281,23 @@ def test_tint_changes_each_channel_in_its_own_way():
     torch.testing.assert_close(varied, light[..., None, None].expand_as(varied) * 0.5)  # and a whole channel alike
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"area": (0.0, 1.0)}, "area"),
-        ({"area": (0.9, 0.5)}, "the smaller first, found 0.9 and 0.5"),
-        ({"area": (0.5, 2.1)}, "area: two numbers above 0 and at most 2, the smaller first, found 0.5 and 2.1"),
-        ({"area": (math.nan, 1.0)}, "area"),
-        ({"aspect": 0.5}, "aspect: must be at least 1"),
-        ({"aspect": math.nan}, "aspect"),
-        ({"turn": -1.0}, "turn: degrees between 0 and 180, found -1"),
-        ({"turn": 181.0}, "turn"),
-        ({"slant": 1.1}, "slant: must be 0 to 1, found 1.1"),
-        ({"slant": math.nan}, "slant"),
-        ({"invert": 50.0}, "invert: must be 0 to 1, found 50"),
-        ({"blur": -0.5}, "blur: must be 0 to 1, found -0.5"),
-        ({"erase": 1.5}, "erase: must be 0 to 1, found 1.5"),
-        ({"erase_area": (0.0, 0.1)}, "erase_area: two numbers from 0 to 1/3, the smaller first, found 0.0 and 0.1"),
-        ({"erase_area": (0.3, 0.2)}, "erase_area"),
-        ({"erase_area": (0.3, 0.4)}, "erase_area"),
-        ({"brightness": 1.0}, "brightness"),
-        ({"contrast": -0.1}, "contrast: must lie in 0 .. 1, found -0.1"),
-        ({"tint": 1.0}, "tint"),
-    ],
-)
-def test_settings_that_cannot_be(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        Augmentation(**settings)
+WRONG = {
+    "area": ((0.0, 1.0), (0.9, 0.5), (0.5, 2.1), (math.nan, 1.0)),
+    "aspect": (0.5, math.nan),
+    "turn": (-1.0, 181.0),
+    "slant": (1.1, math.nan),
+    "invert": (50.0,),
+    "blur": (-0.5,),
+    "erase": (1.5,),
+    "erase_area": ((0.0, 0.1), (0.3, 0.2), (0.3, 0.4)),
+    "brightness": (1.0,),
+    "contrast": (-0.1,),
+    "tint": (1.0,),
+}
+
+
+def test_settings_that_cannot_be():
+    for name, values in WRONG.items():
+        for value in values:
+            with pytest.raises(ConfigError, match=name):
+                from_dict(Augmentation, {name: value})

@@ -55,7 +55,3 @@ def test_a_file_that_breaks_later_is_an_error_that_names_it():
     decode.bad = (2,)
     with pytest.raises(DataError, match="2 is damaged"):
         store.take(torch.tensor([1, 2]))
-
-
-def test_an_empty_store_can_be_made():
-    assert ByteStore(0, Decoder(), (2, 2), limit=100).unreadable == {}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from saccade.data.pictures.content_digest import content_digests, copy_groups, files_digest
-from saccade.errors import DataError
 
 
 @pytest.fixture
@@ -34,13 +33,6 @@ def test_a_file_rewritten_in_place_with_its_old_time_has_another_digest(paths: l
     paths[0].write_bytes(b"new")
     os.utime(paths[0], ns=(time, time))
     assert content_digests(paths[:1]) != before
-
-
-def test_what_cannot_be_read_is_named_or_stood_in_for(paths: list[Path], tmp_path: Path) -> None:
-    for path in (tmp_path / "gone.png", tmp_path):
-        with pytest.raises(DataError, match=str(path)):
-            content_digests([path])
-        assert content_digests([path], unreadable="-") == ["-"]
 
 
 def test_pictures_with_the_same_bytes_are_one_group(paths: list[Path]) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from saccade.data.pictures import feature_cache
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
-from saccade.errors import ConfigError, DataError, OutputError, ShapeError
+from saccade.errors import ConfigError, DataError
 
 SHAPE, COUNT = (3, 4), 10
 FEATURES = torch.linspace(-2, 2, COUNT * 12).view(COUNT, *SHAPE)
@@ -79,17 +79,6 @@ def test_a_filled_cache_is_not_computed_again(tmp_path):
     assert again.is_complete
     again.fill(never)
     assert torch.equal(again.take(torch.arange(COUNT)), FEATURES.half())
-
-
-def test_compute_is_asked_in_batches_and_progress_told(tmp_path):
-    asked, told = [], []
-    opened(tmp_path).fill(
-        lambda numbers: (asked.append(numbers.tolist()), FEATURES[numbers])[1],
-        batch_size=2,
-        progress=lambda *report: told.append(report),
-    )
-    assert asked == [[0, 1], [2], [3, 4], [5], [6, 7], [8], [9]]
-    assert told == [(2, 10), (3, 10), (5, 10), (6, 10), (8, 10), (9, 10), (10, 10)]
 
 
 def test_features_larger_than_a_shard(tmp_path, monkeypatch):
@@ -229,21 +218,6 @@ def test_features_that_half_precision_cannot_hold(tmp_path, value, message):
     with pytest.raises(DataError, match=message):
         cache.fill(lambda numbers: features[numbers])
     assert cache.missing == tuple(range(3, COUNT))
-
-
-def test_wrong_shapes_numbers_and_places(tmp_path):
-    cache = opened(tmp_path)
-    with pytest.raises(ShapeError, match=r"features: expected shape \(3, 3, 4\), got \(3, 12\)"):
-        cache.fill(lambda numbers: FEATURES[numbers].flatten(1))
-    with pytest.raises(DataError, match=r"numbered 0\.\.9, found 0\.\.10"):
-        cache.take(torch.tensor([0, 10]))
-    with pytest.raises(DataError, match="by a list of numbers"):
-        cache.take(torch.tensor([], dtype=torch.long))
-    with pytest.raises(ConfigError, match="needs features"):
-        opened(tmp_path, count=0)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot write"):
-        opened(tmp_path / "file")
 
 
 def test_a_digest_of_weights_changes_with_them():

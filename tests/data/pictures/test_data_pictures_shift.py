@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import Tensor
 
-from saccade.backbones.plain import IMAGENET_MEAN
 from saccade.data.pictures.augment import MEAN_COLOUR, Shift, shifted
-from saccade.errors import ConfigError
 
 IMAGES = torch.arange(64 * 3 * 5 * 7).remainder(251).reshape(64, 3, 5, 7).to(torch.uint8)
 
@@ -38,17 +35,3 @@ def test_each_picture_is_one_of_the_ways_to_move_it_and_all_ways_occur() -> None
 def test_it_is_a_function_of_the_seed() -> None:
     assert torch.equal(shifted(IMAGES, Shift(), 5), shifted(IMAGES, Shift(), 5))
     assert not torch.equal(shifted(IMAGES, Shift(), 5), shifted(IMAGES, Shift(), 6))
-
-
-def test_no_way_to_move_changes_nothing() -> None:
-    assert torch.equal(shifted(IMAGES, Shift(pixels=0, mirror=False), 1), IMAGES)
-
-
-def test_the_border_is_nothing_to_a_network_that_subtracts_the_mean() -> None:
-    assert [round(255 * mean) for mean in IMAGENET_MEAN] == list(MEAN_COLOUR)
-
-
-@pytest.mark.parametrize("pixels", [-1, 5000])
-def test_moves_that_make_no_sense(pixels: int) -> None:
-    with pytest.raises(ConfigError, match="pixels"):
-        Shift(pixels=pixels)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from authors_paste import add, drawn, paste, resize
+from authors_paste import drawn, paste
 from saccade.data.scenes import kernels
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.drawing import Drawing
@@ -39,24 +39,9 @@ def test_ink_counts_twice() -> None:
     assert pasted(128, below=255) == [177, 152, 140]  # and 255 · 127/255 = 127 of the background beside it
 
 
-def test_sums_of_distractors_wrap_around() -> None:
-    canvas = np.full((2, 2, 3), 100, np.uint8)
-    add(canvas, np.full((3, 3), 255, np.uint8), COLOUR, 1, 0)
-    assert canvas[0, 1].tolist() == [(100 + 200) % 256, 200, 150]
-    assert canvas[0, 0].tolist() == [100, 100, 100]
-
-
 @pytest.fixture(scope="module")
 def data() -> SceneData:
     return SceneData(SceneDataConfig("mref", glyphs="pack"), "test")
-
-
-def test_glyphs_are_resized_alike(data: SceneData) -> None:
-    glyphs = data.glyphs.images[:24]
-    for side in (14, 27, 40, 83):
-        ours = resized(glyphs, torch.full((24,), side), side)
-        theirs = np.stack([resize(glyph.numpy(), side) for glyph in glyphs])
-        assert np.abs(ours.numpy().astype(int) - theirs).max() <= 2  # of 255: Pillow sums in fixed point
 
 
 def test_saccades_own_drawing_blends_once(data: SceneData) -> None:
@@ -128,20 +113,6 @@ def test_both_draws_every_other_scene_as_the_authors_do_and_mostly_three_of_four
     for later in (1, 2, 3):
         assert torch.equal(mostly[later::4], authors[later::4])
     assert not torch.equal(blend[0], authors[0])
-
-
-def test_scene_numbers_decide_which_drawing_it_is_not_their_order() -> None:
-    data = SceneData(SceneDataConfig("mref", glyphs="pack", drawing="both"), "test")
-    numbers = torch.tensor([5, 2, 9, 9, 4])
-    alone = torch.cat([data.stream.scenes(number[None])[1] for number in numbers])
-    assert torch.equal(data.stream.scenes(numbers)[1], alone)
-
-
-def test_an_edited_scene_keeps_its_drawing() -> None:
-    layout = authors_scenes("mdist", "both")
-    before, after = render(layout), render(layout.remove(torch.zeros(24, dtype=torch.int64)))
-    away = ~layout.mask_of(torch.zeros(24, dtype=torch.int64))[:, None].expand_as(before)
-    assert torch.equal(before[away], after[away])
 
 
 def test_an_unknown_drawing_is_refused() -> None:

@@ -13,7 +13,7 @@ from glyph_pack import write_pack
 
 import saccade.data.scenes.glyphs as pack_module
 from saccade.data.scenes.glyphs import GlyphSet, cache_home, glyphs_for, has_mnist, load_mnist, load_pack, read_idx
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -85,30 +85,22 @@ def test_missing_mnist_says_what_to_do(no_mnist):
     assert cache_home() == no_mnist
 
 
-def test_unknown_names_are_refused():
-    with pytest.raises(DataError, match="did you mean 'test'"):
-        glyphs_for("tset", "pack")
-    with pytest.raises(ConfigError, match="did you mean 'merged'"):
-        glyphs_for("train", "merge")
-
-
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content",
     [
-        (b"", "not an idx file"),
-        (b"\x89PNG....", "not an idx file"),
-        (b"\0\0\x08\x03\0\0", "cut off"),
-        (idx(np.zeros((2, 3), np.uint8))[:-1], "promises 6 bytes, found 5"),
-        (idx(np.zeros((2, 3), np.uint8)) + b"x", "promises 6 bytes, found 7"),
-        (b"\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff", "promises"),
+        b"",
+        b"\x89PNG....",
+        b"\0\0\x08\x03\0\0",
+        idx(np.zeros((2, 3), np.uint8))[:-1],
+        idx(np.zeros((2, 3), np.uint8)) + b"x",
+        b"\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff",
     ],
 )
-def test_damaged_idx_files_are_named(tmp_path, content, said):
+def test_damaged_idx_files_are_named(tmp_path, content):
     path = tmp_path / "broken"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=said) as raised:
+    with pytest.raises(DataError, match="broken"):
         read_idx(path)
-    assert "broken" in str(raised.value)
 
 
 def test_a_broken_gzip_is_named(tmp_path):
@@ -120,12 +112,9 @@ def test_a_broken_gzip_is_named(tmp_path):
 
 def test_glyph_sets_check_themselves():
     images, labels = torch.zeros(3, 28, 28, dtype=torch.uint8), torch.tensor([0, 1, 2])
-    with pytest.raises(DataError, match="uint8"):
-        GlyphSet(images.float(), labels, "x")
-    with pytest.raises(DataError, match="3 glyphs but 2 labels"):
-        GlyphSet(images, labels[:2], "x")
-    with pytest.raises(DataError, match=r"0\.\.9"):
-        GlyphSet(images, labels + 8, "x")
+    for wrong in ((images.float(), labels), (images, labels[:2]), (images, labels + 8)):
+        with pytest.raises(DataError, match="x: "):
+            GlyphSet(*wrong, "x")
     with pytest.raises(DataError, match=r"no glyph of class \[3, 4"):
         GlyphSet(images, labels, "x").pick(labels, labels)
 
@@ -167,12 +156,3 @@ def test_a_changed_pack_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(pack_module, "FOLDER", tmp_path)
     with pytest.raises(DataError, match="SHA-256"):
         load_pack.__wrapped__()
-
-
-def test_a_pack_survives_the_round_trip(tmp_path, monkeypatch):
-    source = load_pack()
-    write_pack(source, tmp_path)
-    monkeypatch.setattr(pack_module, "FOLDER", tmp_path)
-    again = load_pack.__wrapped__()
-    assert torch.equal(again.images, source.images)
-    assert torch.equal(again.labels, source.labels)

@@ -11,7 +11,6 @@ from saccade.data.scenes.hashing import (
     hash_state,
     hash_u32,
     hash_words,
-    rounded_normal,
     uniform_below,
     uniform_pair_below,
 )
@@ -114,11 +113,3 @@ def test_uniform_below_reaches_both_ends():
     first, second = uniform_pair_below(hash_u32(0, torch.arange(200_000)), 7)
     joint = torch.bincount(first * 7 + second, minlength=49).double()
     assert ((joint - 200_000 / 49) ** 2 / (200_000 / 49)).sum() < 90  # 48 degrees of freedom
-
-
-def test_rounded_normal_has_the_right_moments():
-    draws = rounded_normal(hash_u32(0, torch.arange(200_000)), 10.0).double()
-    assert abs(draws.mean()) < 0.1
-    assert abs(draws.var() - (100 + 1 / 12)) < 1.5  # rounding adds 1/12
-    assert abs((draws.abs() <= 10).double().mean() - 0.7063) < 0.005  # P(|z| < 1.05)
-    assert rounded_normal(torch.tensor([0, 2**31 - 1, 2**31, 2**32 - 1]), 10.0).tolist() == [-60, 0, 0, 60]

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.commands.doctor import doctor
 from saccade.data.scenes import kernels
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
@@ -20,7 +19,6 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.task import SceneTask
 
 CUDA = torch.device("cuda")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -44,16 +42,6 @@ def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
     assert "up to 128 px, and these have 160" in kernels.why_no_kernels(CUDA, 160)
     monkeypatch.setattr(kernels, "_has_triton", lambda: False)
     assert "Triton is not installed" in kernels.why_no_kernels(CUDA)
-
-
-def test_what_makes_scenes_is_said_in_words(fresh, monkeypatch):
-    assert kernels.renderer_description(torch.device("cpu")) == "NumPy"
-    assert kernels.renderer_description(CUDA) == "kernels"
-    assert kernels.renderer_description(CUDA, 160).startswith(
-        "torch's own operations, more slowly: the kernels make pictures of up to"
-    )
-    monkeypatch.setattr(kernels, "_failure", "the kernels cannot be used (no compiler)")
-    assert kernels.renderer_description(CUDA).endswith("(no compiler)")
 
 
 def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
@@ -208,13 +196,3 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
     found = sample_layout(spec, glyphs, 9, numbers)
     assert_same(expected.cpu(), found)
     assert torch.equal(render(found), pictures)
-
-
-@pytest.mark.gpu
-@on_gpu
-def test_doctor_and_the_log_of_a_run_say_that_kernels_make_the_scenes():
-    assert doctor()["scene_makers"]["cuda:0"] == "kernels"
-    task = SceneTask(model="soft", model_config={}, data={"glyphs": "pack"})
-    assert task.summary() == ""  # on the host
-    task.to(torch.device("cuda:0"))
-    assert task.summary() == "scenes are made on cuda:0 by kernels"

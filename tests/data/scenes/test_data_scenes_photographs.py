@@ -15,7 +15,7 @@ from PIL import Image
 from saccade.data.scenes import photographs
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.photographs import SHIPPED, Photographs, _cut, photographs_for
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 
 SPLITS = ("train", "val", "test")
 FIRST_HUNDRED = "782c19b61c6e0d919c91743a55fd6c041745a67073870850af83ffb62102fbaf"
@@ -84,41 +84,6 @@ def test_a_cut_is_a_piece_of_the_photograph_at_one_of_three_scales_perhaps_mirro
         assert torch.equal(straight[1] - straight[1, 0, 0], ramp[:, None].expand(100, 100))
 
 
-def test_cuts_reach_every_edge_of_the_photograph():
-    """Of 150 × 150 px cuts of 100 px begin at 0 … 50; unmirrored, the corner pixel holds where."""
-    rows, columns = np.mgrid[:150, :150]
-    picture = Image.fromarray(np.stack([columns, rows, 0 * rows], axis=-1).astype(np.uint8))
-    made = cuts(Photographs([picture], "grid"), torch.arange(3000))
-    span = made[:, :2, -1, -1].int() - made[:, :2, 0, 0].int()
-    own = made[(span == 99).all(dim=1)]  # at the photograph's own scale and not mirrored: about one in six
-    assert 400 < len(own) < 600
-    for axis in (0, 1):
-        assert set(own[:, axis, 0, 0].tolist()) == set(range(51))
-
-
-def test_every_photograph_is_used_about_as_often():
-    pictures = [Image.new("RGB", (30, 20), (10 * k, 0, 0)) for k in range(8)]
-    reds = cuts(Photographs(pictures, "flat"), torch.arange(8000))[:, 0, 0, 0] // 10
-    assert (torch.bincount(reds.long(), minlength=8) / 8000 - 0.125).abs().max() < 0.02
-
-
-def test_panoramas_are_cut_before_they_grow():
-    """4000 × 1 at a short side of 150 would be 600,000 px long; twice the short side is kept, from the middle."""
-    strip = Image.new("RGB", (4000, 1), (255, 0, 0))
-    strip.paste((0, 9, 0), (1990, 0, 2010, 1))
-    for picture in (strip, strip.transpose(Image.Transpose.ROTATE_90)):
-        background = Photographs([picture], "strip")
-        assert sum(part.numel() for part in background._pixels.values()) == 3 * 2 * (110**2 + 130**2 + 150**2)
-        assert (cuts(background, torch.arange(9))[:, 1] == 9).all()
-
-
-def test_scenes_larger_than_the_photographs_are_refused():
-    assert cuts(Photographs(NOISE, "noise"), torch.arange(2), size=110).shape == (2, 3, 110, 110)
-    with pytest.raises(ConfigError, match="up to 110 px, asked for 111"):
-        cuts(Photographs(NOISE, "noise"), torch.arange(2), size=111)
-    assert cuts(Photographs(NOISE, "noise"), torch.arange(0)).shape == (0, 3, 100, 100)
-
-
 def test_the_name_tells_sets_apart():
     one, other = Photographs(NOISE[:2], "a-val"), Photographs(NOISE[1:3], "a-val")
     assert one.name.startswith("a-val-2-")
@@ -176,12 +141,6 @@ def test_the_cut_goes_by_name_not_by_where_the_folder_lies(tmp_path):
     assert in_order != sorted(in_order)
 
 
-def test_at_most_so_many_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(photographs, "LIMIT", 4)
-    fill(tmp_path / "set", [str(k) for k in range(30)])
-    assert [len(photographs_for(split, tmp_path / "set")) for split in SPLITS] == [4, 3, 3]
-
-
 def test_what_cannot_be_read_is_named_counted_and_left_out(tmp_path):
     fill(tmp_path / "set" / "train", ["a", "b"])
     fill(tmp_path / "set" / "val", ["c"])
@@ -193,18 +152,6 @@ def test_what_cannot_be_read_is_named_counted_and_left_out(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(photographs_for("val", tmp_path / "set")) == 1
-
-
-def test_long_lists_of_unreadable_pictures_are_cut(tmp_path):
-    fill(tmp_path / "set" / "train", ["good"])
-    fill(tmp_path / "set" / "val", ["c"])
-    fill(tmp_path / "set" / "test", ["d"])
-    for k in range(9):
-        (tmp_path / "set" / "train" / f"bad{k}.jpg").write_bytes(b"")
-    with pytest.warns(UserWarning, match="left out 9 of 10") as caught:
-        photographs_for("train", tmp_path / "set")
-    assert str(caught[0].message).count(".jpg") == 5
-    assert str(caught[0].message).endswith("…")
 
 
 def test_bad_folders_are_named(tmp_path):

@@ -100,12 +100,6 @@ def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
         assert torch.equal(getattr(found, name), column), name
 
 
-@pytest.mark.parametrize(("max_tries", "rounds"), [(400, [8, 16, 32, 64, 128, 152]), (24, [8, 16]), (5, [5])])
-def test_rounds_of_tries_add_up_to_the_limit(max_tries, rounds):
-    assert list(host._rounds(max_tries, none_occupied=False)) == rounds
-    assert sum(host._rounds(max_tries, none_occupied=True)) == max_tries
-
-
 @pytest.mark.parametrize("kind", ["black", "large", "multisets"])
 def test_host_and_device_list_the_same_pixels(kind):
     layout, _ = stream(kind).scenes(torch.arange(40))
@@ -177,15 +171,3 @@ def test_a_batch_is_the_same_wherever_training_begins():
         assert torch.equal(part.images, whole.images[start:stop])
         for name in ("query", "label", "object", "scene"):
             assert torch.equal(getattr(part, name), getattr(whole, name)[4 * start : 4 * stop]), name
-
-
-def test_the_layout_of_scenes_asked_together_has_a_row_for_each_triple():
-    numbers = torch.arange(40)
-    together, apart = training().take(numbers, together=4), training().take(numbers)
-    assert len(together.scenes) == len(together.images) == 10
-    assert len(together.layout) == len(apart.layout) == len(together) == 40
-    for name, column in apart.layout.tensors().items():
-        assert torch.equal(getattr(together.layout, name), column), name
-    assert torch.equal(together.recolour_target().images, apart.recolour_target().images)
-    assert together.layout is together.layout
-    assert torch.equal(together.to("cpu").layout.index, apart.scene)

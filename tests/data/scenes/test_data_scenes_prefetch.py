@@ -28,30 +28,6 @@ def test_what_was_begun_is_handed_over_and_made_once():
     assert made[0][1].startswith("ahead")
 
 
-def test_what_was_not_begun_is_made_here():
-    made = []
-
-    def make(number):
-        made.append((number, threading.current_thread() is threading.main_thread()))
-        return number
-
-    ahead = Prefetcher(make, CPU)
-    assert ahead.take(1) == 1
-    ahead.start(2)
-    assert ahead.take(7) == 7  # a jump: what was begun is of no use
-    assert (1, True) in made
-    assert (7, True) in made
-    assert ahead.take(2) == 2
-
-
-def test_it_does_not_wait_to_begin():
-    go = threading.Event()
-    ahead = Prefetcher(lambda number: go.wait(5) and number, CPU)
-    ahead.start(0)  # returns while the work is held up
-    go.set()
-    assert ahead.take(0) == 0
-
-
 def test_an_error_in_the_background_is_raised_where_the_thing_is_needed():
     def make(number):
         raise DataError("no room")

@@ -7,7 +7,7 @@ from PIL import Image
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.host import HALF, _shifted, mixed_alike
 from saccade.data.scenes.placement import Occupancy, Tries, packed_rows
-from saccade.data.scenes.resize import by_padding, inked, resized
+from saccade.data.scenes.resize import inked, resized
 
 
 def test_within_two_levels_of_pillow_and_the_same_ink():
@@ -22,30 +22,6 @@ def test_within_two_levels_of_pillow_and_the_same_ink():
         assert np.abs(ours[-1] - theirs[-1].astype(float)).max() <= 2
     ink = sum(int((part > 0).sum()) for part in ours), sum(int((part > 0).sum()) for part in theirs)
     assert abs(ink[0] / ink[1] - 1) < 0.001
-
-
-def test_small_crops_too_are_within_two_levels_of_pillow():
-    crops = glyphs_for("val", "pack").images[::5, 11:16, 12:17]  # 40 crops of 5 × 5 through the middle
-    assert crops.any()
-    for size in range(2, 15):
-        ours = resized(crops, torch.full((40,), size), 14)
-        theirs = [Image.fromarray(g.numpy()).resize((size, size), Image.Resampling.BILINEAR) for g in crops]
-        assert np.abs(ours[:, :size, :size].numpy() - np.stack(theirs).astype(float)).max() <= 2
-        assert ours.sum() == ours[:, :size, :size].sum()
-
-
-def test_flat_glyphs_stay_flat_and_padding_stays_empty():
-    white = torch.full((70, 28, 28), 255, dtype=torch.uint8)
-    sizes = torch.arange(14, 84)
-    patches = resized(white, sizes, 84)
-    for patch, size in zip(patches, sizes.tolist()):
-        assert (patch[:size, :size] == 255).all()
-        assert patch.sum() == 255 * size * size
-
-
-def test_own_size_is_the_identity():
-    glyph = glyphs_for("val", "pack").images[:3]
-    assert torch.equal(resized(glyph, torch.full((3,), 28), 28).byte(), glyph)
 
 
 def test_padding_does_not_change_a_glyph_nor_does_autocast():
@@ -83,13 +59,6 @@ def test_rows_of_bits_move_to_the_right_across_words():
         moved = np.stack(list(_shifted(padded, shift.astype(np.uint64))), axis=1)
         for row, by, found in zip(rows[:, 0].tolist(), shift.tolist(), moved.tolist()):
             assert sum(word << (64 * number) for number, word in enumerate(found)) == row << by
-
-
-def test_groups_cover_everything_once():
-    sizes = torch.randint(14, 84, (300,), generator=torch.Generator().manual_seed(0))
-    groups = list(by_padding(sizes, 83))
-    assert torch.equal(torch.cat([members for members, _ in groups]).sort().values, torch.arange(300))
-    assert all(int(sizes[members].max()) <= padding for members, padding in groups)
 
 
 def test_rows_packed_and_shifted_like_strings():

@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from saccade.data.scenes.backgrounds import Black
-from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
-from saccade.data.scenes.sampler import sample_layout, scene_counts
+from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import ConfigError, DataError
 
 SPEC = SceneSpec()
@@ -52,16 +51,6 @@ def test_layout_does_not_depend_on_the_batch(thousand, batch):
     assert digest(join_layouts(parts)) == digest(thousand[:stop])
 
 
-def test_layout_does_not_depend_on_the_order(thousand):
-    order = torch.randperm(1000, generator=torch.Generator().manual_seed(0))
-    assert digest(sample(order)) == digest(thousand[order])
-
-
-def test_seeds_and_scenes_differ(thousand):
-    assert digest(sample(torch.arange(20), seed=1)) != digest(thousand[:20])
-    assert len({tuple(row) for row in thousand.extent.tolist()}) == 1000
-
-
 def test_redrawn_scenes_are_reproducible_too():
     """With 20 tries a digit, many scenes are drawn anew several times; which ones does not depend on company."""
     spec, glyphs = SceneSpec(max_tries=20), glyphs_for("train", "pack")
@@ -98,10 +87,6 @@ def test_digits_are_distinct_and_glyphs_show_them(thousand):
     assert torch.equal(thousand.glyphs.labels[thousand.glyph], thousand.classes)
 
 
-def test_counts_are_known_without_sampling(thousand):
-    assert torch.equal(scene_counts(SPEC, 0, torch.arange(1000)), thousand.count)
-
-
 def test_boxes_lie_inside_and_hold_no_earlier_ink(scenes):
     masks, boxes = scenes.masks(), scenes.boxes
     assert (masks.sum(dim=1) <= 1).all()
@@ -119,13 +104,6 @@ def test_boxes_lie_inside_and_hold_no_earlier_ink(scenes):
     assert (boxes[~scenes.present] == 0).all()
 
 
-def test_scale_and_side_agree(scenes):
-    present = scenes.present
-    assert torch.equal((28 * scenes.scale.double()).floor().long()[present], scenes.side[present])
-    assert scenes.scale[present].min() >= 0.5
-    assert scenes.scale[present].max() < 3
-
-
 def test_pictures_are_colour_times_ink(scenes):
     """Each pixel is round(colour · ink / 255), worked out here object by object; black elsewhere."""
     part = scenes[:12]
@@ -140,13 +118,6 @@ def test_pictures_are_colour_times_ink(scenes):
     images = render(part)
     assert images.dtype == torch.uint8
     assert torch.equal(images.long(), expected)
-
-
-def test_rgb_is_the_authors_colour_plus_one_number(scenes):
-    table = torch.tensor([[16, 166, 81], [255, 241, 78], [224, 224, 224], [146, 16, 16], [16, 98, 192]])
-    assert COLOURS == ("green", "yellow", "white", "red", "blue")
-    expected = (table[scenes.colour] + scenes.noise[..., None]).clamp(0, 255)
-    assert torch.equal(scenes.rgb, expected)
 
 
 def test_a_background_shows_where_no_ink_is(scenes):
@@ -240,18 +211,6 @@ def test_bad_specs_and_crowded_pictures_are_named():
         )
     with pytest.raises(DataError, match="numbered from 0"):
         sample(torch.tensor([-1]))
-
-
-def test_other_sizes_work():
-    spec = SceneSpec(size=200, count=(2, 10), scale=(0.5, 4.5))
-    layout = sample_layout(spec, glyphs_for("val", "pack"), 0, torch.arange(30))
-    assert render(layout).shape == (30, 3, 200, 200)
-    assert (layout.masks().sum(dim=1) <= 1).all()
-    assert layout.side.max() > 84
-
-
-def test_an_empty_batch_is_fine():
-    assert render(sample(torch.arange(0))).shape == (0, 3, 100, 100)
 
 
 @pytest.mark.gpu

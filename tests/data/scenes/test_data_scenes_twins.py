@@ -59,22 +59,11 @@ def test_a_moved_scene_renders_the_same_the_slow_way(layout, places):
     assert torch.equal(render(moved), render(replace(moved, may_overlap=True)))
 
 
-def test_places_depend_on_the_scene_alone(layout, places):
-    rows = torch.tensor([7, 3, 90])
-    some = free_places(layout[rows])
-    assert torch.equal(some.x, places.x[rows])
-    assert torch.equal(some.found, places.found[rows])
-
-
 def test_an_object_without_a_place_is_not_moved(layout, places):
     stuck = (layout.present & ~places.found).nonzero()[0]
     scene, obj = layout[stuck[:1]], stuck[1:]
     with pytest.raises(DataError, match=f"scene {int(stuck[0])}: no free place for object {int(obj)}"):
         move_to(scene, obj, free_places(scene))
-
-
-def test_a_distance_that_no_place_has_is_never_found(layout):
-    assert not free_places(layout, least=100).found.any()
 
 
 @pytest.mark.parametrize("background", [Black(), Distractors()])

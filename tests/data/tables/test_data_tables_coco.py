@@ -15,7 +15,6 @@ from saccade.data.tables.labelled import LabelTable, LabelTableOptions
 from saccade.errors import DataError
 
 SQUARE = [[1, 1, 4, 1, 4, 3, 1, 3]]
-RUNS = {"size": [4, 3], "counts": [5, 2, 5]}
 """Down the columns: the second column has its rows 1 and 2."""
 
 
@@ -104,15 +103,6 @@ def test_long_runs_and_negative_differences(tmp_path: Path) -> None:
     marked = mask_of(read(annotated(tmp_path, told, size=(60, 40))))
     down = np.concatenate([np.full(length, at % 2) for at, length in enumerate(lengths)])
     assert np.array_equal(marked, down.reshape(40, 60).T > 0)
-
-
-def test_the_name_tells_the_split_and_the_folder(tmp_path: Path) -> None:
-    path = annotated(
-        tmp_path / "annotations", {"image_id": 1, "category_id": 7, "bbox": [0, 0, 2, 2]}, name="instances_val2017.json"
-    )
-    (tmp_path / "annotations" / "images").rename(tmp_path / "val2017")
-    (row,) = read(path).rows
-    assert (row.split, row.image.parent.name) == ("val", "val2017")
 
 
 @pytest.mark.parametrize(

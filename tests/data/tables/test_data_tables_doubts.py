@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
+from saccade.data.tables.doubts import contradictions, repeated_keys
 from saccade.data.tables.rows import jsonl_rows
 
 A, B = Path("x/a.png"), Path("x/b.png")
@@ -22,18 +22,6 @@ def test_contradictory_labels() -> None:
     assert contradictions([(A, "", ["1", "2"]), (A, "", ["1"])], "picture") == (
         "1 picture has contradictory labels in different rows (first a.png: '1; 2' and '1')"
     )
-
-
-def test_labels_that_agree() -> None:
-    assert contradictions([(A, "q", ["1", "2"]), (A, "q", ["2", "1"]), (B, "q", ["3"])], "question") == ""
-    assert contradictions([], "question") == ""
-
-
-def test_numbers_that_are_written_differently() -> None:
-    assert spellings(["1", "1.0", "2", "two"], "answers") == (
-        "2 answers differ in spelling alone and count as different ones (first '1' and '1.0')"
-    )
-    assert spellings(["1", "2", "1.5", "nan", "NaN2", "inf", "-inf", "1,0", "01", "1" + "0" * 400], "answers") == ""
 
 
 def test_repeated_keys_of_json_lines(tmp_path: Path) -> None:
@@ -54,8 +42,3 @@ def test_repeated_keys_of_json_lines(tmp_path: Path) -> None:
     assert repeated_keys(repeated) == "2 rows repeat a JSON key, and the last value counts (first line 1, 'label')"
     assert repeated_keys(repeated[:1]).startswith("1 row repeats a JSON key")
     assert repeated_keys([]) == ""
-
-
-def test_doubts_stand_below_the_summary() -> None:
-    assert in_lines("3 rows", ["", "a", "b"]) == "3 rows\ndoubtful: a\ndoubtful: b"
-    assert in_lines("3 rows", [""]) == "3 rows"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.doubts import check_groups_whole, warn_of_copies
+from saccade.data.tables.doubts import warn_of_copies
 from saccade.errors import DataError
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv
 from saccade.families.multiset.table import MultisetTable, MultisetTableOptions, read_multiset_csv
 from saccade.families.question.table import QuestionTable
-from saccade.families.question.tables.rows import TableOptions, read_csv, read_jsonl
+from saccade.families.question.tables.rows import TableOptions, read_csv
 
 
 @pytest.fixture
@@ -47,13 +46,6 @@ def test_a_picture_in_two_splits_is_refused_by_name(folder: Path) -> None:
     assert "a.png (train, test, val); b.png (train, val); give each picture one split" in text
 
 
-def test_it_does_not_depend_on_the_kind_of_table(folder: Path) -> None:
-    rows = [{"image": "a.png", "query": "q", "label": "x", "split": split} for split in ("train", "test")]
-    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    with pytest.raises(DataError, match=r"1 picture is in more than one split.* a\.png \(train, test\)"):
-        read_jsonl(folder / "t.jsonl", TableOptions())
-
-
 def test_a_group_in_two_splits_is_refused_by_name(folder: Path) -> None:
     columns = "image,query,label,split,group"
     with pytest.raises(DataError, match=r"1 group is in more than one split.*: ann \(train, val\); give each group"):
@@ -74,13 +66,6 @@ def test_tables_of_captions_and_multisets_are_held_to_the_same(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(read(folder, "a.png,one,train,ann", "c.png,one,val,bob").rows) == 2
-
-
-def test_many_are_counted_and_the_first_are_named() -> None:
-    found = [(f"p{number}", split) for number in range(1200) for split in ("train", "val")]
-    with pytest.raises(DataError, match=r"1,200 pictures are .*: p0 \(train, val\); .*; p4 \(train, val\); …; give"):
-        check_groups_whole("csv:t", "picture", found)
-    check_groups_whole("csv:t", "picture", [("a", "train"), ("a", "train"), ("b", "val")])
 
 
 def test_copies_in_two_splits_are_named(folder: Path) -> None:
@@ -106,17 +91,6 @@ def test_a_clean_table_is_read_in_silence(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(table(folder, "a.png,q,x,train", "a.png,r,x,train", "b.png,q,x,test").rows) == 3
-
-
-def test_files_of_different_length_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "b.png").write_bytes(b"longer than the others")
-    read: list[Path] = []
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or b"")
-    warn_of_copies("csv:t", {folder / "a.png": "train", folder / "c.png": "train", folder / "b.png": "test"})
-    assert read == []
-    with pytest.warns(UserWarning, match="byte for byte"):  # those of one length are
-        warn_of_copies("csv:t", {folder / "a.png": "train", folder / "c.png": "test"})
-    assert len(read) == 2
 
 
 def test_a_file_that_cannot_be_read_is_no_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.data.tables.splits import SPLITS, checked_split, hashed_share, split_of, split_sizes
+from saccade.data.tables.splits import SPLITS, checked_split, hashed_share, split_of
 from saccade.errors import DataError
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too: names of files may hold them
-
-
-@pytest.mark.parametrize("split", SPLITS)
-def test_a_split_is_called_as_it_is(split):
-    assert checked_split(split) == split
 
 
 @pytest.mark.parametrize(
@@ -41,7 +36,3 @@ def test_shares_are_spread_evenly_and_pinned():
 def test_of_many_names_70_15_and_15_per_cent_fall_into_the_splits():
     found = Counter(split_of(f"{n}.png") for n in range(4_000))
     assert [found[split] / 4_000 for split in SPLITS] == pytest.approx([0.7, 0.15, 0.15], abs=0.02)
-
-
-def test_sizes_are_told_in_the_order_of_the_splits():
-    assert split_sizes({"test": 0, "val": 12, "train": 28_463}.get) == "train 28,463, val 12, test 0"

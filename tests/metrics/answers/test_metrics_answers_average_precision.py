@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import DataError, ShapeError
 from saccade.metrics import average_precision, average_precisions, weighted_map
 
 BOTH = pytest.mark.parametrize("interpolation", ["11-point", "all-point"])
@@ -34,25 +33,6 @@ def test_all_point_by_hand():
 def test_eleven_point_by_hand():
     """The same: recall 0, .1, .2, .3 → 1; .4, .5, .6 → 2/3; .7, .8, .9, 1 → 3/5."""
     assert average_precision(*ranked(1, 0, 1, 0, 1), "11-point") == pytest.approx((4 * 1 + 3 * 2 / 3 + 4 * 3 / 5) / 11)
-
-
-def test_precision_is_the_best_at_that_recall_or_more():
-    """Truth 0 1 1: precision 1/2 at recall 1/2, then 2/3 at recall 1, which counts for all of it."""
-    for interpolation in ("11-point", "all-point"):
-        assert average_precision(*ranked(0, 1, 1), interpolation) == pytest.approx(2 / 3)
-
-
-@BOTH
-def test_recall_levels_are_met_exactly(interpolation):
-    """Ten positives, then nothing: recall .3 is reached by the third and not missed by rounding."""
-    assert average_precision(*ranked(*[1] * 10, *[0] * 5), interpolation) == 1
-    assert average_precision(*ranked(*[0] * 10, *[1] * 10), interpolation) == pytest.approx(0.5)
-
-
-def test_eleven_points_see_a_step_at_their_own_recall():
-    """Truth 1 1 1 0 1 … of ten positives: recall .3 still has precision 1, recall .4 has 10/11 from the last."""
-    truth = [1] * 3 + [0] + [1] * 7
-    assert average_precision(*ranked(*truth), "11-point") == pytest.approx((4 * 1 + 7 * 10 / 11) / 11)
 
 
 @BOTH
@@ -94,18 +74,6 @@ def test_all_points_are_scikit_learns_curve_under_its_envelope(seed):
     assert found >= average_precision_score(truth.numpy(), scores.numpy()) - 1e-9
 
 
-@pytest.mark.reference
-@given(st.integers(1, 20), st.integers(0, 20))
-def test_where_precision_only_falls_all_definitions_agree(positives, negatives):
-    """All true ones first: no interpolation changes anything, and scikit-learn's is the same number."""
-    from sklearn.metrics import average_precision_score
-
-    scores, truth = ranked(*[1] * positives, *[0] * negatives)
-    assert average_precision_score(truth.numpy(), scores.numpy()) == pytest.approx(1)
-    for interpolation in ("11-point", "all-point"):
-        assert average_precision(scores, truth, interpolation) == pytest.approx(1)
-
-
 @BOTH
 def test_attributes_are_weighted_by_their_positives(interpolation):
     """One attribute with three positives, all first (1); one with one positive, called second (1/2): (3 + 1/2) / 4."""
@@ -121,11 +89,3 @@ def test_an_attribute_without_positives_does_not_count():
     assert average_precisions(scores, truth).isnan().tolist() == [False, False, True]
     assert weighted_map(scores, truth) == weighted_map(scores[:, :2], truth[:, :2]) == 1
     assert math.isnan(weighted_map(scores, torch.zeros_like(truth)))
-
-
-def test_what_does_not_fit_is_named():
-    scores, truth = torch.rand(3, 2), torch.ones(3, 2, dtype=torch.bool)
-    with pytest.raises(ShapeError, match=r"truth: expected shape \(3, 2\)"):
-        weighted_map(scores, truth[:2])
-    with pytest.raises(DataError, match="example 1 for attribute 0 is NaN"):
-        weighted_map(scores.index_fill(0, torch.tensor([1]), math.nan), truth)

@@ -74,12 +74,6 @@ def test_a_derangement_never_stays_with_its_image(images, seed):
     assert not bool((ids[source] == ids).any())
 
 
-def test_a_derangement_is_fixed_by_its_seed():
-    ids = torch.arange(100)
-    assert torch.equal(derangement(ids, seed=3), derangement(ids, seed=3))
-    assert not torch.equal(derangement(ids, seed=3), derangement(ids, seed=4))
-
-
 def test_shuffled_exchanges_maps_between_pictures():
     maps = torch.arange(6.0).view(6, 1, 1).expand(6, 2, 2)
     pictures = torch.tensor([0, 0, 1, 1, 2, 2])
@@ -112,14 +106,6 @@ def test_all_objects_on_a_tiling_grid_of_single_pixels_is_the_mask():
     maps = baselines.all_objects(mask, geometry.identity(), (10, 10))
     torch.testing.assert_close(maps, mask / mask.sum(dim=(1, 2), keepdim=True))
     assert torch.equal(baselines.all_objects_exact(mask), mask.float())
-
-
-def test_all_objects_attends_more_to_objects_than_uniform_does():
-    mask = blobs(20) | blobs(20, seed=1)
-    found = true_positive_strength(baselines.all_objects(mask, VALID_STACK, (4, 4)), mask)
-    chance = mask.float().mean(dim=(1, 2))
-    assert bool((found > chance).all())
-    assert bool((true_positive_strength(baselines.all_objects_exact(mask), mask) == 1).all())
 
 
 def test_a_picture_without_objects_gets_a_map_of_zeros():
@@ -171,15 +157,3 @@ def test_the_oracle_of_a_batch_of_frames_is_that_of_each():
         torch.testing.assert_close(together[i : i + 1], baselines.grid_oracle(evidence[i : i + 1], frames[i], (4, 4)))
     with pytest.raises(ShapeError, match="frame"):
         baselines.grid_oracle(evidence[:1], frames, (4, 4))
-
-
-def test_a_finer_grid_has_a_higher_bound():
-    evidence = blobs(10, (98, 98), radius=5)
-    evidence[:, 40, 40] = True
-    bounds = [
-        true_positive_strength(baselines.grid_oracle(evidence, frame, (cells, cells)), evidence).mean().item()
-        for cells in (4, 14, 49)
-        for frame in [geometry.scale_shift((98 / cells, 98 / cells), (0.0, 0.0))]
-    ]
-    assert bounds[0] < bounds[1] < bounds[2]
-    assert bounds[2] > 0.9

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.errors import DataError, ShapeError
 from saccade.metrics.maps.edits import EditScores, cells_on, chosen_cells, permuted, ratio_of_means, uniform_like
 from saccade.trace import Look
 
@@ -41,26 +40,6 @@ def test_each_example_and_step_can_have_cells_of_its_own():
     assert edited[1, 2, 0, 0] == 0
     slots = Look("s", "slots", "multiplier", torch.tensor([[0.75, 0.25]]), norm="softmax")
     assert slots.edit(torch.tensor([True, False])).weights.tolist() == [[0, 1]]
-
-
-def test_a_choice_does_not_outlive_an_edit():
-    edited = look(choice=torch.tensor([0]), log_prob=torch.tensor([-1.0])).edit(FIRST)
-    assert edited.choice is None
-    assert edited.log_prob is None
-
-
-def test_what_cannot_be_edited_is_refused():
-    crop = Look("c", "crop", "crop", frame=torch.eye(2, 3), grid=(2, 2))
-    with pytest.raises(DataError, match="it has a box and no weights"):
-        crop.edit(FIRST)
-    with pytest.raises(DataError, match="mean of a mask"):
-        look("none", full=torch.ones(1, 3, 2, 2)).edit(FIRST)
-    with pytest.raises(DataError, match="expected a bool mask"):
-        look().edit(FIRST.float())
-    with pytest.raises(ShapeError, match="cells"):
-        look().edit(torch.ones(3, 2, dtype=torch.bool))
-    with pytest.raises(ShapeError, match="onto"):
-        look().edit(FIRST, onto=torch.ones(3, 2, dtype=torch.bool))
 
 
 def test_cells_on_a_mask():
@@ -178,12 +157,3 @@ def test_a_question_that_does_not_count_is_left_out():
         {"all": {"zero_target": torch.tensor([1.0, nan, 1.0]), "target_removed": torch.tensor([1.0, 1.0, 1.0])}},
     )
     assert scores.scores()["edit_necessity"]["model"].n == 2
-
-
-def test_the_farthest_weights_are_told_with_an_interval():
-    scores = EditScores()
-    ids = torch.tensor([0, 1])
-    scores.add(ids, ids, ids, {"all": {"even": ids}}, farthest=torch.tensor([0.2, 0.4]))
-    found = scores.interventions()["model"]
-    assert found["scores"]["edit_farthest"] == pytest.approx(0.3)
-    assert found["counts"]["edit_farthest"] == 2

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.errors import DataError
 from saccade.metrics import PointScorer, auc_judd, auc_shuffled, nss
 
 NAN = float("nan")
@@ -126,8 +125,3 @@ def test_nss_has_no_ends_so_its_interval_may_leave_zero_to_one() -> None:
     scorer = PointScorer()
     scorer.add(maps, points, pool=points[:, 0], own=points, groups=torch.arange(6))
     assert scorer.intervals()["nss"].mean > 10
-
-
-def test_wrong_shapes_and_nan_are_refused() -> None:
-    with pytest.raises(DataError, match="NaN"):
-        nss(torch.full((1, 2, 2), NAN), one((0.0, 0.0)))

@@ -63,11 +63,6 @@ def test_occlusion_by_hand() -> None:
     assert maps[0, 0].tolist() == [0.0, 2.5, 5.0, 5.0]
 
 
-def test_every_pixel_is_covered() -> None:
-    images = torch.rand(1, 3, 10, 7)
-    assert occlusion(square, images, window=4, stride=3).isfinite().all()
-
-
 def test_they_are_those_of_captum() -> None:
     attr = pytest.importorskip("captum.attr")
     torch.manual_seed(0)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.errors import DataError
 from saccade.metrics import Grid, Grids, baselines, grids_of, true_positive_strength
 from saccade.metrics.maps import baselines as bounds
 from saccade.trace import AttentionTrace, Look
@@ -39,20 +38,6 @@ def test_what_is_made_on_each_grid_is_combined_as_the_looks_of_a_trace(total):
     weights = {cells: torch.rand(B, *cells) for cells in CELLS}
     laid = grids(total).through(lambda frame, cells: geometry.project(weights[cells], frame, SIZE))
     torch.testing.assert_close(laid, traced(weights.values(), total).image_map("total"))
-
-
-@pytest.mark.parametrize("total", ["product", "mean", "last"])
-def test_one_grid_is_left_as_it_is(total):
-    evidence = torch.rand(B, *SIZE) < 0.3
-    one = grids(total, CELLS[:1])
-    assert torch.equal(one.oracle(evidence), baselines.grid_oracle(evidence, *one.grids[0]))
-    assert torch.equal(one.through(lambda frame, cells: torch.ones(B, *SIZE)), torch.ones(B, *SIZE))
-
-
-def test_of_the_last_alone_only_the_last_is_made():
-    made = []
-    grids("last").through(lambda frame, cells: made.append(cells) or torch.ones(B, *SIZE))
-    assert made == [CELLS[-1]]
 
 
 def some_evidence():
@@ -178,9 +163,3 @@ def test_pictures_that_are_placed_differently_keep_their_frames():
     assert torch.equal(grids_of(trace, SIZE).at(rows).grids[0].frame, grid.frame[rows])
     shared = grids("last").at(rows).grids
     assert [tuple(frame.shape) for frame, _ in shared] == [(2, 3)] * 3
-
-
-def test_what_is_no_grid_is_refused():
-    slots = AttentionTrace((Look("memory", "slots", "multiplier", torch.rand(B, 4)),))
-    with pytest.raises(DataError, match="no look on a picture"):
-        grids_of(slots, SIZE)

@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
 from saccade.metrics.maps.interventions import (
     Moved,
-    answer_shift,
     cause_pairs,
     cause_top,
     gained,
@@ -120,13 +118,6 @@ def test_a_map_that_is_part_right_has_its_share():
     assert torch.allclose(found["hold"], torch.tensor(1.0), atol=1e-5)
 
 
-def test_a_map_on_the_wrong_object_is_below_nothing():
-    found = scores_of(lambda asked, target, other: (target if asked else other).float() + 1e-9)
-    assert torch.allclose(found["follow"], torch.tensor(-1.0), atol=1e-5)
-    assert torch.allclose(found["turn"], torch.tensor(-1.0), atol=1e-5)
-    assert found["specific"].eq(0).all()
-
-
 def test_numbers_by_hand():
     """One row of four pixels; the target moves from the first to the last, the other from the second to the third."""
     place = torch.eye(4, dtype=torch.bool)[:, None, None]  # (4,1,1,4): one mask for each pixel
@@ -144,20 +135,6 @@ def test_numbers_by_hand():
     assert map_specific(before, [target], [other]).tolist() == [1.0]
     assert map_specific(before, [target, before], [other, other]).tolist() == [0.5]
     assert map_hold(before, other).tolist() == [0.875]
-
-
-def test_a_map_of_zeros_has_no_score():
-    zero, mask = torch.zeros(1, 2, 2), torch.tensor([[[True, False], [False, False]]])
-    assert mass_on(zero, mask).isnan().all()
-    assert map_hold(zero, zero).isnan().all()
-    assert map_specific(zero, [zero], [zero]).isnan().all()
-    assert cause_top(torch.full((1, 2), torch.nan), torch.tensor([[0.5, 0.0]])).isnan().all()
-    assert cause_pairs(torch.full((1, 2), torch.nan), torch.tensor([[0.5, 0.0]])).isnan().all()
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(DataError, match="softmax"):
-        answer_shift(torch.tensor([2.0, 1.0]), torch.tensor([0.5, 0.5]))
 
 
 def test_effects_by_hand():

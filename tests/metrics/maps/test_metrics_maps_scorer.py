@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import ConfigError, DataError
 from saccade.metrics import (
     Baseline,
     Grid,
@@ -73,16 +73,6 @@ def test_the_mean_is_over_pictures_and_the_area_over_pixels():
     assert means["pr_auc"] == pytest.approx(0.5)
 
 
-@given(st.lists(st.integers(1, 3), max_size=3))
-def test_batches_do_not_matter(sizes):
-    generator = torch.Generator().manual_seed(len(sizes))
-    maps = torch.rand(10, 4, 4, generator=generator)
-    evidence = torch.rand(10, 4, 4, generator=generator) < 0.3
-    whole, parts = scored(maps, evidence), scored(maps, evidence, sizes=sizes)
-    assert whole.means() == parts.means()
-    assert all(torch.equal(whole.values()[name], parts.values()[name]) for name in whole.values())
-
-
 def test_values_are_those_of_the_plain_functions(pictures):
     maps, evidence, objects = pictures
     scores = scored(maps, evidence, objects, sizes=(3,))
@@ -99,11 +89,6 @@ def test_values_are_those_of_the_plain_functions(pictures):
     assert scores.means()["pr_auc"] == pytest.approx(pr_auc(maps, evidence), abs=2e-3)  # counted on a fixed grid
 
 
-def test_without_objects_there_is_no_selectivity(pictures):
-    maps, evidence, _ = pictures
-    assert list(scored(maps, evidence).means()) == ["true_positive_strength", "pointing", "iou", "pr_auc"]
-
-
 def test_pictures_without_evidence_do_not_count():
     maps = torch.ones(2, 2, 2)
     evidence = torch.zeros(2, 2, 2, dtype=torch.bool)
@@ -112,13 +97,6 @@ def test_pictures_without_evidence_do_not_count():
     assert scores.means()["true_positive_strength"] == 0.5
     assert scores.values()["true_positive_strength"].isnan().tolist() == [False, True]
     assert scores.curve().undefined == 1
-
-
-def test_when_no_picture_has_evidence_every_score_is_undefined():
-    nothing = torch.zeros(2, 2, 2, dtype=torch.bool)
-    means = scored(torch.ones(2, 2, 2), nothing, nothing).means()
-    assert sorted(means) == sorted(SCORES)
-    assert all(math.isnan(value) for value in means.values())
 
 
 def test_further_values_are_kept_beside_the_maps_or_alone(pictures):
@@ -235,13 +213,6 @@ def test_tied_maxima_are_shared_out_and_tied_pixels_called_together():
     assert found["pointing"] == pytest.approx(1 / 3)
     assert found["iou"] == pytest.approx(1 / 4)
     assert found["pr_auc"] == pytest.approx(1 / 2 * 1 / 3 + 1 / 2 * 2 / 6)
-
-
-def test_a_map_of_zeros_does_not_pay():
-    _, evidence, objects = drawn(4)
-    found = added(torch.zeros(4, *SIZE), evidence, objects).total.means()
-    assert found.pop("pr_auc") == pytest.approx(float(evidence.double().mean()))  # all pixels are tied
-    assert set(found.values()) == {0.0}
 
 
 def test_maps_without_evidence_are_undefined_and_counted():
@@ -419,15 +390,6 @@ def test_steps_that_count_are_scored_as_maps_of_their_picture(shared):
         assert scorer.baselines[name].means() == pytest.approx(flat.baselines[name].means(), abs=1e-6), name
 
 
-def test_without_steps_named_all_count():
-    maps, evidence, objects, counts = stepped()
-    all_steps, named = MapScorer(), MapScorer()
-    all_steps.add(maps, evidence, objects=objects)
-    named.add(maps, evidence, objects=objects, steps=torch.ones_like(counts))
-    assert all_steps.total.means() == named.total.means()
-    assert len(all_steps.groups) == 12
-
-
 def test_what_stands_at_steps_that_do_not_count_does_not_matter():
     maps, evidence, objects, counts = stepped()
     broken = torch.where(counts[..., None, None], maps, torch.nan)
@@ -439,21 +401,6 @@ def test_what_stands_at_steps_that_do_not_count_does_not_matter():
     assert bool(counts[3, 2])
     with pytest.raises(DataError, match="picture"):
         dirty.add(broken, evidence, objects=objects, steps=counts)
-
-
-@pytest.mark.parametrize("frame", [FRAME, FRAME.expand(4, 2, 3)])
-def test_a_batch_without_a_step_that_counts_adds_nothing_but_names(frame):
-    maps, evidence, objects, counts = stepped()
-    given_all = {"objects": objects, "grids": Grids((Grid(frame, CELLS),)), "groups": torch.arange(4)}
-    scorer, alone = MapScorer(), MapScorer()
-    scorer.add(maps, evidence, steps=torch.zeros_like(counts), **given_all)
-    assert set(scorer.total.means()) == set(SCORES) - {"pr_auc"}
-    assert all(math.isnan(mean) for mean in scorer.total.means().values())
-    assert scorer.baselines.keys() == set(BASELINES) - {"shuffled"}
-    for each in (scorer, alone):
-        each.add(maps, evidence, steps=counts, **given_all)
-    assert scorer.intervals() == alone.intervals()
-    assert scorer.baselines["grid_oracle"].means() == alone.baselines["grid_oracle"].means()
 
 
 def spots(pictures, seed=0):
@@ -489,12 +436,6 @@ def test_intervals_resample_pictures():
     assert (found.n, found.images) == (6, 2)
 
 
-def test_unnamed_pictures_differ_over_batches():
-    scorer = added(*drawn(7), sizes=(2, 3))
-    assert scorer.groups.tolist() == list(range(7))
-    assert added(*[each.expand(3, -1, -1) for each in drawn(1)]).intervals()["iou"].images == 3
-
-
 def test_only_what_is_wanted_is_scored():
     maps, evidence, objects = drawn(4)
     scorer = MapScorer(scores=("iou",), baselines=("uniform", "grid_oracle"), baseline_scores=("pointing", "pr_auc"))
@@ -507,33 +448,6 @@ def test_only_what_is_wanted_is_scored():
     for wrong in ({"scores": ["ious"]}, {"baselines": ["unifrm"]}, {"baseline_scores": ["areas"]}):
         with pytest.raises(ConfigError, match=r"no (score|baseline) '(ious|unifrm|areas)'"):
             MapScorer(**wrong)
-
-
-def test_batches_that_do_not_fit_together_are_refused():
-    maps, evidence, objects = drawn(4)
-    scorer = added(maps, evidence, objects)
-    with pytest.raises(DataError, match="objects: some batches"):
-        scorer.add(maps, evidence)
-    with pytest.raises(DataError, match="groups: some batches"):
-        scorer.add(maps, evidence, objects=objects, groups=torch.arange(4))
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "told"),
-    [
-        ({"evidence": torch.ones(3, *SIZE, dtype=torch.bool)}, ShapeError, "evidence"),
-        ({"evidence": torch.ones(4, *SIZE)}, DataError, "evidence: expected a bool mask"),
-        ({"objects": torch.ones(1, *SIZE, dtype=torch.bool)}, ShapeError, "objects"),
-        ({"groups": torch.arange(3)}, ShapeError, "groups"),
-        ({"looks": [("one", torch.ones(4, 3, 3))]}, ShapeError, "evidence"),
-        ({"maps": torch.ones(4, 6)}, ShapeError, "evidence"),
-    ],
-)
-def test_what_does_not_fit_is_refused(change, error, told):
-    maps, evidence, objects = drawn(4)
-    given_all = {"maps": maps, "evidence": evidence, "objects": objects} | change
-    with pytest.raises(error, match=told):
-        MapScorer().add(**given_all)
 
 
 @pytest.mark.parametrize("total", ["product", "last"])

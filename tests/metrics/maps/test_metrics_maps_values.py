@@ -3,8 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.errors import DataError, ShapeError
-from saccade.metrics.maps.localisation import check_mask, dequantise, quantise, scale_to_peak, where_defined
+from saccade.metrics.maps.localisation import dequantise, quantise, scale_to_peak, where_defined
 
 
 def test_each_map_peaks_at_one_and_zeros_stay():
@@ -24,18 +23,7 @@ def test_codes_keep_the_order_and_stand_for_the_value(values, bits):
     assert bool(((back - numbers.double()).abs() <= numbers.double() * 2.0 ** -(bits + 1))[normal].all())
 
 
-def test_both_zeros_have_code_zero():
-    assert quantise(torch.tensor([0.0, -0.0]), 10).tolist() == [0, 0]
-
-
 def test_undefined_is_nan():
     scores = where_defined(torch.tensor([0.1, 0.2]), torch.tensor([True, False]))
     assert scores[0].item() == pytest.approx(0.1)
     assert scores[1].isnan()
-
-
-def test_masks_are_bool_and_have_pixels():
-    with pytest.raises(DataError, match="bool"):
-        check_mask(torch.ones(1, 2, 2), "objects")
-    with pytest.raises(ShapeError, match="objects"):
-        check_mask(torch.ones(2, 2, dtype=torch.bool), "objects")

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from saccade.errors import DataError
 from saccade.metrics.slots import (
     mass_elsewhere,
     moved_to,
@@ -92,16 +91,6 @@ def test_no_fact_in_memory_and_no_weight_have_no_score():
     assert weights_hold(torch.zeros(1, 3), torch.ones(1, 3), torch.tensor([[0, 1, 2]])).isnan().all()
 
 
-def test_facts_are_found_by_any_look_and_each_look_finds_one():
-    present = torch.ones(1, 4, dtype=torch.bool)
-    supporting = torch.tensor([[True, False, True, False]])
-    first, second, wrong = (torch.eye(4)[[number]] for number in (0, 2, 3))
-    assert support_found([first, second], supporting, present).item() == 1
-    assert support_found([first, first], supporting, present).item() == 0.5
-    assert support_found([wrong, wrong], supporting, present).item() == 0
-    assert support_found([torch.zeros(1, 4)], supporting, present).item() == 0
-
-
 def test_equal_sentences_share_what_a_look_finds(stories):
     """Two facts among five equal sentences: one look finds each with 1/5, two looks with 1 - (4/5)²."""
     supporting, present, generator = stories
@@ -148,9 +137,3 @@ def test_where_weight_went():
     assert found == pytest.approx([0.3 / 0.7, 0.2 / 0.7, 0.2 / 0.7, 0])
     still = moved_to(before, before, torch.tensor([[0, 1, 2, 3]]), slots[[0]])
     assert still.tolist() == [0], "nothing moved, so nothing follows"
-
-
-def test_what_is_no_map_is_refused():
-    present = torch.ones(1, 2, dtype=torch.bool)
-    with pytest.raises(DataError, match="negative"):
-        support_hit(torch.tensor([[-0.1, 0.2]]), present, present)

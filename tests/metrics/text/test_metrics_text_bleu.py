@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from saccade.metrics import bleu, bleu_intervals, mean_interval
-from saccade.metrics.text.ngrams import NAMES
 
 
 def test_counts_are_clipped_by_the_reference_that_has_most():
@@ -45,16 +44,6 @@ def test_what_was_too_short_to_have_an_ngram_scores_nothing_there():
     assert long["bleu_4"] == long["bleu_4_nobp"] == long["length_ratio"] == 1
 
 
-def test_a_longer_caption_is_not_penalised():
-    found = bleu(["a dog a dog"], [("a dog",)])
-    assert found["bleu_1"] == found["bleu_1_nobp"] == pytest.approx(0.5)
-    assert found["length_ratio"] == 2
-
-
-def test_saying_nothing_has_length_0():
-    assert all(value == 0 for value in bleu([""], [("a dog",)]).values())
-
-
 def test_intervals_hold_the_score_and_shrink_with_pictures():
     said, known = ["a red dog runs", "two cats", "a bird flies"], [("a red dog runs",), ("two birds",), ("the bird",)]
     found = bleu(said * 4, known * 4)
@@ -65,21 +54,6 @@ def test_intervals_hold_the_score_and_shrink_with_pictures():
     assert (few.n, few.images) == (12, 12)
 
 
-def test_perfect_captions_have_an_interval_with_a_width():
-    """As wide as that of a mean of as many pictures: one rule for all scores. A ratio of lengths has no ends."""
-    said = ["a red dog runs", "two cats sit here"] * 10
-    found = bleu_intervals(said, [(each,) for each in said])
-    assert found["bleu_4"] == pytest.approx(mean_interval(torch.ones(20)))
-    assert found["length_ratio"][:3] == (1, 1, 1)
-
-
 def test_captions_without_a_match_have_an_interval_with_a_width():
     found = bleu_intervals(["a b c d"] * 20, [("e f g h",)] * 20)["bleu_4"]
     assert found == pytest.approx(mean_interval(torch.zeros(20)))
-
-
-def test_one_picture_says_nothing_about_spread():
-    found = bleu_intervals(["a dog"], [("a dog",)])
-    assert tuple(found) == NAMES
-    assert found["bleu_1"].mean == 1
-    assert math.isnan(found["bleu_1"].low)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import pytest
 import torch
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.errors import DataError
 from saccade.metrics import NGramRarity, cider_each, cider_of_words
 from saccade.metrics.text.ngrams import MAX_WORDS, ngram_keys
 
@@ -55,22 +53,6 @@ def test_by_hand() -> None:
     assert found.tolist() == pytest.approx([(2 / 4 + 1 / 8) / 2, 1 / 4])
 
 
-def test_a_picture_counts_once_however_often_it_has_a_run() -> None:
-    words = padded([2, 2, 2], [2, 3], [3, 4], [5])
-    rarity = NGramRarity(words, torch.tensor([0, 0, 1, 2]), V)
-    asked = ngram_keys(torch.tensor([[2, 3, 4, 5, 1]]), V)[0, 0]  # single words
-    expected = [math.log(3), math.log(3 / 2), math.log(3), math.log(3), math.log(3)]  # 1 is nowhere: as in one picture
-    assert rarity(asked).tolist() == pytest.approx(expected)
-
-
-def test_numbers_of_pictures_need_not_be_in_order_or_without_gaps() -> None:
-    words = padded([2, 3], [4, 3], [5])
-    one = NGramRarity(words, torch.tensor([0, 1, 2]), V)
-    other = NGramRarity(words, torch.tensor([70, 9, 40]), V)
-    keys = ngram_keys(words, V)
-    assert torch.equal(one(keys), other(keys))
-
-
 def test_every_run_has_a_number_of_its_own() -> None:
     runs = [run for length in range(1, 5) for run in itertools.product(range(4), repeat=length)]
     keys = ngram_keys(padded(*map(list, runs), length=4), 4)  # (N,4,4)
@@ -104,17 +86,3 @@ def test_what_is_not_there_counts_for_nothing() -> None:
     assert cider_of_words(nothing, known, rarity).tolist() == [[0, 0, 0]]
     assert cider_of_words(said, nothing, rarity).tolist() == [[0, 0]]
     assert plain.shape == (1, 2)
-
-
-def test_one_picture_alone_has_nothing_rare() -> None:
-    assert judged([[2, 3]], [[[2, 3]]]).tolist() == [0]
-
-
-def test_captions_of_a_word_or_two_have_no_longer_runs() -> None:
-    assert ngram_keys(torch.tensor([[2]]), V).tolist() == [[[3], [0], [0], [0]]]
-    assert (ngram_keys(torch.tensor([[2, 3]]), V)[0, 2:] == 0).all()
-
-
-def test_references_that_cannot_be_counted_are_refused() -> None:
-    with pytest.raises(DataError, match="at most 55,107 words, found 60,000"):
-        NGramRarity(padded([2]), torch.tensor([0]), 60_000)

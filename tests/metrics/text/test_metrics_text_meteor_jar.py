@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES
-from saccade.data.fetch import DOWNLOADS
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics import meteor_jar, meteor_missing
 
@@ -87,22 +85,10 @@ def test_a_program_that_fails_is_quoted(tmp_path, monkeypatch, program, complain
         meteor_jar(["a"], [("a",)])
 
 
-def test_small_scores_as_java_prints_them(tmp_path, monkeypatch):
-    stand_in(tmp_path, monkeypatch, "print('9.5E-4')")
-    assert meteor_jar(["a"], [("a",)]) == 9.5e-4
-
-
 def test_a_program_that_hangs_is_ended(tmp_path, monkeypatch):
     stand_in(tmp_path, monkeypatch, "time.sleep(60)")
     with pytest.raises(ConfigError, match=r"ended after 0\.3 s"):
         meteor_jar(["a"], [("a",)], timeout_seconds=0.3)
-
-
-def test_a_java_that_cannot_be_run(tmp_path, monkeypatch):
-    stand_in(tmp_path, monkeypatch)
-    (tmp_path / "bin" / "java").write_text("#!/no/such/interpreter\n")
-    with pytest.raises(ConfigError, match="could not be started"):
-        meteor_jar(["a"], [("a",)])
 
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch):
@@ -130,10 +116,6 @@ def test_what_was_fetched_comes_before_what_is_installed(tmp_path, monkeypatch):
     arguments = (tmp_path / "arguments").read_text()
     assert f"-jar {fetched}/meteor-1.5.jar " in arguments
     assert f"-a {fetched}/paraphrase-en.gz " in arguments
-
-
-def test_the_download_brings_the_files_that_are_looked_for():
-    assert DOWNLOADS[METEOR].files == (METEOR_JAR, METEOR_PARAPHRASES)
 
 
 def test_no_pictures_start_nothing(tmp_path, monkeypatch):

@@ -13,11 +13,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.config import Portion, Share, Within
 from saccade.data.scenes.hashing import hash_u32
 from saccade.errors import ConfigError
 from saccade.geometry import Size, compose, crop_frame, sample, tilt_frame
@@ -42,27 +44,27 @@ class Augmentation:
     area: tuple[float, float] = (0.6, 1.0)
     """Area of a crop in pictures, from … to. Where this reaches above 1, a crop may be wider or higher than the
     picture: it then goes across the whole of it, things become smaller, and the border of the picture goes on."""
-    aspect: float = 4 / 3
+    aspect: Annotated[float, Within(1)] = 4 / 3
     """A crop is stretched by at most this, either way."""
     mirror: bool = True
     """Turn left and right round in half of them; not where a query says left or right, nor for letters."""
-    turn: float = 0.0
+    turn: Annotated[float, Within(0, 180)] = 0.0
     """Pictures are turned about their centre by ± this many degrees at most."""
-    slant: float = 0.0
+    slant: Share = 0.0
     """Rows of pixels are shifted by ± this at most for each row from the centre: 0.2 leans a letter by 11 degrees."""
-    blur: float = 0.0
+    blur: Share = 0.0
     """Share of the pictures that are blurred, at most as if shrunk to half and enlarged again."""
-    erase: float = 0.0
+    erase: Share = 0.0
     """Share of the pictures in which a rectangle is painted over with their mean colour."""
     erase_area: tuple[float, float] = (0.02, 0.1)
     """Area of that rectangle in pictures, from … to; what is asked for may lie under it."""
-    invert: float = 0.0
+    invert: Share = 0.0
     """Share of the pictures whose light and dark are exchanged; not where a question is about colours."""
-    brightness: float = 0.0
+    brightness: Portion = 0.0
     """Pixels are multiplied by 1 ± this at most."""
-    contrast: float = 0.0
+    contrast: Portion = 0.0
     """Distances of pixels from their picture's mean are multiplied by 1 ± this at most."""
-    tint: float = 0.0
+    tint: Portion = 0.0
     """Each channel is multiplied by its own 1 ± this at most; not where a question is about colours."""
 
     def __post_init__(self) -> None:
@@ -71,19 +73,9 @@ class Augmentation:
             raise ConfigError(
                 f"area: two numbers above 0 and at most {MAX_AREA:g}, the smaller first, found {low} and {high}"
             )
-        if not 1 <= self.aspect < math.inf:
-            raise ConfigError(f"aspect: must be at least 1, found {self.aspect}")
-        if not 0 <= self.turn <= 180:
-            raise ConfigError(f"turn: degrees between 0 and 180, found {self.turn}")
         low, high = self.erase_area
         if not 0 < low <= high <= 1 / HOLE_ASPECT:
             raise ConfigError(f"erase_area: two numbers from 0 to 1/3, the smaller first, found {low} and {high}")
-        for name in ("slant", "blur", "erase", "invert"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name}: must be 0 to 1, found {getattr(self, name)}")
-        for name in ("brightness", "contrast", "tint"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name}: must lie in 0 .. 1, found {getattr(self, name)}")
 
 
 def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tensor]:
@@ -176,14 +168,10 @@ _SHIFT_X, _SHIFT_Y, _SHIFT_MIRROR = range(3)
 class Shift:
     """How far training pictures are moved, and whether they are mirrored."""
 
-    pixels: int = 4
+    pixels: Annotated[int, Within(0, 1024)] = 4
     """At most so many, each way."""
     mirror: bool = True
     """Turn left and right round in half of them; not for letters."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.pixels <= 1024:
-            raise ConfigError(f"pixels: must lie in 0 .. 1024, found {self.pixels}")
 
 
 def shifted(images: Tensor, how: Shift, seed: int) -> Tensor:

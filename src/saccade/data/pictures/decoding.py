@@ -46,12 +46,6 @@ LONGEST_SIDE = 1_000_000
 STRIP = 1 << 22
 """Pixels that are converted at a time."""
 
-_SIGNATURES = (
-    (b"%!PS", "EPS"), (b"%PDF", "PDF"), (b"8BPS", "PSD"), (b"\x00\x00\x01\x00", "ICO"), (b"<svg", "SVG"),
-    (b"<?xml", "SVG or other XML"), (b"\x00\x00\x00\x0cjP  ", "JPEG 2000"), (b"\xff\x4f\xff\x51", "JPEG 2000"),
-    (b"icns", "ICNS"), (b"qoif", "QOI"), (b"DDS ", "DDS"), (b"PK\x03\x04", "ZIP"), (b"Py", "PPM of Pillow's own"),
-    (b"P0", "PPM of Pillow's own"),
-)  # fmt: skip
 _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b"avif": "AVIF", b"avis": "AVIF"}
 
 
@@ -137,7 +131,6 @@ def one_line(error: BaseException) -> str:
 def _kind(head: bytes) -> str:
     """What a file that is not read seems to be, as in "a PSD file, not a picture"."""
     kind = _BRANDS.get(head[8:12]) if head[4:8] == b"ftyp" else None
-    kind = kind or next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
     return "not a picture" if kind is None else f"{kind} file, not a picture"
 
 
