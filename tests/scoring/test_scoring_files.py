@@ -393,4 +393,4 @@ def test_a_file_of_several_arrays_ends_in_an_error_and_not_in_a_crash(tmp_path, 
     command = [sys.executable, "-m", "saccade", "score", tmp_path / "maps", "--truth", masks]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "say which one with --key" in done.stderr
+    assert "one, two" in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from saccade.data.maps.members import SEPARATOR, checked_separator
-from saccade.errors import ConfigError, nearest
 
 CHOICES: dict[str, dict[str, str]] = {
     "signed": {
@@ -54,10 +53,6 @@ class Policies:
     """Between picture and question in the name of a map."""
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"{name}: no choice '{value}': {nearest(str(value), choices)}")
         checked_separator(self.separator)
 
     def to_json(self) -> dict[str, object]:
