@@ -158,11 +158,12 @@ class _Method:
         item = self._predictor.reads.item(picture)
         prepared = self._predictor.reads.prepare((item,), self._predictor.facts)
         (images,) = (tensor.to(self._predictor.device) for tensor in prepared.inputs)  # (1,3,H,W)
-        canvas, image_size = cast(Tensor, prepared.canvas), cast(Tensor, prepared.image_size)  # as of all pictures
+        (read,) = prepared.items
+        canvas, image_size = cast(Tensor, read.canvas), cast(Tensor, read.image_size)  # as of all pictures
         query = self._predictor.question(question)
         made, frame = self._on_input(images, query)  # (1,h,w), (2,3)
-        height, width = image_size[0].tolist()
-        placed = geometry.compose(canvas[0].double().cpu(), frame.double().cpu())
+        height, width = image_size.tolist()
+        placed = geometry.compose(canvas.double().cpu(), frame.double().cpu())
         return geometry.project(made.detach().cpu().float(), placed, (height, width))[0]
 
     def _on_input(self, images: Tensor, query: Any) -> tuple[Tensor, Tensor]:

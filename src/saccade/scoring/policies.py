@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from saccade.data.maps.members import SEPARATOR, checked_separator
+from saccade.data.maps.members import SEPARATOR
+from saccade.errors import ConfigError
 
 CHOICES: dict[str, dict[str, str]] = {
     "signed": {
@@ -53,7 +54,8 @@ class Policies:
     """Between picture and question in the name of a map."""
 
     def __post_init__(self) -> None:
-        checked_separator(self.separator)
+        if not self.separator.strip():
+            raise ConfigError("separator: empty; what usually stands between picture and question is __")
 
     def to_json(self) -> dict[str, object]:
         """By name."""
