@@ -23,7 +23,7 @@ from targets import TARGETS
 
 from fuzz import Tally, Watched, fuzz, table
 from saccade.web.guard import Guard
-from saccade.web.limits import Limits
+from saccade.web.serve import Limits
 
 SEED = 17
 DRAWN = {
