@@ -95,9 +95,6 @@ class Worker:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-Result = TypeVar("Result")
-
-
 class ServedModel:
     """One model: its facts at once, its weights when it is first needed."""
 
