@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 from PIL import Image
-from small_png import small_png
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
@@ -83,7 +82,7 @@ def main() -> None:
     for name, make in made.items():
         make().convert("RGB").save(IMAGES / f"{name}.webp", lossless=True, quality=100, method=6)
     if options.bird is not None:
-        (IMAGES / "crown-cub.png").write_bytes(small_png(birds(options.bird).quantize(128)))
+        birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
 
 
 if __name__ == "__main__":
