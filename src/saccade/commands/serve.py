@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from saccade.commands.door import Command
-from saccade.commands.signature import Number, check_call
+from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import remark, say, warn
 
 
@@ -51,9 +50,8 @@ def serve(
     import torch
     import uvicorn
 
-    from saccade.web.access import PARAMETER, new_token
     from saccade.web.app import create_app
-    from saccade.web.guard import show_log
+    from saccade.web.guard import PARAMETER, new_token, show_log
     from saccade.web.service import Service
 
     # Models this small lose more by handing work between threads than they gain; requests run side by side instead.
