@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.config import from_dict
 from saccade.errors import ConfigError
 from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.scenes.task import SceneTask
@@ -33,6 +32,14 @@ def test_it_is_what_total_variation_leaves() -> None:
     assert float(overlap_loss(torch.cat([one, other]), 2)) == pytest.approx(float(wanted), abs=1e-5)
 
 
+def test_the_smaller_weight_is_pushed() -> None:
+    scores = torch.tensor([[2.0, 0.0], [0.0, 2.0]], requires_grad=True)
+    overlap_loss(scores.softmax(-1).unsqueeze(1), 2).backward()
+    assert scores.grad is not None
+    assert scores.grad[0, 0] < 0 < scores.grad[0, 1]
+    assert scores.grad[1, 1] < 0 < scores.grad[1, 0]
+
+
 @pytest.mark.parametrize("kind", [SoftModel, HAttNetModel])
 def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     """One look on its cells; a product of gates on pixels, as the trace lays it."""
@@ -54,6 +61,15 @@ def task(**data: object) -> SceneTask:
     return SceneTask(model="soft", model_config={"channels": 4, "hidden": 4}, data=settings)
 
 
+def test_a_phase_pays_for_it() -> None:
+    chosen = task(asks=2)
+    batch = chosen.batch(chosen.split("train"), torch.arange(4), 0)
+    raw = chosen.model.train().forward_raw(**chosen.inputs(batch))
+    without, priced = (chosen.loss(raw, batch, Default(overlap_weight=weight)) for weight in (0.0, 3.0))
+    assert "overlap" not in without
+    assert float(priced["loss"].detach()) == pytest.approx(float((without["loss"] + 3 * priced["overlap"]).detach()))
+
+
 def test_where_each_picture_is_asked_once_it_is_refused() -> None:
     for loss in (Default(overlap_weight=1.0), CrossEntropy(overlap_weight=1.0)):
         with pytest.raises(ConfigError, match="of 2 or more"):
@@ -61,5 +77,3 @@ def test_where_each_picture_is_asked_once_it_is_refused() -> None:
         with pytest.raises(ConfigError, match="of 2 or more"):
             task(asks=2, protocol="authors").checked_loss(loss, "default")
         assert task(asks=2).checked_loss(loss, "default") == loss
-    with pytest.raises(ConfigError, match="overlap_weight"):
-        from_dict(Default, {"overlap_weight": -1.0})
