@@ -327,7 +327,7 @@ def test_a_model_of_files_has_to_be_told_where_they_are() -> None:
 
 
 def test_protocols_and_sweeps_are_refused() -> None:
-    with pytest.raises(ConfigError, match="no protocols"):
+    with pytest.raises(ConfigError, match="protocol"):
         CaptionTask.eval_kwargs(FACTS, EvalRequest(data="coco:/pictures", protocol="dev"))
     with pytest.raises(ConfigError, match="found 5"):
         CaptionTask.evaluate(on_scenes().model, SCENES, "test", words=on_scenes().vocabularies[1], sweeps=5)
