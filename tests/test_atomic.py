@@ -35,14 +35,6 @@ def test_text_and_json_land_in_new_folders(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8").endswith("}\n")
 
 
-def test_an_old_file_is_replaced(tmp_path: Path) -> None:
-    target = tmp_path / "f"
-    atomic.write_bytes(target, b"old")
-    atomic.write_bytes(target, b"new")
-    assert target.read_bytes() == b"new"
-    assert _names(tmp_path) == {"f"}
-
-
 def test_files_get_ordinary_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic, "_UMASK", 0o027)
     monkeypatch.setattr(atomic.os, "umask", None)  # a write that sets it changes the files of other threads
@@ -86,25 +78,12 @@ def test_a_stop_in_mid_write_cleans_up_too(tmp_path: Path, monkeypatch: pytest.M
     assert _names(tmp_path) == set()
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
-def test_a_failure_names_the_place(tmp_path: Path, code: int) -> None:
-    with pytest.raises(OutputError, match=str(tmp_path / "x")), atomic.writing(tmp_path / "x"):
-        raise OSError(code, os.strerror(code))
-
-
 def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("in the way")
     with pytest.raises(OutputError, match="a file of that name is in the way"):
         atomic.make_folder(tmp_path / "f")
     with pytest.raises(OutputError, match="is a file, not a folder"):
         atomic.write_bytes(tmp_path / "f" / "g" / "x", b"")
-
-
-def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    with pytest.raises(OutputError, match="it is a folder, not a file"):
-        atomic.write_bytes(tmp_path / "d", b"x")
-    assert _names(tmp_path) == {"d"}
 
 
 def test_json_by_key_has_a_line_for_each_key_and_reads_back(tmp_path: Path) -> None:
@@ -126,15 +105,6 @@ def test_what_grows_takes_its_place_even_after_an_error(tmp_path: Path) -> None:
         draft.write_text(f"half{draft.write_text('half') / 0}")
     assert (tmp_path / "f").read_text() == "half"
     assert _names(tmp_path) == {"f"}
-
-
-def test_a_folder_appears_whole(tmp_path: Path) -> None:
-    with atomic.folder_in_place(tmp_path / "deep" / "m") as temporary:
-        (temporary / "sub").mkdir()
-        (temporary / "sub" / "x").write_text("1")
-        assert not (tmp_path / "deep" / "m").exists()
-    assert (tmp_path / "deep" / "m" / "sub" / "x").read_text() == "1"
-    assert _names(tmp_path / "deep") == {"m"}
 
 
 def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
@@ -213,19 +183,6 @@ def test_drafts_of_others_are_left_alone(tmp_path: Path) -> None:
     assert _names(tmp_path) == {*others, "g"}
     atomic.sweep(tmp_path, own=("f",))  # who holds the lock knows that nobody writes it
     assert _names(tmp_path) == {"f.gz.part", ".f.abcdefgh.part", ".vim.part", "g"}
-
-
-def test_a_folder_is_swept_once_in_a_process(tmp_path: Path) -> None:
-    atomic.write_text(tmp_path / "a", "")
-    (tmp_path / f".f.{dead_tag()}-abc.part").write_text("half")
-    atomic.write_text(tmp_path / "b", "")
-    assert len(_names(tmp_path)) == 3
-
-
-def test_a_long_name_has_room_for_its_draft(tmp_path: Path) -> None:
-    for name in ("x" * 255, "ü" * 127):
-        atomic.write_text(tmp_path / name, "1")
-        assert (tmp_path / name).read_text() == "1"
 
 
 @pytest.mark.parametrize("number", [1, 2])

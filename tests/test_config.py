@@ -65,15 +65,6 @@ def test_everything_a_yaml_file_can_hold() -> None:
     assert isinstance(built.rates[0], float)
 
 
-def test_a_dataclass_value_is_kept() -> None:
-    optimizer = Optimizer("sgd")
-    assert from_dict(Settings, {"steps": 1, "optimizer": optimizer}).optimizer is optimizer
-
-
-def test_a_whole_float_is_an_integer() -> None:
-    assert from_dict(Settings, {"steps": 1e3}).steps == 1000
-
-
 @pytest.mark.parametrize(
     ("values", "names"),
     [
@@ -112,11 +103,6 @@ def test_each_mistake_is_named(values: Any, names: tuple[str, ...]) -> None:
     assert all(name in str(caught.value) for name in names)
 
 
-def test_messages_start_at_where() -> None:
-    with pytest.raises(ConfigError, match=r"unknown setting 'recipe\.data\.sedd'"):
-        from_dict(Settings, {"sedd": 1}, where="recipe.data")
-
-
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=5)
 INTEGER = st.integers(-(2**63), 2**63 - 1)
 
@@ -135,17 +121,6 @@ INTEGER = st.integers(-(2**63), 2**63 - 1)
 )
 def test_there_and_back(config: Settings) -> None:
     assert from_dict(Settings, to_dict(config)) == config
-
-
-def test_to_dict_is_plain() -> None:
-    plain = to_dict(Settings(1, freeze=("a",), extra={"k": 1}))
-    assert plain["freeze"] == ["a"]
-    assert plain["optimizer"] == {"name": "adam", "lr": 1e-3}
-
-
-def test_to_dict_refuses_what_is_no_configuration() -> None:
-    with pytest.raises(TypeError, match="not list"):
-        to_dict([1])
 
 
 @pytest.mark.parametrize("version", [None, "1", 1, 9])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import CheckpointError, DataError
-from saccade.likeness import ALPHA, LARGEST, UNUSUAL, Fit, Likeness, fit_likeness, pooled
+from saccade.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness
 
 
 def draws(count: int, many: int, seed: int, shift: float = 0.0) -> Tensor:
@@ -77,8 +77,8 @@ def test_a_silent_channel_that_speaks_is_unlike() -> None:
     [
         ({"scores": None}, "should hold"),
         ({"spread": torch.zeros(5)}, "no sound statistics"),
-        ({"spread": torch.ones(4)}, "'spread' should be"),
-        ({"whitening": torch.zeros(3)}, "'whitening' should be"),
+        ({"spread": torch.ones(4)}, "spread"),
+        ({"whitening": torch.zeros(3)}, "whitening"),
         ({"centre": torch.full((5,), float("nan"))}, "no sound statistics"),
         ({"scores": torch.linspace(9, 0, 205)}, "not in order"),
     ],
@@ -93,15 +93,6 @@ def test_a_damaged_file_is_refused(change: dict[str, Tensor | None], why: str) -
 def test_too_few_examples_and_other_features_are_refused() -> None:
     with pytest.raises(DataError, match="at least 198 held-out inputs"):
         fit_likeness(draws(50, 3, 0), draws(50, 3, 1))
-    with pytest.raises(DataError, match="likeness is of 3 features"):
-        fit_likeness(draws(150, 3, 0), draws(150, 3, 1)).p_values(draws(2, 4, 0))
-
-
-def test_maps_and_rows_of_cells_are_pooled_alike() -> None:
-    maps = torch.rand(2, 3, 4, 5)
-    rows = maps.flatten(2).transpose(1, 2)
-    assert torch.equal(pooled(maps), pooled(rows))
-    torch.testing.assert_close(pooled(maps), torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], 1))
 
 
 def test_a_verdict_is_never_silent() -> None:
@@ -119,21 +110,3 @@ def test_a_verdict_is_never_silent() -> None:
     assert (unlike.unlike, unlike.to_json()["warning"]) == (
         True, "this model was trained on drawn digits, so its answer here means little"
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("p", "verdict", "begins"),
-    [
-        (ALPHA, "unlike", "this model was trained on drawn digits, so its answer here means little: of inputs of "),
-        (0.0101, "unusual", "unusual for this model, so be careful with its answer: of inputs of the right kind, "),
-        (UNUSUAL, "unusual", "unusual for this model, so be careful with its answer: of inputs of the right kind, "),
-        (0.08, "usual", "no sign that this is unlike what the model learned from: of inputs of the right kind, 8 % "),
-    ],
-)
-def test_a_sentence_promises_no_more_than_its_p_value(p: float, verdict: str, begins: str) -> None:
-    """A p-value of .08 is no proof that a picture is of the right kind: nothing says that it is like them."""
-    fit = Fit(p, "drawn digits")
-    assert fit.verdict == verdict
-    assert fit.sentence.startswith(begins)
-    assert fit.sentence.endswith(f"at least as unusual (p {p:.2g})")
-    assert bool(fit.warning) == (verdict == "unlike")

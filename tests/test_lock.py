@@ -70,13 +70,6 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path, more: tuple[
     assert not path.exists()
 
 
-def test_one_process_does_not_take_it_twice(tmp_path: Path) -> None:
-    with locked(tmp_path / "l", "trains"):
-        with pytest.raises(LockedError), locked(tmp_path / "l", "trains"):
-            pass
-        assert (tmp_path / "l").is_file()
-
-
 def test_waiting_says_so_once_and_ends_with_the_holder(tmp_path: Path) -> None:
     path, said = tmp_path / "l", []
     with holder(path) as process:

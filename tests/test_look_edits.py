@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.looks import Look
 
 
@@ -70,9 +70,9 @@ def test_the_first_steps_alone_are_given() -> None:
     [
         (lambda: words().edit(torch.tensor([[True, False]]), step=2), "no step 2"),
         (lambda: words().edit(torch.tensor([[1.0, 0.0]])), "bool"),
-        (lambda: words().point(2), "cells 0 … 1"),
-        (lambda: words().point(-1), "cells 0 … 1"),
-        (lambda: words().point(torch.tensor([0.5])), "expected one number"),
+        (lambda: words().point(2), "cells.*0 … 1"),
+        (lambda: words().point(-1), "cells.*0 … 1"),
+        (lambda: words().point(torch.tensor([0.5])), "cells"),
         (lambda: words().point(0, step=7), "no step 7"),
         (lambda: words().aim(torch.tensor([0.0, 0.0, 1.0, 1.0])), "edit it with edit"),
         (lambda: words().as_given(3), "has 2 steps"),
@@ -89,7 +89,7 @@ def test_a_box_without_area_is_refused(box: list[float]) -> None:
     crop = Look("crop", "crop", "crop", frame=torch.eye(2, 3)[None], grid=(2, 2))
     with pytest.raises(DataError, match="x0 < x1"):
         crop.aim(torch.tensor(box))
-    with pytest.raises(ShapeError):
+    with pytest.raises(DataError, match="boxes"):
         crop.aim(torch.rand(3, 4))
     with pytest.raises(DataError, match="aim"):
         crop.edit(torch.ones(2, 2, dtype=torch.bool))

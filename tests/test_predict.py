@@ -89,18 +89,6 @@ def test_an_unknown_question_lists_what_can_be_asked(tiny: Predictor, ask) -> No
     assert all(word in str(caught.value) for word in QUERIES)
 
 
-def test_no_question_is_an_error_that_names_the_questions(tiny: Predictor) -> None:
-    with pytest.raises(DataError, match="needs a question; ask one of: 0, 1, 2, north"):
-        tiny.look(noise(8, 8))
-
-
-def test_one_question_need_not_be_asked() -> None:
-    facts = tiny_facts(queries=("what is it?",), preprocessing=Preprocessing((50, 70)))
-    seen = Predictor(OneHotModel(), facts)(noise(50, 70))  # a predictor can be called
-    assert seen.question == "what is it?"
-    assert seen.peak == (4, 4) or seen.peak == (5, 5)
-
-
 def test_a_folder_is_looked_at_file_by_file(tiny: Predictor, tmp_path: Path) -> None:
     for number in range(3):
         Image.fromarray(noise(9, 9, seed=number)).save(tmp_path / f"{number}.png")
@@ -110,13 +98,6 @@ def test_a_folder_is_looked_at_file_by_file(tiny: Predictor, tmp_path: Path) -> 
         assert names == ["0.png", "1.png", "2.png"]
     with pytest.raises(DataError, match="gone"):
         list(tiny.look_many(tmp_path / "gone", 1))
-
-
-def test_a_map_is_an_array_on_the_pixels(tiny: Predictor) -> None:
-    seen = tiny.look(noise(31, 34), ask=1)
-    assert isinstance(seen.map(), np.ndarray)
-    assert seen.map().shape == (31, 34)
-    assert np.array_equal(seen.map(seen.trace.looks[-1].name), seen.trace.image_map(seen.trace.looks[-1])[0].numpy())
 
 
 @pytest.mark.parametrize(("name", "kind"), [("x.png", "PNG"), ("X.JPG", "JPEG"), ("x.webp", "WEBP")])
@@ -219,12 +200,6 @@ def test_an_error_in_the_middle_leaves_no_thread_behind(tiny: Predictor, monkeyp
     assert not [each for each in threading.enumerate() if each.name.startswith("preparing")]
 
 
-def test_a_run_folder_lends_its_own_name(tmp_path: Path) -> None:
-    save_tiny(tmp_path / "my-run" / "model", name="")
-    assert saccade.load(tmp_path / "my-run", "cpu").name == "my-run"
-    assert "my-run: soft, 964 parameters, cpu" in repr(saccade.load(tmp_path / "my-run", "cpu"))
-
-
 @pytest.mark.parametrize(("height", "width"), [(50, 70), (101, 37), (33, 211), (350, 490), (1, 1), (3, 1000)])
 def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
     """By hand: the input is 50×70; the picture is laid in at scale r = min(50/H, 70/W), centred."""
@@ -241,12 +216,6 @@ def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
     found_x, found_y = seen.peak
     assert abs(found_x + 0.5 - x) <= 0.5 * max(1, width / shown_w) + 0.51
     assert abs(found_y + 0.5 - y) <= 0.5 * max(1, height / shown_h) + 0.51
-
-
-def test_a_peak_on_the_border_is_told_by_its_cells_centre() -> None:
-    predictor = one_hot()
-    assert predictor.look(noise(50, 70), ask=0).peak in [(4, 4), (5, 4), (4, 5), (5, 5)]  # not (0, 0)
-    assert predictor.look(noise(50, 70), ask=34).peak in [(64, 44), (65, 44), (64, 45), (65, 45)]
 
 
 def test_an_exif_turned_picture_has_its_map_on_the_upright_one(tmp_path: Path) -> None:
@@ -284,26 +253,6 @@ def test_saved_files_read_back(tiny: Predictor, tmp_path: Path) -> None:
     strip = seen.save(tmp_path / "strips", "x", filmstrip=True)[0]
     assert strip.name == "x.png"
     assert Image.open(strip).size != Image.open(paths[0]).size
-
-
-def test_the_json_is_plain_and_complete(tiny: Predictor) -> None:
-    found = tiny.look(noise(40, 60), ask=1).to_json()
-    assert list(found) == [
-        "model",
-        "picture",
-        "size",
-        "question",
-        "answer",
-        "confidence",
-        "calibrated",
-        "fit",
-        "alternatives",
-        "peak",
-        "looks",
-        "notes",
-    ]
-    assert found["size"] == [40, 60]
-    assert found["looks"] == [{"name": "stage2", "kind": "soft", "role": "multiplier"}]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "..", "/", "a/b\\c:d*?.png", "", "x" * 20])

@@ -40,13 +40,6 @@ class Answer:
         """The confidence as the network gives it, before calibration."""
         return self.raw[0] if self.raw else self.confidence
 
-    @property
-    def raw_alternatives(self) -> tuple[tuple[str, float], ...]:
-        """The other answers with their probabilities before calibration."""
-        if not self.raw:
-            return self.alternatives
-        return tuple((word, share) for (word, _), share in zip(self.alternatives, self.raw[1:]))
-
     def confidence_json(self) -> dict[str, float | bool]:
         """Its confidence as plain values, and that before calibration."""
         told: dict[str, float | bool] = {"confidence": round(self.confidence, 6), "calibrated": self.is_calibrated}

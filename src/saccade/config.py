@@ -30,8 +30,7 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
         values: usually what a YAML or JSON file held.
         where: dotted path used in messages.
     """
-    if not isinstance(values, Mapping):
-        raise ConfigError(f"{where or cls.__name__}: expected a mapping of settings, found {_kind(values)}")
+    values = _mapping(values, where or cls.__name__)
     # cls is a dataclass
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
     hints = _hints(cls)  # type: ignore[arg-type]  # mypy takes type[T] for unhashable
@@ -107,13 +106,10 @@ def to_dict(config: object) -> dict[str, Any]:
             return [plain(item) for item in value]
         return value
 
-    result = plain(config)
-    if not isinstance(result, dict):
-        raise TypeError(f"to_dict takes a dataclass, not {_kind(config)}")
-    return result
+    return dict(plain(config))
 
 
-def check_schema(found: object, current: int, *, what: str) -> None:
+def check_schema(found: object, current: object, *, what: str) -> None:
     """Refuse a file of another version, and one that has no version."""
     if found != current:
         raise ConfigError(f"{what}: schema_version {shown_value(found)}, but this saccade reads {current} only")
@@ -172,6 +168,12 @@ def _kind(value: object) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {shown_value(value)}"
 
 
+def _mapping(values: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where}: expected a mapping of settings, found {_kind(values)}")
+    return values
+
+
 def _convert(hint: Any, value: Any, where: str) -> object:
     """``value`` as the type that ``hint`` asks for, or a ConfigError naming ``where``."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -200,7 +202,7 @@ def _convert(hint: Any, value: Any, where: str) -> object:
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return value if isinstance(value, hint) else from_dict(hint, value, where=where)
     if origin in (list, tuple, Sequence):
-        if isinstance(value, str) or not isinstance(value, (list, tuple)):
+        if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{where}: expected a list, found {_kind(value)}")
         if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
             if len(value) != len(args):
@@ -209,9 +211,8 @@ def _convert(hint: Any, value: Any, where: str) -> object:
         items = [_convert(args[0] if args else Any, item, f"{where}.{i}") for i, item in enumerate(value)]
         return items if origin is list else tuple(items)
     if origin in (dict, Mapping):
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{where}: expected a mapping, found {_kind(value)}")
-        return {str(key): _convert(args[1] if args else Any, item, f"{where}.{key}") for key, item in value.items()}
+        inside = _mapping(value, where).items()
+        return {str(key): _convert(args[1] if args else Any, item, f"{where}.{key}") for key, item in inside}
     if hint in (int, float) and isinstance(value, int) and not LOWEST_INT <= value <= HIGHEST_INT:
         raise ConfigError(f"{where}: a whole number beyond 64 bits")
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):

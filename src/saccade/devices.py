@@ -18,19 +18,17 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
 
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
         device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"no device '{name}'; choose auto, cpu, cuda, cuda:N or mps") from error
-    if device.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (device.index or 0) >= count:
-            raise ConfigError(f"device '{name}' is not here ({count} CUDA devices found); choose auto or cpu")
-    elif device.type == "mps" and not torch.backends.mps.is_available():
-        raise ConfigError(f"device '{name}' is not here; choose auto or cpu")
-    elif device.type not in ("cpu", "mps"):
-        raise ConfigError(f"saccade does not compute on '{name}'; choose auto, cpu, cuda, cuda:N or mps")
-    return device
+        here = {"cpu": True, "cuda": (device.index or 0) < count, "mps": torch.backends.mps.is_available()}
+        if here.get(device.type, False):
+            return device
+    except RuntimeError:  # torch knows no such name
+        pass
+    raise ConfigError(
+        f"device '{name}' is not here ({count} CUDA devices found); choose auto, cpu, cuda, cuda:N or mps"
+    )
 
 
 def wake_cuda(name: str = "auto") -> Thread | None:

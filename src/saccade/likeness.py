@@ -41,8 +41,6 @@ _NAMES = ("centre", "spread", "whitening", "scores", "not_below")
 
 def pooled(features: Tensor) -> Tensor:
     """Mean and maximum of each channel: (B,C,h,w) or (B,L,C) → (B,2C)."""
-    if features.dim() not in (3, 4):
-        raise DataError(f"features of a picture are (B,C,h,w) or (B,L,C), found {tuple(features.shape)}")
     places = features.float().flatten(2) if features.dim() == 4 else features.float().transpose(1, 2)  # (B,C,P)
     return torch.cat([places.mean(2), places.amax(2)], 1)
 
@@ -121,8 +119,6 @@ class Likeness:
 
     def p_values(self, features: Tensor) -> Tensor:
         """The p-value (B,) of each input, from its features (B,D)."""
-        if features.shape[1:] != self.centre.shape:
-            raise DataError(f"likeness is of {len(self.centre)} features, found {tuple(features.shape)}")
         score = self.score(features).to(self.scores)  # rounded as these are: the same input has the same score
         place = torch.searchsorted(self.scores, score) - 1  # the last kept score that is < s: all equal ones count
         larger = torch.where(place < 0, self.n, self.not_below[place.clamp(min=0)])
@@ -145,25 +141,24 @@ class Likeness:
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor], where: str) -> Likeness:
         """What :meth:`to_tensors` gave; a CheckpointError where it cannot be that."""
-        if set(tensors) != set(_NAMES):
-            raise CheckpointError(f"{where}: should hold {', '.join(_NAMES)}, found {', '.join(sorted(tensors))}")
-        width = min(tensors["centre"].numel(), LARGEST)
-        shapes = {"spread": tensors["centre"].shape, "whitening": (width * (width + 1) // 2,)}
-        for name, shape in (shapes | {"not_below": tensors["scores"].shape}).items():
-            if tuple(tensors[name].shape) != tuple(shape):
-                raise CheckpointError(f"{where}: '{name}' should be {tuple(shape)}, found {tuple(tensors[name].shape)}")
-        whitening = torch.zeros(width, width, dtype=tensors["whitening"].dtype)
-        rows, columns = torch.triu_indices(width, width)
-        whitening[rows, columns] = tensors["whitening"]
-        found = cls(**{**tensors, "whitening": whitening})
-        is_sound = found.centre.dim() == found.scores.dim() == 1 and len(found.centre) and len(found.scores)
-        finite = all(bool(tensor.isfinite().all()) for tensor in tensors.values() if tensor.is_floating_point())
-        if not is_sound or not finite or not bool((found.spread > 0).all()):
-            raise CheckpointError(f"{where}: no sound statistics of features; fit them again")
-        ordered = bool((found.scores.diff() >= 0).all()) and bool((found.not_below.diff() <= 0).all())
-        if found.not_below.is_floating_point() or not ordered or int(found.not_below[-1]) < 1:
-            raise CheckpointError(f"{where}: its scores are not in order; fit them again")
-        return found
+        shapes = {name: tuple(each.shape) for name, each in tensors.items()}
+        many, scores = ((shapes.get(name) or (0,))[0] for name in ("centre", "scores"))
+        width = min(many, LARGEST)
+        upper = (width * (width + 1) // 2,)
+        expected = dict(zip(_NAMES, ((many,), (many,), upper, (scores,), (scores,))))
+        problem = "" if many and scores and shapes == expected else f"should hold {expected}, found {shapes}"
+        if not problem:
+            whitening = torch.zeros(width, width, dtype=tensors["whitening"].dtype)
+            rows, columns = torch.triu_indices(width, width)
+            whitening[rows, columns] = tensors["whitening"]
+            found = cls(**{**tensors, "whitening": whitening})
+            is_finite = all(bool(each.isfinite().all()) for each in tensors.values())
+            is_ordered = bool((found.scores.diff() >= 0).all()) and bool((found.not_below.diff() <= 0).all())
+            is_count = not found.not_below.is_floating_point() and int(found.not_below[-1]) >= 1
+            if is_finite and bool((found.spread > 0).all()) and is_ordered and is_count:
+                return found
+            problem = "not finite, or scores that are not in order"
+        raise CheckpointError(f"{where}: no sound statistics of features: {problem}; fit them again")
 
 
 def fit_likeness(features: Tensor, held_out: Tensor) -> Likeness:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
@@ -128,9 +128,7 @@ class Look(ShortRepr):
         if self.role == "derived":
             raise DataError(f"look '{self.name}' was computed from other weights: it multiplied nothing in the model")
         if self.kind == "crop":
-            if self.frame is None or self.grid is None:
-                raise ShapeError(f"crop '{self.name}'", "frame and grid", ())
-            return geometry.sample(values, self.frame, self.grid)
+            return geometry.sample(values, cast(Tensor, self.frame), cast(geometry.Size, self.grid))
         if self.weights is None:
             raise ShapeError(f"look '{self.name}'", "weights", ())
         if self.kind == "gate" or self.full is not None:
@@ -167,25 +165,19 @@ class Look(ShortRepr):
         >>> soft.edit(first).weights.tolist(), soft.edit(first | True).weights.tolist()
         ([[[0.0, 1.0]]], [[[0.0, 0.0]]])
         """
-        if self.weights is None:
-            raise DataError(f"look '{self.name}' is a crop: it has a box and no weights; edit it with aim(boxes)")
-        if self.full is not None:
-            raise DataError(
-                f"look '{self.name}' cannot be edited: its weights are the mean of a mask; change what "
-                "trace.as_given() has of it"
-            )
+        weights = self._editable("weights of its own (of a mask, change what trace.as_given() has)", self.full is None)
         if step is not None:
             changed = self.step(step).edit(cells, onto=onto).weights
             return self._with_step(step, torch.as_tensor(changed))
         over = (-2, -1) if self.is_spatial else (-1,)
-        chosen = _cells("cells", cells, self.weights)  # (B[,T],…)
-        left = self.weights.masked_fill(chosen, 0)
+        chosen = _cells("cells", cells, weights)  # (B[,T],…)
+        left = weights.masked_fill(chosen, 0)
         if onto is not None:
-            places = _cells("onto", onto, self.weights).to(left)  # (B[,T],…)
-            taken = (self.weights - left).sum(over, keepdim=True)
+            places = _cells("onto", onto, weights).to(left)  # (B[,T],…)
+            taken = (weights - left).sum(over, keepdim=True)
             left = left + taken * places / places.sum(over, keepdim=True).clamp(min=1)
         elif self.norm == "softmax":
-            rest, before = left.sum(over, keepdim=True), self.weights.sum(over, keepdim=True)
+            rest, before = left.sum(over, keepdim=True), weights.sum(over, keepdim=True)
             left = left * torch.where(rest > 0, before / rest.clamp(min=1e-30), 1.0)
         return self._edited(left)
 
@@ -200,19 +192,20 @@ class Look(ShortRepr):
         >>> look.point(1, step=0).weights.tolist()
         [[[[0.0, 1.0]], [[0.5, 0.5]]]]
         """
-        if self.weights is None:
-            raise DataError(f"look '{self.name}' is a crop: it has a box and no cells; edit it with aim(boxes)")
-        many = self.weights.shape[-1] * (self.weights.shape[-2] if self.is_spatial else 1)
-        numbers = torch.as_tensor(cells, device=self.weights.device)
-        if numbers.is_floating_point() or numbers.dtype == torch.bool or numbers.shape not in ((), (self.batch_size,)):
-            raise DataError(f"cells: expected one number or {self.batch_size} of them, found {cells!r}")
-        if bool((numbers < 0).any() or (numbers >= many).any()):
-            raise DataError(f"look '{self.name}' has cells 0 … {many - 1}; found {numbers.tolist()}")
-        hot = torch.nn.functional.one_hot(numbers.expand(self.batch_size), many).to(self.weights)  # (B,N)
-        hot = hot.view(-1, *self.weights.shape[-2:]) if self.is_spatial else hot  # (B,H,W) or (B,S)
+        weights = self._editable("cells")
+        many = weights.shape[-1] * (weights.shape[-2] if self.is_spatial else 1)
+        numbers = torch.as_tensor(cells, device=weights.device)
+        is_whole = not numbers.is_floating_point() and numbers.dtype != torch.bool
+        is_one_each = is_whole and numbers.shape in ((), (self.batch_size,))
+        if not is_one_each or not bool(((numbers >= 0) & (numbers < many)).all()):
+            raise DataError(
+                f"cells: expected a number of 0 … {many - 1}, or {self.batch_size} of them, found {cells!r}"
+            )
+        hot = torch.nn.functional.one_hot(numbers.expand(self.batch_size), many).to(weights)  # (B,N)
+        hot = hot.view(-1, *weights.shape[-2:]) if self.is_spatial else hot  # (B,H,W) or (B,S)
         if step is not None:
             return self._with_step(step, hot.expand_as(torch.as_tensor(self.step(step).weights)))
-        return self._edited((hot.unsqueeze(1) if self.has_steps else hot).expand_as(self.weights).contiguous())
+        return self._edited((hot.unsqueeze(1) if self.has_steps else hot).expand_as(weights).contiguous())
 
     def aim(self, boxes: Tensor | Sequence[float]) -> Look:
         """The crop cut from other ``boxes`` (B,4) or (4,), xyxy in pixels of the network input; four numbers will do.
@@ -224,12 +217,11 @@ class Look(ShortRepr):
         if self.kind != "crop" or self.frame is None or self.grid is None:
             raise DataError(f"look '{self.name}' has weights and no box; edit it with edit(cells) or point(cells)")
         wanted = torch.as_tensor(boxes).to(self.frame)
-        if wanted.shape not in ((4,), (self.batch_size, 4)):
-            raise ShapeError("boxes", f"(4,) or ({self.batch_size},4)", wanted.shape)
-        wanted = wanted.expand(self.batch_size, 4)
-        if not bool(wanted.isfinite().all() & (wanted[:, 2:] > wanted[:, :2]).all()):
-            raise DataError("boxes: expected finite x0, y0, x1, y1 with x0 < x1 and y0 < y1")
-        return dataclasses.replace(self, frame=geometry.crop_frame(wanted, self.grid))
+        is_box = wanted.shape in ((4,), (self.batch_size, 4)) and bool(wanted.isfinite().all())
+        if not is_box or not bool((wanted[..., 2:] > wanted[..., :2]).all()):
+            asked = f"(4,) or ({self.batch_size},4), finite, with x0 < x1 and y0 < y1"
+            raise DataError(f"boxes: expected x0, y0, x1, y1 as {asked}, found {tuple(wanted.shape)}")
+        return dataclasses.replace(self, frame=geometry.crop_frame(wanted.expand(self.batch_size, 4), self.grid))
 
     def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
         """Attention that makes a model attend as here: weights or a full mask by name, or the frame of a crop.
@@ -247,6 +239,12 @@ class Look(ShortRepr):
         if not self.has_steps or not 1 <= steps <= self.steps:
             raise DataError(f"look '{self.name}' has {self.steps} steps; found steps={steps}")
         return {self.name: given[:, :steps]}
+
+    def _editable(self, what: str, is_so: bool = True) -> Tensor:
+        """The weights, which an edit changes; a DataError for a look that has none, or others than they seem."""
+        if self.weights is None or not is_so:
+            raise DataError(f"look '{self.name}' has no {what}; of a crop, change the box with aim(boxes)")
+        return self.weights
 
     def _with_step(self, step: int, weights: Tensor) -> Look:
         """The look with other weights (B,…) at one step."""

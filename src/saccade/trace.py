@@ -13,13 +13,13 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError, ShapeError, nearest
+from saccade.errors import DataError, nearest
 from saccade.looks import Kind, Look, Norm, Role, as_slice
 from saccade.short_repr import ShortRepr
 
@@ -163,10 +163,9 @@ class AttentionTrace(ShortRepr):
         size = self._wanted_size(size)
         to_pixels = self.frame_on(chosen, size)
         if chosen.weights is None:
-            if chosen.grid is None or chosen.frame is None:
-                raise ShapeError(f"crop '{chosen.name}'", "a grid and a frame", ())
-            to_pixels = to_pixels.to(chosen.frame.device)  # a map lies where its look does
-            return geometry.coverage(to_pixels, chosen.grid, size).float().expand(len(self), *size)
+            to_pixels = to_pixels.to(cast(Tensor, chosen.frame).device)  # a map lies where its look does
+            grid = cast(geometry.Size, chosen.grid)
+            return geometry.coverage(to_pixels, grid, size).float().expand(len(self), *size)
         return geometry.project(chosen.weights, to_pixels, size)
 
     def image_maps(self, size: geometry.Size | None = None) -> tuple[Tensor, dict[str, Tensor]]:
@@ -245,12 +244,12 @@ class AttentionTrace(ShortRepr):
         return self._shared_size() if size is None else geometry.checked_size(size)
 
     def _shared_size(self) -> geometry.Size:
-        if self.image_size is None:
-            raise DataError("this trace does not know its picture's size; give image_map a size")
-        height, width = (int(value) for value in self.image_size[0])
-        if bool((self.image_size != self.image_size[0]).any()):
-            raise DataError("the pictures of this batch differ in size; slice the trace or give image_map a size")
-        return height, width
+        sizes = set() if self.image_size is None else {(int(h), int(w)) for h, w in self.image_size.tolist()}
+        if len(sizes) != 1:
+            raise DataError(
+                f"the pictures of this trace have {len(sizes)} known sizes; slice it or give image_map a size"
+            )
+        return sizes.pop()
 
     def _to_target(self, size: geometry.Size) -> Tensor:
         """(B,2,3) or (2,3): network input → pixels of a picture of ``size``."""

@@ -95,8 +95,8 @@ def test_it_is_a_backbone_that_cannot_see(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("maps", "note", "said"),
     [
-        ({"a": MAP[0]}, None, "a map has three axes"),
-        ({"a": MAP.astype(int)}, None, "floating point, found int64"),
+        ({"a": MAP[0]}, None, "three axes"),
+        ({"a": MAP.astype(int)}, None, "int64"),
         ({"a": MAP * np.nan}, None, "NaN or infinity"),
         ({"a": np.array([{}])}, None, "cannot be read .*allow_pickle"),
         ({"a": MAP}, {"fit": "stretch"}, "features.json: .*fit"),
@@ -109,10 +109,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, maps: dict[str, Any], note: Any, 
 
 
 def test_maps_must_be_alike_and_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such folder"):
-        FeatureFolder(tmp_path / "nowhere")
-    with pytest.raises(DataError, match="no map in it"):
-        FeatureFolder(tmp_path)
+    for place in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(DataError, match=str(place)):
+            FeatureFolder(place)
     folder = folder_with(tmp_path, a=MAP, b=MAP[:1])
     with pytest.raises(DataError, match=r"b.npy: a map of \(1, 3, 4\) without.*the first file has \(2, 3, 4\)"):
         folder.take([Path("b.jpg")])

@@ -192,7 +192,7 @@ def test_weights_of_another_backbone(home: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(DataError, match=r"'layer1\.2\.bn1\.bias' is no layer of this backbone"):
         imagenet_weights("resnet18")
     put(home, "resnet34", published_state("resnet18"))
-    with pytest.raises(DataError, match=r"no weights for 'stages\.layer1\.2"):
+    with pytest.raises(DataError, match=r"'stages\.layer1\.2.*none"):
         imagenet_weights("resnet34")
     wide = published_state("vgg16")
     wide["features.0.bias"] = torch.zeros(64)
@@ -221,7 +221,7 @@ def test_a_file_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
     torch.save({"weight": _Bomb(trace)}, file)
     with pytest.raises(DataError, match="is not opened"):
         read_torch_file(file, "0" * 64)
-    with pytest.raises(DataError, match="torch cannot read it"):
+    with pytest.raises(DataError, match="Unpickling"):
         read_torch_file(file, hashlib.sha256(file.read_bytes()).hexdigest())
     assert not trace.exists()
 
@@ -230,7 +230,7 @@ def test_a_file_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
 def test_a_file_of_something_else(tmp_path: Path, content: object) -> None:
     file = tmp_path / "weights.pth"
     torch.save(content, file)
-    with pytest.raises(DataError, match="expected tensors by name"):
+    with pytest.raises(DataError, match=r"weights\.pth"):
         read_torch_file(file, hashlib.sha256(file.read_bytes()).hexdigest())
 
 

@@ -111,25 +111,12 @@ def test_any_flipped_byte_of_the_facts_is_noticed_or_harmless(tmp_path_factory, 
     assert checkpoint.step == 5
 
 
-def test_a_changed_step_number_is_noticed(tmp_path):
-    filled(tmp_path, 5)
-    path = tmp_path / "step-00000005" / "state.json"
-    path.write_text(path.read_text().replace('"step": 5,', '"step": 7,', 1))
-    with pytest.raises(CheckpointError, match="damaged"):
-        read_checkpoint(path.parent)
-
-
 def test_everything_damaged_says_so(tmp_path):
     store = filled(tmp_path, 1, 2)
     for step in (1, 2):
         damage(tmp_path / f"step-0000000{step}" / "state.safetensors", "flip")
     with pytest.raises(CheckpointError, match="no usable checkpoint"):
         store.load_newest()
-
-
-def test_nothing_to_resume(tmp_path):
-    with pytest.raises(CheckpointError, match="nothing to resume"):
-        CheckpointStore(tmp_path / "none").load_newest()
 
 
 class Bomb:
@@ -187,12 +174,6 @@ def test_full_disk_leaves_the_old_state_and_no_rubbish(tmp_path, monkeypatch):
         store.save(2, tensors(2), {})
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
     assert store.load_newest()[0].step == 1
-
-
-def test_a_file_in_the_way_is_an_output_error(tmp_path):
-    (tmp_path / "checkpoints").write_text("")
-    with pytest.raises(OutputError, match="checkpoints"):
-        CheckpointStore(tmp_path / "checkpoints").save(1, tensors(1), {})
 
 
 def test_leftovers_of_a_killed_process_are_ignored_and_swept(tmp_path):

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names, with_known_metric
-from saccade.engine.recipe import OptimizerSpec, Phase, Select
+from saccade.engine.phases import apply_phase, train_mode, trainable_names
+from saccade.engine.recipe import Phase
 from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError
 
@@ -32,15 +32,6 @@ def test_frozen_parameters_and_statistics_do_not_move_a_bit(tmp_path, patterns):
     for name in before:
         moved = not torch.equal(before[name], after[name])
         assert moved == name.startswith("head."), name
-
-
-def test_statistics_move_when_the_recipe_lets_them(tmp_path):
-    task = TinyTask()
-    before = weights(task)
-    run(tmp_path, task, {"steps": 5, "train": ["head.*"], "freeze_statistics": False})
-    after = weights(task)
-    assert not torch.equal(before["stem.1.running_mean"], after["stem.1.running_mean"])
-    assert torch.equal(before["stem.1.weight"], after["stem.1.weight"])
 
 
 def test_statistics_can_be_frozen_by_themselves(tmp_path):
@@ -106,11 +97,6 @@ def test_epochs_count_steps(tmp_path):
     assert [entry["step"] for entry in read_metrics(result.out) if entry["kind"] == "validation"] == [8, 16]
 
 
-def test_epochs_on_endless_data_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="no end"):
-        run(tmp_path, TinyTask(epoch_samples=None), {"epochs": 2})
-
-
 def test_early_stop_keeps_the_best(tmp_path):
     """Scores 0.2 0.5 0.4 0.5: best at the second validation, a tie is no improvement, patience 2 ends at the fourth."""
     task = TinyTask()
@@ -172,18 +158,6 @@ def test_score_is_the_first_metric_of_the_task_and_is_told_under_its_own_name(tm
     assert "metric: score" in (result.out / "config.yaml").read_text()  # as it was written
 
 
-def test_a_task_may_measure_something_that_is_called_score():
-    phase = Phase(steps=1, select=Select("score"))
-    assert with_known_metric(phase, ("accuracy", "score")) == phase
-    assert with_known_metric(phase, ("accuracy", "loss")).select == Select("accuracy")
-    assert with_known_metric(Phase(steps=1), ()) == Phase(steps=1)
-
-
-def test_a_metric_beside_that_is_not_measured_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="selects by 'likelyhood', which is not measured here: did you mean 'likeli"):
-        run(tmp_path, TwoScores((0, 0)), {"steps": 1, "select": {"beside": "likelyhood"}})
-
-
 def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
     """With a moving average that is the average: what the next phase freezes is what the first was judged by."""
     first = {"name": "all", "steps": 9, "validate_every": 3, "select": {}, "restore_best": True, "optimizer": ADAMW}
@@ -210,19 +184,6 @@ def test_restore_best_ends_with_the_best_weights(tmp_path):
     result = run(tmp_path, task, phase)
     published = load_file(result.model / "model.safetensors")
     assert all(torch.equal(published[name], value) for name, value in weights(task).items())
-
-
-def test_smaller_is_better_when_asked(tmp_path):
-    task = TinyTask()
-    task.scripted = [0.5, 0.2, 0.4]
-    result = run(tmp_path, task, {"steps": 9, "validate_every": 3, "select": {"metric": "accuracy", "mode": "min"}})
-    assert result.best is not None
-    assert result.best.step == 6
-
-
-def test_unknown_selection_metric_names_the_nearest(tmp_path):
-    with pytest.raises(ConfigError, match="did you mean 'accuracy'"):
-        run(tmp_path, TinyTask(), {"steps": 2, "select": {"metric": "acuracy"}})
 
 
 def test_every_phase_asks_for_its_own_batches_and_counts_on(tmp_path):
@@ -263,7 +224,7 @@ def test_the_loss_of_every_phase_is_built_once_and_before_the_first_step(tmp_pat
     ("mistake", "words"),
     [
         ({"loss": {"name": "default", "tiems": 3}}, "unknown setting 'loss.tiems': did you mean 'times'"),
-        ({"loss": {"name": "double", "times": 3}}, "loss 'double' has no settings, found times"),
+        ({"loss": {"name": "double", "times": 3}}, "loss.times"),
         ({"loss": {"times": 3}}, "loss: needs a name"),
         ({"features": "keep"}, r"phases.0.features: found 'keep'; did you mean 'kept'"),
     ],
@@ -289,15 +250,6 @@ def test_phase_loss_reaches_the_task(tmp_path):
         )
         moved.append(weights(task)["head.weight"] - before)
     assert torch.allclose(moved[1], 2 * moved[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["adamw", "adam", "rmsprop", "sgd"])
-def test_optimisers_get_their_numbers(name):
-    spec = OptimizerSpec(name=name, lr=0.5, weight_decay=0.25)
-    optimizer = build_optimizer(spec, [torch.nn.Parameter(torch.ones(2))])
-    assert type(optimizer).__name__.lower() == name
-    assert optimizer.param_groups[0]["lr"] == 0.5
-    assert optimizer.param_groups[0]["weight_decay"] == 0.25
 
 
 def test_learning_rate_follows_the_schedule(tmp_path):

@@ -6,7 +6,7 @@ import io
 import re
 
 from saccade.engine import progress
-from saccade.engine.progress import PlainReporter, Reporter, RichReporter, make_reporter
+from saccade.engine.progress import PlainReporter, RichReporter, make_reporter
 
 
 def test_plain_lines_come_every_few_seconds_and_at_the_end(monkeypatch):
@@ -27,24 +27,6 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(monkeypatch):
     assert lines[-1].startswith("main 100/100  160 examples/s  0:00:00 left")
 
 
-def test_plain_lines_tell_of_what_is_prepared_if_that_takes_long(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    stream = io.StringIO()
-    reporter = PlainReporter(stream, every=5)
-    for seconds_each in (0.1, 2.0):  # the first is over before anybody wonders
-        for done in range(250, 2001, 250):
-            now[0] += seconds_each
-            reporter.preparing("features", done, 2000)
-    assert stream.getvalue().splitlines() == ["features 1,000/2,000", "features 1,750/2,000"]
-
-
-def test_modes():
-    assert type(make_reporter("quiet")) is Reporter
-    assert type(make_reporter("plain")) is PlainReporter
-    assert type(make_reporter("auto")) is PlainReporter  # pytest is not a terminal
-
-
 def test_rich_bar_shows_numbers(capsys):
     with make_reporter("rich") as reporter:
         assert isinstance(reporter, RichReporter)
@@ -58,13 +40,3 @@ def test_rich_bar_shows_numbers(capsys):
     assert "10/10" in said
     assert re.search("train: loss 0.25 +val: loss 0.5", " ".join(said.split()))  # two losses, and whose each is
     assert "[bold] is not markup here" in said
-
-
-def test_a_bar_of_what_is_prepared_goes_when_all_is_there():
-    with make_reporter("rich") as reporter:
-        reporter.begin("main", 0, 10, 4)
-        for done in (3, 6):
-            reporter.preparing("features", done, 6)
-            assert [task.description for task in reporter._bar.tasks] == ["main", "features"][: 1 + (done < 6)]
-        reporter.preparing("features", 1, 4)  # of another split
-        assert reporter._bar.tasks[-1].completed == 1

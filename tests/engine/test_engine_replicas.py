@@ -140,8 +140,3 @@ def test_a_layer_that_cannot_be_stacked_is_named():
     model = nn.Sequential(nn.Linear(3, 3), nn.GRU(3, 3))
     with pytest.raises(ConfigError, match=r"replicas: Sequential has a layer GRU, .*set replicas: 1"):
         ReplicaStack([model, model])
-
-
-def test_replicas_on_several_devices_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="one device"):
-        fit(TinyTask(), tiny_recipe(replicas=2), tmp_path / "run", device="cpu", devices=2, progress="quiet")

@@ -98,11 +98,3 @@ def test_the_context_is_made_by_the_driver_in_the_background(monkeypatch):
     devices.wake_cuda().join()
     assert driver.called == ["cuInit"]
     assert devices.wake_cuda("cpu") is devices.wake_cuda("cuda:x") is None
-
-
-def test_without_a_driver_nothing_is_woken(monkeypatch):
-    def missing(name: str):
-        raise OSError(name)
-
-    monkeypatch.setattr(devices.ctypes, "CDLL", missing)
-    assert devices.wake_cuda("auto") is None

@@ -56,15 +56,6 @@ def test_a_part_rests_when_nothing_of_it_changes() -> None:
     assert not is_frozen(part)
 
 
-def test_a_part_that_drops_does_not_rest() -> None:
-    part = nn.Sequential(nn.Linear(1, 1), nn.Dropout(0.1)).requires_grad_(False)
-    assert not is_frozen(part)
-    part[1].p = 0.0  # as transformers of timm have it
-    assert is_frozen(part)
-    part[1].p = 0.1
-    assert is_frozen(part.eval())
-
-
 ENCODED_WHOLE = {
     "soft", "hard", "cross", "vit", "blind", "sat-soft", "sat-hard", "sat-none", "resnet", "probe", "asked-probe",
 }  # fmt: skip
@@ -89,11 +80,6 @@ def test_a_model_that_is_asked_before_its_last_stage_is_refused(pictures: TableD
     assert isinstance(gated, ImageModel)
     with pytest.raises(ConfigError, match="HAttNetModel has more before its query"):
         kept(pictures, gated)
-
-
-def test_what_does_not_fit_is_refused_with_the_setting(pictures: TableData) -> None:
-    with pytest.raises(ConfigError, match=r"9 of shape \(.*raise the limit \(features_mb; 0 keeps none\)"):
-        kept(pictures, compact(), limit_mb=0)
 
 
 def test_what_is_kept_is_what_the_encoder_answers(pictures: TableData) -> None:

@@ -76,13 +76,6 @@ def test_own_pictures_are_like_and_foreign_ones_are_unlike(folder: Path) -> None
     assert {seen.fit.verdict for seen in all_asked} == {"unlike"}
 
 
-def test_nothing_fitted_is_said_to_be_not_known(tmp_path: Path) -> None:
-    seen = saccade.load(save_tiny(tmp_path / "plain"), "cpu").look(as_picture(drawn(1, 0))[0], ask=0)
-    assert seen.unlike is None
-    assert seen.to_json()["fit"]["verdict"] == "not known"
-    assert seen.to_json()["calibrated"] is False
-
-
 def test_confidences_are_calibrated_and_answers_and_logits_stay(folder: Path) -> None:
     picture = as_picture(drawn(1, 5))[0]
     model = saccade.load(folder, "cpu")
@@ -95,7 +88,6 @@ def test_confidences_are_calibrated_and_answers_and_logits_stay(folder: Path) ->
         before.answer, [word for word, _ in before.alternatives]
     )  # fmt: skip
     assert seen.said.raw_confidence == before.confidence
-    assert seen.said.raw_alternatives == before.alternatives
     images = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255
     logits = plain(images, torch.tensor([1])).logits[0]
     assert seen.confidence == pytest.approx(float((logits / temperature).softmax(-1).max()))
@@ -144,13 +136,6 @@ def test_statistics_of_other_weights_are_refused_or_dropped(folder: Path, tmp_pa
     (damaged / INPUTS).unlink()
     with pytest.raises(CheckpointError, match=r"inputs\.safetensors"):
         saccade.load(damaged, "cpu")
-
-
-def test_the_card_says_how_sure_and_what_it_knows(folder: Path, tmp_path: Path) -> None:
-    card = (folder / "card.md").read_text()
-    assert "confidences: softmax(logits / 20), fitted on 400 answers (squares)" in card
-    assert "- trained on drawn digits;" in card
-    assert "logits" not in (save_tiny(tmp_path / "plain") / "card.md").read_text()
 
 
 def test_a_temperature_puts_confidences_right() -> None:

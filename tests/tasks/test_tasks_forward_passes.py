@@ -8,7 +8,7 @@ from saccade.families import models
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
-from saccade.tasks.forward_passes import EncodedPictures, at_once, distinct, encoded, in_parts
+from saccade.tasks.forward_passes import EncodedPictures, distinct, in_parts
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
@@ -98,11 +98,6 @@ def test_each_changed_picture_is_encoded_once_for_all_its_questions(name):
     assert encoded_at_once == [2, 1]
 
 
-def test_encodings_of_parts_are_put_together_in_order():
-    pictures = torch.arange(5.0)[:, None, None, None].expand(5, 3, 4, 4)
-    assert encoded(lambda part: part.mean((1, 2, 3)), pictures).tolist() == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(
     ("numbers", "first", "which"),
     [([7, 7, 3, 7], [2, 0], [1, 1, 0, 1]), ([5], [0], [0]), ([1, 2, 3], [0, 1, 2], [0, 1, 2]), ([4, 4], [0], [0, 0])],
@@ -110,14 +105,6 @@ def test_encodings_of_parts_are_put_together_in_order():
 def test_distinct(numbers, first, which):
     found = distinct(torch.tensor(numbers))
     assert (found[0].tolist(), found[1].tolist()) == (first, which)
-
-
-def test_larger_pictures_go_fewer_at_a_time():
-    few = forward_passes.AT_ONCE["cpu"]
-    assert at_once(torch.empty(1, 3, 100, 100)) == few
-    assert at_once(torch.empty(1, 3, 200, 100)) == few // 2
-    assert at_once(torch.empty(1, 3, 4000, 4000)) == 1
-    assert at_once(torch.empty(1, 3, 400, 400), (100, 200)) == few // 2  # as large as its networks see them
 
 
 @torch.no_grad()

@@ -119,14 +119,6 @@ def test_the_loss_falls_as_the_right_logit_grows() -> None:
         task.phase_loss(Phase(steps=1, features="kept"))
 
 
-def test_validation_is_the_accuracy_and_the_loss() -> None:
-    task = new_task()
-    assert task.metric_names() == ("accuracy", "loss")
-    told = task.validate(task.model)
-    assert told["accuracy"] == 1
-    assert told["loss"] == pytest.approx(0.3133, abs=1e-4)
-
-
 def test_scores_stand_beside_the_commonest_label_and_baselines_of_maps() -> None:
     found = evaluated()
     assert (found["data"], found["split"], found["seed"], found["n"]) == ("sides", "test", 0, 90)
@@ -139,12 +131,6 @@ def test_scores_stand_beside_the_commonest_label_and_baselines_of_maps() -> None
     assert evaluated(turned=True)["metrics"] == {"accuracy": 0.0}
 
 
-def test_without_evidence_no_map_is_scored() -> None:
-    found = evaluated(shown=False)
-    assert found["attention"] == {}
-    assert found["baselines"].keys() == {"commonest_label"}
-
-
 def test_what_cannot_be_scored_is_refused() -> None:
     with pytest.raises(DataError, match="has no end; score val or test"):
         evaluated(split="train")
@@ -152,8 +138,6 @@ def test_what_cannot_be_scored_is_refused() -> None:
         evaluated(split="tset")
     with pytest.raises(ConfigError, match="sideways: 'sides' has no such setting"):
         evaluated(sideways=1)
-    with pytest.raises(ConfigError, match="scores models that take no question"):
-        SidesTask.evaluate(nn.Linear(1, 1), {"name": "sides"}, "test")
     with pytest.raises(ConfigError, match="no deletion and insertion; found 3"):
         SidesTask.evaluate(Halves(Config()), {"name": "sides"}, "test", sweeps=3)
 

@@ -30,20 +30,6 @@ def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
     assert threading.get_ident() not in used
 
 
-def test_items_are_taken_as_they_are_needed() -> None:
-    taken = []
-
-    def items():
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    results = thread_map(lambda number: number, items(), 2)
-    assert [next(results) for _ in range(3)] == [0, 1, 2]
-    assert len(taken) <= 6
-    results.close()
-
-
 def test_an_error_ends_it_and_begins_no_other() -> None:
     begun = []
 

@@ -25,7 +25,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import safetensors
@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones.stages import Stages
-from saccade.config import from_dict
+from saccade.config import Within, from_dict
 from saccade.errors import ConfigError, DataError
 from saccade.untrusted import parse_json
 
@@ -50,15 +50,9 @@ class FolderNote:
 
     layout: Literal["chw", "hwc"] = "chw"
     fit: Literal["whole", "inside", "centre"] = "whole"
-    input_size: tuple[int, int] = (224, 224)
-    crop: float = 0.875
+    input_size: Annotated[tuple[int, int], Within(1)] = (224, 224)
+    crop: Annotated[float, Within(0, 1, above=True)] = 0.875
     frame: tuple[tuple[float, float, float], tuple[float, float, float]] | None = None
-
-    def __post_init__(self) -> None:
-        if min(self.input_size) < 1:
-            raise ValueError(f"input_size: pixels, found {list(self.input_size)}")
-        if not 0 < self.crop <= 1:
-            raise ValueError(f"crop: a share of the shorter side, found {self.crop}")
 
 
 class FeatureFolder:
@@ -73,8 +67,6 @@ class FeatureFolder:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
-        if not self.folder.is_dir():
-            raise DataError(f"features:{folder}: no such folder; name one with a map for each picture")
         self.note = _note(self.folder / NOTE)
         self._files = {
             path.relative_to(self.folder).with_suffix("").as_posix(): path
@@ -82,7 +74,7 @@ class FeatureFolder:
             if path.suffix in SUFFIXES and path.is_file()
         }
         if not self._files:
-            raise DataError(f"{self.folder}: no map in it; expected files such as NAME{SUFFIXES[0]}")
+            raise DataError(f"features:{self.folder}: no map there; expected files such as NAME{SUFFIXES[0]}")
         first, token = self._read(next(iter(self._files.values())))
         self.shape: tuple[int, int, int] = (first.shape[0], first.shape[1], first.shape[2])
         """(C,H,W), the same for all maps."""
@@ -144,19 +136,16 @@ class FeatureFolder:
         arrays = _arrays(file)
         if MAP not in arrays and len(arrays) == 1:
             arrays = {MAP: next(iter(arrays.values()))}
-        if MAP not in arrays:
-            raise DataError(f"{file}: holds {', '.join(sorted(arrays)) or 'nothing'}; call the map '{MAP}'")
-        found = arrays[MAP]
-        if found.ndim != 3 or 0 in found.shape or found.dtype.kind != "f":
-            raise DataError(f"{file}: a map has three axes and floating point, found {found.dtype} {found.shape}")
+        found = arrays.get(MAP)
+        if found is None or found.ndim != 3 or 0 in found.shape or found.dtype.kind != "f":
+            told = ", ".join(f"{name} {each.dtype} {each.shape}" for name, each in sorted(arrays.items()))
+            raise DataError(f"{file}: expected a map '{MAP}' with three axes and floating point, found {told}")
         if self.note.layout == "hwc":
             found = found.transpose(2, 0, 1)
         values = torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
         token = arrays.get(TOKEN)
-        if token is not None and token.shape != (found.shape[0],):
-            raise DataError(f"{file}: '{TOKEN}' should have {found.shape[0]} numbers, found {token.shape}")
-        if not bool(values.isfinite().all()):
-            raise DataError(f"{file}: holds NaN or infinity; compute it again")
+        if not bool(values.isfinite().all()) or (token is not None and token.shape != (found.shape[0],)):
+            raise DataError(f"{file}: holds NaN or infinity, or its '{TOKEN}' is not {found.shape[0]} numbers")
         return values, None if token is None else torch.from_numpy(np.array(token, dtype=np.float32))
 
 

@@ -189,13 +189,10 @@ def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Ten
     for name, wanted in expected.items():
         if name not in found and name.endswith(_COUNTER):
             whole[name] = torch.zeros((), dtype=wanted.dtype)
-        elif name not in found:
-            raise DataError(f"{where}: no weights for '{name}'; these are the weights of another backbone")
-        elif found[name].shape != wanted.shape:
-            raise DataError(
-                f"{where}: '{name}' should be {tuple(wanted.shape)}, found {tuple(found[name].shape)}; these are the "
-                "weights of another backbone"
-            )
+        elif name not in found or found[name].shape != wanted.shape:
+            shape = tuple(found[name].shape) if name in found else "none"
+            told = f"'{name}' should be {tuple(wanted.shape)}, found {shape}"
+            raise DataError(f"{where}: {told}; these are the weights of another backbone")
         else:
             whole[name] = found[name].to(wanted.dtype).contiguous()
     return whole
@@ -222,17 +219,12 @@ def read_torch_file(path: Path, sha256: str) -> dict[str, Tensor]:
     """The tensors in ``path`` by name, if its SHA-256 starts with ``sha256``; else a DataError."""
     try:
         found = file_digest(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
-    if not found.startswith(sha256):
-        raise DataError(
-            f"{path}: SHA-256 {found[:12]}…, expected {sha256[:12]}…; it is damaged or holds other weights, and is "
-            "not opened. Delete it and get it again; weights of your own are read from safetensors"
-        )
-    try:
+        if not found.startswith(sha256):
+            mend = "delete it and get it again; weights of your own are read from safetensors"
+            raise ValueError(f"SHA-256 {found[:12]}…, expected {sha256[:12]}…, so it is not opened: {mend}")
         content = torch.load(path, map_location="cpu", weights_only=True)
+        if not all(isinstance(tensor, Tensor) for tensor in content.values()):
+            raise TypeError("expected tensors by name")
     except Exception as error:  # its reader fails in many ways; each means that this file is no use
-        raise DataError(f"{path}: torch cannot read it ({type(error).__name__}: {error})") from error
-    if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
-        raise DataError(f"{path}: expected tensors by name, found {type(content).__name__}")
+        raise DataError(f"{path}: cannot be read ({type(error).__name__}: {error})") from error
     return {str(name): tensor for name, tensor in content.items()}

@@ -94,9 +94,8 @@ class CheckpointStore:
                 return read_checkpoint(path), problems
             except CheckpointError as error:
                 problems.append(str(error))
-        if problems:
-            raise CheckpointError(f"no usable checkpoint in {self.folder}: {'; '.join(problems)}")
-        raise CheckpointError(f"no checkpoint in {self.folder}: nothing to resume; start without `resume`")
+        told = "; ".join(problems) or "nothing to resume; start without `resume`"
+        raise CheckpointError(f"no usable checkpoint in {self.folder}: {told}")
 
     def load_step(self, step: int) -> Checkpoint:
         """The (newest) checkpoint of ``step``."""
@@ -129,16 +128,13 @@ class CheckpointStore:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read and verify one checkpoint folder, or say in a CheckpointError what is wrong with it."""
     header = read_json(path / FACTS)
-    if header.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: {FACTS} was not written by saccade; only its own checkpoints are resumed")
     try:
-        check_schema(header.get("schema_version"), SCHEMA_VERSION, what=str(path))
+        check_schema((header["format"], header["schema_version"]), (FORMAT, SCHEMA_VERSION), what=str(path))
         digests, step, facts = header["sha256"], header["step"], header["facts"]
-        is_whole = digests["facts"] == _digest(_canonical(step, facts))
-    except (ConfigError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path}: {FACTS} is damaged ({error})") from error
-    if not is_whole:
-        raise CheckpointError(f"{path}: {FACTS} is damaged, its facts are not what was written")
+        if digests["facts"] != _digest(_canonical(step, facts)):
+            raise ValueError("its facts are not what was written")
+    except (ConfigError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: {FACTS} is damaged, or not of saccade ({error})") from error
     return Checkpoint(path, step, read_tensors(path / TENSORS, str(digests.get(TENSORS)), _LARGEST), facts)
 
 

@@ -34,10 +34,10 @@ def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strateg
     """Fabric for the asked devices, or its stand-in for a single one; a ConfigError in plain words."""
     kind, _, index = device.partition(":")
     known = ("auto", "cpu", "cuda", "mps")
-    if kind not in known or (index and (kind != "cuda" or not index.isdigit())):
-        raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device 'cuda' was asked for, but torch finds no CUDA device; use `device=cpu`")
+    is_known = kind in known and (not index or (kind == "cuda" and index.isdigit()))
+    if not is_known or (kind == "cuda" and not torch.cuda.is_available()):
+        found = f"torch finds {torch.cuda.device_count()} CUDA devices"
+        raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N; {found}")
     if recipe.replicas > 1 and devices * nodes > 1:
         raise ConfigError("replicas > 1 train on one device; use `devices=1`, or replicas: 1")
     if "TORCHELASTIC_RUN_ID" in os.environ:

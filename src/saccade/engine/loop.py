@@ -68,14 +68,13 @@ def fit(
         OutputError: ``out`` cannot be written, already holds something, or another process trains into it.
         TrainingStopped: the loss or a gradient stopped being finite, or another process of the run ended.
     """
-    if max_minutes is not None and not max_minutes > 0:
-        raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     if recipe.tensorboard and find_spec("tensorboard") is None:
         raise MissingExtraError("tensorboard: true", "tensorboard")
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
-    if accept_changed_data and not resume:
-        raise ConfigError("changed data can be accepted for a resumed run only: add `resume=True`")
+    if (accept_changed_data and not resume) or (max_minutes is not None and not max_minutes > 0):
+        found = f"{accept_changed_data=}, {resume=}, {max_minutes=}"
+        raise ConfigError(f"accept_changed_data needs `resume=True`, and max_minutes is above 0; found {found}")
     result: RunResult = fabric.launch(_Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress))
     return result
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from saccade import yaml_text
-from saccade.config import Count, Weight, Within, check_schema, from_dict, set_by_path
+from saccade.config import Count, Portion, Weight, Within, check_schema, from_dict, set_by_path
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
@@ -45,27 +45,26 @@ class OptimizerSpec:
     lr: Annotated[float, Within(0, above=True)] = 1e-3
     """learning rate; the schedule multiplies it"""
     weight_decay: Weight = 0.0
-    momentum: float = 0.0
+    momentum: Portion = 0.0
     """of sgd and rmsprop"""
     nesterov: bool = False
     """of sgd with momentum"""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Portion, Portion] = (0.9, 0.999)
     """of adam and adamw"""
-    alpha: float = 0.99
+    alpha: Portion = 0.99
     """smoothing constant of RMSprop"""
     eps: Annotated[float, Within(0, above=True)] | None = None
     """None: the optimiser's usual value, 1e-8"""
 
     def __post_init__(self) -> None:
-        for key, shares in (("momentum", (self.momentum,)), ("betas", self.betas), ("alpha", (self.alpha,))):
-            if not all(0 <= share < 1 for share in shares):
-                raise ValueError(f"{key}: a share that is kept, 0 or more and below 1; found {shares}")
-        if self.name in ("adam", "adamw") and (self.momentum or self.nesterov):
-            raise ValueError(f"{self.name} has no momentum setting; use betas")
-        if self.nesterov and (self.name != "sgd" or not self.momentum):
-            raise ValueError("nesterov needs name: sgd and a momentum above 0")
-        if self.name == "sgd" and self.eps is not None:
-            raise ValueError("sgd has no eps setting")
+        wrong = {
+            f"{self.name} has no momentum setting; use betas": self.name.startswith("adam") and self.momentum,
+            "nesterov needs name: sgd and a momentum above 0": self.nesterov
+            and not (self.name == "sgd" and self.momentum),
+            "sgd has no eps setting": self.name == "sgd" and self.eps is not None,
+        }
+        for problem in (problem for problem, is_so in wrong.items() if is_so):
+            raise ValueError(problem)
 
 
 @dataclass(frozen=True)
@@ -143,12 +142,9 @@ class Phase:
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
-            if self.steps is None:
-                found, mend = "has neither", "give one of them"
-            else:
-                found = f"has both, {self.steps} steps and {self.epochs} epochs"
-                mend = "take one away, as with epochs=null to count in steps"
-            raise ValueError(f"phase '{self.name}' needs either steps or epochs, but {found}; {mend}")
+            found = f"{self.steps} steps and {self.epochs} epochs".replace("None", "no")
+            mend = "give one of them, and set the other to null, as with epochs=null to count in steps"
+            raise ValueError(f"phase '{self.name}' needs either steps or epochs, but has {found}; {mend}")
         if self.select is None and (self.patience is not None or self.restore_best):
             raise ValueError("patience and restore_best need 'select', the metric that decides")
         loss = {"name": self.loss} if isinstance(self.loss, str) else dict(self.loss)
@@ -230,11 +226,9 @@ class Recipe:
     """write curves for TensorBoard too (extra ``tensorboard``)"""
 
     def __post_init__(self) -> None:
-        if not self.phases:
-            raise ValueError("a recipe needs at least one phase")
         names = [phase.name for phase in self.phases]
-        if len(set(names)) < len(names):
-            raise ValueError(f"phases need names of their own, found {', '.join(names)}")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"phases: expected one or more, each with a name of its own, found {names}")
         if self.channels_last and self.replicas > 1:
             raise ValueError("channels_last and replicas > 1 do not go together; choose one")
 
@@ -286,10 +280,8 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     that extend it, unless they say what else they extend.
     """
     text, where = _recipe_text(name_or_path)
-    if where in _inside:
-        raise ConfigError(f"recipes extend each other in a circle: {' → '.join((*_inside, where))}")
-    if len(_inside) > _LONGEST_CHAIN:
-        raise ConfigError(f"{_inside[0]}: extends more than {_LONGEST_CHAIN} recipes, one through the other")
+    if where in _inside or len(_inside) > _LONGEST_CHAIN:
+        raise ConfigError(f"recipes extend each other in a circle or without end: {' → '.join((*_inside, where))}")
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
@@ -322,22 +314,18 @@ def resolve_recipe(
     resolved = copy.deepcopy(_spell_out_losses(values))
     protocols = resolved.pop("protocols", None) or {}
     chosen = protocol or resolved.get("protocol")
-    if chosen is not None and not isinstance(chosen, str):
-        raise ConfigError(f"protocol: expected a name, found {str(chosen)[:60]}")
-    if protocols and chosen is not None:
-        if chosen not in protocols:
-            raise ConfigError(f"unknown protocol '{chosen}': {nearest(str(chosen), protocols)}")
+    if chosen is not None and (protocols or protocol is not None):
+        if chosen not in list(protocols):
+            raise ConfigError(f"unknown protocol '{str(chosen)[:60]}': {nearest(str(chosen), protocols)}")
         for changes in _as_list(protocols[chosen]):
             _merge(resolved, changes)
-    elif protocol is not None:
-        raise ConfigError(f"protocol '{protocol}' was asked for, but this recipe has no protocols")
     resolved["protocol"] = chosen
     for override in overrides:
         path, sign, value = override.partition("=")
-        if not sign or not path.strip():
-            raise ConfigError(f"`overrides={override}`: expected key=value, e.g. phases.0.optimizer.lr=1e-3")
-        if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
-            raise ConfigError(f"`overrides={override}`: this decides what the other settings are; use `protocol=NAME`")
+        is_fixed = path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends")
+        if not sign or not path.strip() or is_fixed:
+            expected = "key=value, e.g. phases.0.optimizer.lr=1e-3"
+            raise ConfigError(f"`overrides={override}`: expected {expected}; a protocol is set by `protocol=NAME`")
         given = {path.strip(): parse_yaml(value, f"`overrides={override}`")}
         for place, setting in _spell_out_losses(given).items():
             set_by_path(resolved, place, setting)

@@ -77,10 +77,12 @@ class RunFolder:
 
     def check_free(self) -> None:
         """Refuse a place that holds something other than a run that never began."""
-        if self.path.exists() and not self.path.is_dir():
-            raise OutputError(f"{self.path} is a file; `out` needs a folder")
-        if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
-            raise OutputError(f"{self.path} is not empty; continue it with `resume=True`, or choose another `out`")
+        is_folder = self.path.is_dir()
+        if (self.path.exists() and not is_folder) or (
+            is_folder and any(self.path.iterdir()) and not self._never_began()
+        ):
+            found = "is not empty; continue it with `resume=True`" if is_folder else "is a file; `out` needs a folder"
+            raise OutputError(f"{self.path} {found}, or choose another `out`")
 
     def create(self, recipe: Recipe, facts: Mapping[str, object]) -> None:
         """Start a new run; a folder that already holds something is refused."""
@@ -121,20 +123,14 @@ class RunFolder:
 
     def recorded(self) -> dict[str, Any]:
         """The resolved recipe that the run began with, as plain values."""
+        place = self.path / CONFIG
         try:
-            text = (self.path / CONFIG).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CheckpointError(
-                f"{self.path} is not a run folder: config.yaml cannot be read ({error}); start without `resume`"
-            ) from error
-        found = parse_yaml(text, str(self.path / CONFIG))
-        if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
-            raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
-        try:
-            check_schema(found["recipe"].get("schema_version"), SCHEMA_VERSION, what=str(self.path / CONFIG))
-        except ConfigError as error:
-            raise CheckpointError(str(error)) from error
-        recipe: dict[str, Any] = found["recipe"]
+            found: Any = parse_yaml(place.read_text(encoding="utf-8"), str(place))
+            recipe: dict[str, Any] = dict(found["recipe"])
+            check_schema(recipe.get("schema_version"), SCHEMA_VERSION, what=str(place))
+        except (OSError, ValueError, TypeError, LookupError, ConfigError) as error:
+            told = f"{place.name} cannot be read ({error}); start without `resume`"
+            raise CheckpointError(f"{self.path} is not a run folder: {told}") from error
         return recipe
 
     def check_same(self, recipe: Recipe) -> None:

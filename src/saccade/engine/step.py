@@ -231,16 +231,13 @@ def clone_tensors(batch: object) -> Any:
 def copy_tensors(target: Any, source: Any) -> None:
     """Copy every tensor of ``source`` into its place in ``target``; what a captured step cannot take is a DataError."""
     for old, new in itertools.zip_longest(_leaves(target), _leaves(source)):
-        if not isinstance(old, Tensor) or not isinstance(new, Tensor):
-            if old != new:
-                raise DataError(f"graph: true: a batch had {old!r} when captured, now {new!r}; set graph: false")
-        elif (old.shape, old.dtype) != (new.shape, new.dtype):
-            raise DataError(
-                f"graph: true needs batches of one shape; a tensor was {tuple(old.shape)} {old.dtype}, "
-                f"now {tuple(new.shape)} {new.dtype}. Drop the last partial batch or set graph: false"
-            )
-        else:
+        both = isinstance(old, Tensor) and isinstance(new, Tensor)
+        if both and (old.shape, old.dtype) == (new.shape, new.dtype):
             old.copy_(new, non_blocking=True)
+        elif both or old != new:
+            was, now = ((tuple(each.shape), each.dtype) if isinstance(each, Tensor) else each for each in (old, new))
+            told = f"one had {was!r} when captured, now {now!r}"
+            raise DataError(f"graph: true needs batches of one shape: {told}; set graph: false")
 
 
 def _leaves(batch: Any) -> Iterator[Any]:

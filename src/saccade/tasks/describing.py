@@ -89,8 +89,6 @@ def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple
         found: of held-out examples, half of them for the statistics and half for the scores.
         images: (B,3,H,W) some of their pictures, of which grey copies are made.
     """
-    if not found.features:
-        raise DataError("the model has no features of pictures")
     fitting, comparing = halves(len(found))
     fitted = {name: fit_likeness(each[fitting], each[comparing]) for name, each in found.features.items()}
     if len(fitted) == 1:

@@ -30,10 +30,8 @@ def requested_settings(facts: ModelFacts, request: EvalRequest, readers: Collect
     own = facts.data.get("name", "")
     if request.data is None and own in readers:
         raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
-    if request.protocol is not None:
-        raise ConfigError(f"protocol: a {facts.family} model is scored on val or test, which have no protocols")
-    if request.drawing is not None:
-        raise ConfigError(f"drawing: a {facts.family} model has no choice of drawings; leave it out")
+    if named := [name for name in ("protocol", "drawing") if getattr(request, name) is not None]:
+        raise ConfigError(f"{' and '.join(named)}: a {facts.family} model has no choice of these; leave it out")
     changes = {"name": request.data, "glyphs": request.glyphs, "seed": request.seed}
     settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
     if settings["name"].partition(":")[0] != own.partition(":")[0]:

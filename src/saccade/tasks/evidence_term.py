@@ -9,7 +9,7 @@ Axes: B examples, h and w cells, H and W pixels of the network input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -42,11 +42,11 @@ class _MapTerm:
     def _looks(self, model: AttentionModel, raw: Raw) -> tuple[Look, ...]:
         """The looks that the total is made of."""
         looks = AttentionTrace(looks=model.looks(raw), total=model.total).looks_of_total
-        if not looks:
-            raise ConfigError(
-                f"loss: {self.setting} teaches maps, and {type(model).__name__} has none on the picture; leave it out"
-            )
-        return looks[-1:] if model.total == "last" else looks
+        looks = looks[-1:] if model.total == "last" else looks
+        fixed = [look for look in looks if look.weights is not None and not look.has_steps and look.frame is not None]
+        if not looks or len(fixed) < len(looks):
+            raise ConfigError(self._untaught(type(model).__name__))
+        return looks
 
     def _total(self, model: AttentionModel, looks: Sequence[Look], size: Size, device: torch.device) -> Tensor:
         """The total map (B,H,W) on the pixels of the network input."""
@@ -62,29 +62,21 @@ class _MapTerm:
         grid = tuple(self._weights(look).shape[-2:])
         key = (look.name, grid, size, device)
         if key not in self._known:
-            frame = look.frame
-            found = (
-                None
-                if frame is None or frame.dim() != 2
-                else cell_profiles(frame.detach().cpu(), (grid[0], grid[1]), size)
-            )
+            frame = cast(Tensor, look.frame)
+            found = cell_profiles(frame.detach().cpu(), (grid[0], grid[1]), size) if frame.dim() == 2 else None
             if found is None:
-                raise ConfigError(self._untaught(look))
+                raise ConfigError(self._untaught(f"the look '{look.name}'"))
             rows, columns = (each.float().to(device) for each in found)
             self._known[key] = _Laid(rows, columns)
         return self._known[key]
 
     def _weights(self, look: Look) -> Tensor:
         """(B,h,w) float."""
-        if look.weights is None or look.has_steps:
-            raise ConfigError(self._untaught(look))
-        return look.weights.float()
+        return cast(Tensor, look.weights).float()
 
-    def _untaught(self, look: Look) -> str:
-        return (
-            f"loss: {self.setting} teaches maps on a fixed grid; the look '{look.name}' is a crop, has steps, or moves "
-            "from picture to picture: leave it out"
-        )
+    def _untaught(self, who: str) -> str:
+        why = "has no map, a crop, steps, or a grid that moves from picture to picture"
+        return f"loss: {self.setting} teaches maps on a fixed grid; {who} {why}: leave it out"
 
 
 class EvidenceTerm(_MapTerm):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, QueryModel, Raw
 from saccade.tasks.changed_pictures import encode_changed, window_of
@@ -34,9 +34,7 @@ def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:
 
 def answers_of(trace: AttentionTrace) -> Tensor:
     """The answer ids (B,…) of a trace."""
-    if trace.answer is None:
-        raise DataError("the model's trace holds no answer")
-    return trace.answer
+    return cast(Tensor, trace.answer)
 
 
 def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> Raw:

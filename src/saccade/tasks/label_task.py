@@ -159,9 +159,7 @@ class LabelTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the family '{cls.name}' scores models that take no question")
-        config = config_of(cls.pictures, data)
+        model, config = cast(ImageOnlyModel, model), config_of(cls.pictures, data)
         chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
         if chosen.size is None:
             raise DataError(f"split '{split}' has no end; score val or test")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -43,19 +42,8 @@ def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) 
     numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
     name = str(numbers.pop("name", ""))
     if name not in known:
-        raise ConfigError(f"loss '{name}': {nearest(name, known)}{_as_mapping(name, known)}")
-    if numbers and not dataclasses.fields(known[name]):
-        raise ConfigError(f"loss '{name}' has no settings, found {', '.join(map(str, numbers))}; leave them out")
+        raise ConfigError(f"loss '{name}': {nearest(name, known)}")
     return from_dict(known[name], numbers, where="loss")
-
-
-def _as_mapping(text: str, known: Mapping[str, type]) -> str:
-    """How a loss of the form NAME:NUMBER is written now; nothing of any other text."""
-    name, sign, _ = text.partition(":")
-    if not sign or name not in known:
-        return ""
-    numbers = [field.name for field in dataclasses.fields(known[name])]
-    return f"; numbers have names, as in {{name: {name}, {numbers[0]}: …}}" if numbers else ""
 
 
 def loss_name(loss: object, known: Mapping[str, type]) -> str:

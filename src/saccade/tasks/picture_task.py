@@ -101,21 +101,15 @@ class PictureTask(Task):
         """The examples ``numbers`` (B,); a task whose answers are single labels tells these too."""
         return HeldOut(data.take(numbers).images)
 
-    def check_cached_features(self, data: str, learning: Sequence[str]) -> None:
-        """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""
+    def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
+        """Where a step needs more than the features of an encoder that stays as it is."""
         if not self.caches_features or data != "default":
             what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
-            raise ConfigError(f"features 'kept': {what} learns from pictures; leave it out")
+            return f"{what} learns from pictures; leave it out"
         encoder = self.model.encoder
         if encoder is None:
-            raise ConfigError(
-                f"features 'kept': the model '{self.architecture}' has no encoder that sees the picture alone; "
-                "leave it out"
-            )
+            return f"the model '{self.architecture}' has no encoder that sees the picture alone; leave it out"
         own = {id(parameter) for parameter in encoder.parameters()}
         trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
-        if trained:
-            raise ConfigError(
-                f"features 'kept': the encoder must stay as it is, but {trained[0]} learns; freeze it, as in "
-                "freeze: [backbone.*], or take features: fresh"
-            )
+        mend = "freeze it, as in freeze: [backbone.*], or take features: fresh"
+        return f"the encoder must stay as it is, but {trained[0]} learns; {mend}" if trained else ""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import to_dict
-from saccade.errors import ConfigError, DataError, nearest
+from saccade.errors import ConfigError, DataError, nearest, prefix_errors
 from saccade.families import family, model_spec
 from saccade.families.splits import OpenedSplit
 from saccade.metrics.result import Evaluation
@@ -30,16 +30,6 @@ from saccade.tasks.losses import PhaseSettings, build_loss
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
-
-
-def _check_batch(together: int, size: int | None) -> None:
-    """Refuse a batch size above the number of training examples; the error suggests one that fits twice."""
-    if size is not None and size < together:
-        smaller = 1 << max(0, size.bit_length() - 2)
-        raise DataError(
-            f"a batch of {together} is larger than the {size} training examples; make it smaller, "
-            f"as with `batch_size={smaller}`, or add examples"
-        )
 
 
 class Task(ABC):
@@ -203,18 +193,16 @@ class Task(ABC):
             phase: what a recipe says of it.
             learning: names of the parameters that it trains.
         """
-        try:
+        with prefix_errors(f"phase '{phase.name}'"):
             if phase.data not in self.data_choices:
                 raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
-            if phase.features == "kept":
-                self.check_cached_features(phase.data, learning)
+            if phase.features == "kept" and (why := self.why_not_kept(phase.data, learning)):
+                raise ConfigError(f"features 'kept': {why}")
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
-        except ConfigError as error:
-            raise ConfigError(f"phase '{phase.name}': {error}") from error
 
-    def check_cached_features(self, data: str, learning: Sequence[str]) -> None:
-        """Refuse to keep the features of a frozen encoder where a step needs more than these."""
-        raise ConfigError(f"features 'kept': the task '{self.name}' keeps none; leave it out")
+    def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
+        """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""
+        return f"the task '{self.name}' keeps none; leave it out"
 
     def training_split(self, data: str = "default", features: str = "auto") -> Any:
         """What a phase learns from that says this of its ``data`` and ``features``."""
@@ -222,9 +210,7 @@ class Task(ABC):
 
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """Whole batches in one pass; None when the data has no end."""
-        size: int | None = self.split("train").size
-        _check_batch(batch_size, size)
-        return None if size is None else size // batch_size
+        return _whole_batches(self.split("train").size, batch_size)
 
     def train_batches(
         self,
@@ -239,7 +225,7 @@ class Task(ABC):
         """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
         split = self.training_split(data, features)
         together = batch_size * world_size
-        _check_batch(together, split.size)
+        _whole_batches(split.size, together)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
         ahead = self.batches_per_call
         for first in itertools.count(start, ahead):
@@ -332,6 +318,14 @@ class Task(ABC):
                 },
             ),
         )
+
+
+def _whole_batches(size: int | None, together: int) -> int | None:
+    """How many batches of ``together`` are in ``size`` examples; a DataError where there is none."""
+    if size is not None and size < together:
+        smaller = 1 << max(0, size.bit_length() - 2)
+        raise DataError(f"batch_size {together} is above the {size} training examples; try `batch_size={smaller}`")
+    return None if size is None else size // together
 
 
 def in_batches(data: Any, batch_size: int) -> Iterator[Any]:

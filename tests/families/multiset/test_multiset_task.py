@@ -349,7 +349,7 @@ def test_counts_are_taught_by_counts() -> None:
         ("hsal", {"name": "reinforce", "entropy": -1}, "entropy"),
         ("hsal", {"name": "reinforce_expected", "entropy": math.nan}, "entropy: .* found nan"),
         ("hsal", {"name": "reinforce", "elsewhere": 2}, "elsewhere"),
-        ("hsal", {"name": "cross_entropy", "entropy": 0.1}, "loss 'cross_entropy' has no settings, found entropy"),
+        ("hsal", {"name": "cross_entropy", "entropy": 0.1}, "loss.entropy"),
         ("hsal", "counts", "take model 'multiset-counts'"),
         ("multiset-counts", "reinforce", "take model 'hsal'"),
         ("multiset-counts", "cross_entropy", "take model 'hsal'"),
@@ -434,9 +434,9 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     assert (other["name"], other["seed"]) == ("mnist-set", 5)
     with pytest.raises(ConfigError, match="deletion and insertion"):
         MultisetTask.evaluate(model, split="test", sweeps=5, **given)
-    with pytest.raises(ConfigError, match="no protocols"):
+    with pytest.raises(ConfigError, match="protocol"):
         MultisetTask.eval_kwargs(facts, EvalRequest(protocol="authors"))
-    with pytest.raises(ConfigError, match="no choice of drawings"):
+    with pytest.raises(ConfigError, match="drawing"):
         MultisetTask.eval_kwargs(facts, EvalRequest(drawing="authors"))
     with pytest.raises(ConfigError, match="take no question"):
         MultisetTask.evaluate(torch.nn.Linear(1, 1), split="test", **given)

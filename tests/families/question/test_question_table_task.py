@@ -228,9 +228,9 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
         cut.write_text("\n".join(kept))
         with pytest.raises(DataError, match=f"no question in split '{split}'; training needs train and val rows"):
             new_task(cut)
-    with pytest.raises(DataError, match=f"batch of {TRAIN + 1} is larger than the {TRAIN} training examples"):
+    with pytest.raises(DataError, match=f"{TRAIN + 1} .* {TRAIN} "):
         batches(new_task(table), 1, batch_size=TRAIN + 1)
-    with pytest.raises(DataError, match=f"the {TRAIN} training examples; make it smaller, as with `batch_size=32"):
+    with pytest.raises(DataError, match="batch_size=32"):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
 
 

@@ -27,12 +27,6 @@ def test_words_lie_beside_the_configuration_and_come_back(folder: Path) -> None:
     assert (facts.answers, facts.sentences) == (WORDS, True)
 
 
-def test_the_card_counts_the_words_instead_of_naming_them(folder: Path) -> None:
-    card = (folder / "card.md").read_text(encoding="utf-8")
-    assert "answers: sentences, of 5 words" in card
-    assert "green" not in card
-
-
 @pytest.mark.parametrize(
     "content",
     [

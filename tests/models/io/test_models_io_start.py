@@ -32,12 +32,6 @@ def test_other_kinds_share_a_backbone() -> None:
     assert torch.equal(gates.state_dict()["backbone.stages.stage1.0.weight"], soft.backbone.stages["stage1"][0].weight)  # type: ignore[union-attr, index]
 
 
-def test_halves_become_what_the_model_computes_in() -> None:
-    old, new = built(), built(seed=1)
-    assert load_matching(new, {name: tensor.half() for name, tensor in old.state_dict().items()}, "halves") == ()
-    assert new.head.classify.weight.dtype == torch.float32  # type: ignore[union-attr]
-
-
 def test_nothing_fits() -> None:
     other = {"tower.weight": torch.zeros(3), "head.norm.num_batches_tracked": torch.tensor(5)}
     with pytest.raises(ConfigError, match=r"start: nothing of elsewhere fits this model, which has .* tower.weight"):

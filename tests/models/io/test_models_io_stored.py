@@ -14,7 +14,7 @@ from published_weights_fake import publish, withdraw
 from saccade.backbones import pretrained
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError
-from saccade.models.io.facts import ModelFacts, Preprocessing, read_facts
+from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import load_model, save_model
 from saccade.models.soft import SoftModel
 from tiny_models import save_tiny, tiny_facts
@@ -154,17 +154,6 @@ def test_without_published_weights_everything_is_written(tmp_path: Path, monkeyp
     load_model(tmp_path / "m")  # needs none either
 
 
-def test_a_model_that_shares_nothing_has_no_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(monkeypatch)
-    model = deep_model()
-    publish(monkeypatch, seed=8)
-    with torch.no_grad():
-        for tensor in model.state_dict().values():  # zeros and ones of untrained norms are shared by chance
-            tensor.add_(1)
-    facts = save_model(model, tmp_path / "m", deep_facts(model))
-    assert facts.base is None
-
-
 def test_a_base_of_another_backbone_is_refused(folder: Path) -> None:
     edit_config(folder, base={"backbone": "vgg16", "sha256": "ab" * 32})
     with pytest.raises(CheckpointError, match="vgg16"):
@@ -172,9 +161,3 @@ def test_a_base_of_another_backbone_is_refused(folder: Path) -> None:
     edit_config(folder, base=None)
     with pytest.raises(CheckpointError, match=r"no tensor 'backbone\.stages\.block0"):
         load_model(folder)
-
-
-def test_the_card_says_what_is_left_out(folder: Path) -> None:
-    card = (folder / "card.md").read_text()
-    assert f"`{read_facts(folder).sha256}`" in card
-    assert "ImageNet weights of `mobilenetv2`" in card
