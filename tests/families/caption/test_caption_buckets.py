@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.families.caption.buckets import bucketed_order
+from saccade.families.caption.batch import bucketed_order
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.integers(1, 9), st.integers(0, 99), st.integers(0, 9))

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from saccade.errors import DataError
-from saccade.families.caption import flickr
+from saccade.families.caption import published
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.flickr import FlickrOptions, read_flickr8k, read_flickr30k
+from saccade.families.caption.published import FlickrOptions, read_flickr8k, read_flickr30k
 from saccade.families.caption.task import CaptionTask
 from saccade.models.sat import SatConfig, SatModel
 
@@ -62,7 +62,7 @@ def test_the_official_archives_unpack_elsewhere(folder):
 
 
 def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
-    monkeypatch.setattr(flickr, "HELD_OUT", 2)
+    monkeypatch.setattr(published, "FLICKR_HELD_OUT", 2)
     table = read_flickr8k(folder, ON_DEV)
     assert counts(table) == [4, 2, 2]
     by_split = {split: {row.image.name for row in table.rows if row.split == split} for split in PICTURES}
@@ -73,7 +73,7 @@ def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
 
 @pytest.mark.parametrize(("splits", "told"), [("official", None), ("dev", "dev pictures")])
 def test_scores_on_dev_say_so(folder, monkeypatch, splits, told):
-    monkeypatch.setattr(flickr, "HELD_OUT", 2)
+    monkeypatch.setattr(published, "FLICKR_HELD_OUT", 2)
     for picture in (folder / "Images").iterdir():
         Image.new("RGB", (48, 40), (90, 10 * len(picture.name), 30)).save(picture)
     config = {"name": f"flickr8k:{folder}", "options": {"splits": splits}, "at_least": 1}

@@ -7,7 +7,7 @@ import pytest
 
 from saccade.errors import ConfigError, DataError
 from saccade.families import family_of_data
-from saccade.families.caption.readers import read_captions
+from saccade.families.caption.published import read_captions
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv, read_caption_jsonl
 
 STRICT = CaptionOptions(strict=True)

@@ -11,10 +11,9 @@ import torch
 from caption_stubs import SENTENCES, captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
-from saccade.families.caption.features import CaptionFeatures
 from saccade.families.caption.losses import Hard, HardCode, HardToGo, Loss, Soft
 from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
-from saccade.families.caption.task import CaptionTask
+from saccade.families.caption.task import CaptionFeatures, CaptionTask
 from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.tasks.eval_request import EvalRequest

@@ -12,7 +12,7 @@ from torch import Tensor
 from caption_stubs import captioned_files
 from saccade import geometry
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.readers import read_captions
+from saccade.families.caption.published import read_captions
 from saccade.families.caption.scores import score_captions
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.caption.word_scores import CONTENT, FUNCTION, WordEvidence, add_words, kind_of

@@ -25,13 +25,20 @@ from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
-from saccade.families.classify.losses import Proposals, Rank, Scales
-from saccade.families.classify.redrawn import causal_values, drawn_again
 from saccade.families.classify.scores import score_labels
 from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
-from saccade.families.classify.zoom_scores import zoom_values
-from saccade.families.classify.zooming import last_scale, taught_regions, wanted_regions, zoom_loss, zoom_options
+from saccade.families.classify.zoom_scores import causal_values, drawn_again, zoom_values
+from saccade.families.classify.zooming import (
+    Proposals,
+    Rank,
+    Scales,
+    last_scale,
+    taught_regions,
+    wanted_regions,
+    zoom_loss,
+    zoom_options,
+)
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.web.views import view_of

@@ -11,9 +11,8 @@ from saccade.data.pictures.prepared import cut_out
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struct
 from saccade.families.multiset.files import MultisetFiles
-from saccade.families.multiset.svhn import SvhnOptions, _enlarged, read_svhn
+from saccade.families.multiset.readers import HouseNumber, SvhnOptions, _enlarged, read_digit_struct, read_svhn
 from saccade.families.multiset.task import MultisetTask
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'

@@ -14,11 +14,10 @@ from question_tables import SPLITS, write_table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.table import Question, make_table
 from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.features import QuestionFeatures
-from saccade.families.question.tables.task import TableTask
+from saccade.families.question.tables.task import QuestionFeatures, TableTask
+from saccade.families.question.task import CrossEntropy, Default
 from saccade.models.picture_query import PictureQueryModel
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}

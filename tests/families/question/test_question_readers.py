@@ -9,7 +9,7 @@ import pytest
 from saccade.data.tables.references import split_reference
 from saccade.errors import ConfigError, DataError
 from saccade.families import data_entries
-from saccade.families.caption.readers import CAPTION_READERS
+from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.story.data import READERS as STORY_READERS

@@ -10,10 +10,10 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families import model_spec
-from saccade.families.question.losses import Default
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.scenes.scores import score_scenes
 from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.task import Default
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
 from saccade.trace import Look

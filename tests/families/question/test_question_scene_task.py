@@ -16,9 +16,9 @@ from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.families import families, family
 from saccade.families.contract import load_target
-from saccade.families.question.losses import CrossEntropy, Default, Reinforce
 from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.tables.task import TableTask
+from saccade.families.question.task import CrossEntropy, Default, Reinforce
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
 from saccade.tasks.task import in_batches

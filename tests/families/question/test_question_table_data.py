@@ -13,9 +13,8 @@ from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.label_evidence import POINT_RADIUS
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import TableBatch
 from saccade.families.question.table import Question, make_table
-from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
 from saccade.geometry import apply, touched
 
 NAN = float("nan")

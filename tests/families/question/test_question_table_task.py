@@ -12,10 +12,9 @@ from torch import nn
 from question_tables import SPLITS, write_table
 from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.losses import Default
 from saccade.families.question.tables.data import TableData
 from saccade.families.question.tables.task import TableTask
-from saccade.families.question.task import right_answers, sampled_loss
+from saccade.families.question.task import Default, right_answers, sampled_loss
 from saccade.metrics import weighted_map
 from saccade.models.io.folder import load_model
 

@@ -10,9 +10,9 @@ import torch
 from PIL import Image
 
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.tables import visual_genome
+from saccade.families.question.tables import published
 from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.visual_genome import VisualGenomeOptions, read_visual_genome
+from saccade.families.question.tables.published import VisualGenomeOptions, read_visual_genome
 from visual_genome_miniature import COLOURS, SHAPES, write_miniature
 
 ALL = VisualGenomeOptions(min_count=0)
@@ -77,8 +77,8 @@ def test_objects_that_say_nothing_are_no_objects(tmp_path):
 
 
 def test_splits_have_the_papers_proportions(tmp_path, monkeypatch):
-    monkeypatch.setattr(visual_genome, "_PAPER_IMAGES", 45)
-    monkeypatch.setattr(visual_genome, "_PAPER_HELD_OUT", 10)
+    monkeypatch.setattr(published, "_PAPER_IMAGES", 45)
+    monkeypatch.setattr(published, "_PAPER_HELD_OUT", 10)
     images = [[thing("cat", ["black"]), thing("dog", ["black"])]] * 60
     table = read_visual_genome(write(tmp_path, *images), VisualGenomeOptions(0, images=45))
     splits = {split: {row.group for row in table.rows if row.split == split} for split in ("train", "val", "test")}

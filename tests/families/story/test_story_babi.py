@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.readers.babi import babi_files, read_babi
+from saccade.families.story.files import babi_files, read_babi
 
 TWO = """\
 1 Mary moved to the bathroom.

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from saccade.families.story.page.founding import FOUNDING_STORIES
+from saccade.families.story.page import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
 from saccade.families.story.world import TASKS, answer_of, derive, generate_story
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from saccade.families.story import sentence_scores
 from saccade.families.story.scores import (
     CAUSAL,
     LEFT_OUT,
@@ -17,10 +18,16 @@ from saccade.families.story.scores import (
     note_on,
     unknown_words,
 )
-from saccade.families.story.scoring import responding
-from saccade.families.story.scoring.responding import as_tensors, batch_for, errors_by_task, is_right, respond
-from saccade.families.story.scoring.sampling import sample_questions, story_numbers
-from saccade.families.story.scoring.sentence_weights import sentence_weights
+from saccade.families.story.sentence_scores import (
+    as_tensors,
+    batch_for,
+    errors_by_task,
+    is_right,
+    respond,
+    sample_questions,
+    sentence_weights,
+    story_numbers,
+)
 from saccade.families.story.stories import StoryExample
 from saccade.models.dmn import DMNModel
 from saccade.models.io.facts import ModelFacts
@@ -187,7 +194,7 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
         given = {"pass1": whole["pass1.weights"].scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
         edited = respond(model, batch, given)
         seen = []
-        monkeypatch.setattr(responding, "PART", 8)
+        monkeypatch.setattr(sentence_scores, "PART", 8)
         forward = model.forward_raw
 
         def watched(story, *more, **options):

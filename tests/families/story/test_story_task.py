@@ -20,9 +20,8 @@ from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import ConfigError, DataError
 from saccade.families.story import task as story_task
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.losses import AnswerLoss, GatedLoss, LinearStart
 from saccade.families.story.stories import StoryExample
-from saccade.families.story.task import StoryTask, gate_loss
+from saccade.families.story.task import AnswerLoss, GatedLoss, LinearStart, StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.readers.text import cut_sentences, read_story, story_in
+from saccade.families.story.text import cut_sentences, read_story, story_in
 
 
 @pytest.mark.parametrize(

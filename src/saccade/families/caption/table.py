@@ -36,7 +36,7 @@ from saccade.data.tables.rows import (
 )
 from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
 from saccade.errors import ConfigError
-from saccade.families.caption.text import tokenise
+from saccade.families.caption.vocabulary import tokenise
 
 CAPTIONS = 5
 """Captions of a picture at most, as in the paper: COCO has up to seven, and a fair score has five everywhere."""

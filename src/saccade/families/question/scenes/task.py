@@ -19,10 +19,9 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.question.losses import Loss
 from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.scenes.scores import TWINS, accuracy_absent, score_scenes
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import Loss, QuestionTask
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
