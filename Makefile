@@ -9,7 +9,6 @@ PYTEST_OPTIONS = -n 2 --dist loadfile --no-loadscope-reorder
 COUNT  ?= 200
 MINUTES ?= 10
 PARTS   ?= many_machines published_models
-SKIP    ?=
 
 .PHONY: run test tests test-extras quick lint docs bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
 
@@ -37,9 +36,8 @@ lint: $(DEV)
 	$(BIN)/mypy
 	$(BIN)/mypy examples/typed_user.py
 
-docs: $(DEV)  ## the site, into build/site: warnings are errors, links are checked, nothing is fetched
+docs: $(DEV)  ## the site, into build/site: warnings are errors, nothing is fetched
 	$(BIN)/sphinx-build -E -W --keep-going -n -q -d build/site-cache docs build/site
-	$(BIN)/python tools/check_site.py build/site
 
 bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py
@@ -63,10 +61,10 @@ wheel: $(DEV)  ## the package, into dist
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
 wheel-open: wheel  ## the same without weights whose training data is for research only (NOTICE)
-	$(BIN)/python tools/open_wheel.py dist/saccade_attention-$$($(BIN)/python -c 'import saccade; print(saccade.__version__)')-py3-none-any.whl --out dist
+	$(BIN)/python tools/release.py open dist/saccade_attention-$$($(BIN)/python -c 'import saccade; print(saccade.__version__)')-py3-none-any.whl --out dist
 
-release-check: $(DEV)  ## is this tree ready for a release? SKIP=smoke,install leaves checks out
-	$(BIN)/python tools/release_check.py --skip "$(SKIP)"
+release-check: $(DEV)  ## is this tree ready for a release? builds the packages and tries them
+	$(BIN)/python tools/release.py check
 
 install: $(STAMP)
 

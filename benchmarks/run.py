@@ -12,16 +12,9 @@ from pathlib import Path
 BENCHMARKS = (
     "bench_scenes.py",
     "bench_engine.py",
-    "bench_startup.py",
     "bench_evaluate.py",
     "bench_look.py",
     "bench_score.py",
-    "bench_trace_of.py",
-    "bench_memory.py",
-    "bench_captions.py",
-    "bench_multisets.py",
-    "bench_stories.py",
-    "bench_page.py",
     "bench_serve.py",
 )
 

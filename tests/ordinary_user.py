@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kill_trial import in_child
+from kill import in_child
 from typer.testing import CliRunner
 
 NOBODY = 65534

@@ -1,22 +1,149 @@
-"""The documents keep to what the code does and what was recorded."""
+"""Documents do what they say: Python runs, commands are real, links lead somewhere, tables are current."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import sys
-import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
+import numpy as np
 import pytest
 import tables
+import torch
+import typer
+from PIL import Image
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 import saccade
 from saccade.commands.door import app
+from saccade.engine.recipe import load_recipe
+from saccade.zoo import resolve, shipped
 
 ROOT = Path(__file__).parent.parent
+GENERATED = {"docs/results.md", "docs/benchmarks.md", "docs/reliability.md"}
+"""Pages of recorded numbers: their commands take hours."""
+PAGES = sorted({path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} - GENERATED)
+RUN = {"look", "compare", "score", "report", "list", "data make", "data show"}
+"""Verbs that take a second. Commands of other verbs are read as the verb reads them, and not run."""
+EXPORT = "docs/how-to/export.md"
+"""Its blocks need exported models, see below."""
+OTHERS = ["README.md", "CONTRIBUTING.md", "TESTING.md", "SECURITY.md"]
+SMALLER = {
+    "docs/how-to/score-maps.md": {
+        "one_per_scene(100)": "one_per_scene(4)",
+        "--count 50 ": "--count 3 ",
+        "--count 20 ": "--count 3 ",
+    },
+    "docs/how-to/scenes.md": {
+        "--count 10000 ": "--count 3 ",
+        "--count 500 ": "--count 2 ",
+        "--count 100 ": "--count 2 ",
+    },
+    "docs/how-to/own-pictures.md": {"torch.arange(32)": "torch.arange(2)"},
+}
+"""Numbers of a page that a test makes smaller: page → old → new."""
+ELSEWHERE = {
+    "timm:": "needs the extra timm and published weights",
+    "hf:": "needs the extra transformers and published weights",
+    "cub:": "needs CUB-200-2011",
+    "flickr8k:": "needs Flickr8k",
+    "svhn:": "needs SVHN",
+    "ray": "needs a cluster",
+    "s3://": "needs a store",
+    "runs/": "needs a run of the reader's",
+    "dots": "needs the family of examples/dots, see tests/families/test_families_dots.py",
+}
+"""Words of commands that cannot run here, and why."""
+NOT_RUN = {"import ray": "needs Ray", "runs/mean": "needs two runs of the reader's"}
+"""Python blocks that cannot run here: a line in them, and why."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page, in order; those of directives, as ``{fields}``, are not code."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.finditer(r"^( *)```(\w+)\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
+    return [Block(each[2], _dedented(each[3], each[1]), text[: each.start()].count("\n") + 2) for each in found]
+
+
+def _dedented(text: str, indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in text.splitlines()) + "\n"
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """What stands behind ``saccade`` in a shell block, one command at a time."""
+    for line in text.replace("\\\n", " ").splitlines():
+        for command in " ".join(shlex.quote(word) for word in shlex.split(line, comments=True)).split(" '&&' "):
+            words = shlex.split(command.split(" '>' ")[0])
+            if words[:1] == ["saccade"] and not any("$" in word for word in words):  # of a script
+                yield words[1:]
+
+
+def run_python(block: Block, page: str, names: dict[str, Any]) -> None:
+    """Run a block with the names of the blocks before it; errors name the page and its line."""
+    code = "\n" * (block.line - 1) + block.text
+    exec(compile(code, page, "exec"), names)
+
+
+@pytest.fixture(scope="session")
+def readers_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that a reader is said to have: pictures, tables, stories."""
+    folder = tmp_path_factory.mktemp("reader")
+    digits, cat = saccade.example("digits"), saccade.example("cat")
+    shutil.copy(digits, folder / "scene.png")
+    with Image.open(cat) as photo:
+        small = photo.convert("RGB").resize((120, 90))
+    small.save(folder / "photo.jpg")
+    small.save(folder / "photo.png")
+    (folder / "pictures").mkdir()
+    for number in range(2):
+        shutil.copy(digits, folder / "pictures" / f"{number}.png")
+    for kind in ("cat", "dog"):
+        (folder / "photos" / kind).mkdir(parents=True)
+        for number in range(8):
+            part = small.rotate(10 * number + (kind == "dog"))
+            part.save(folder / "photos" / kind / f"{number}.jpg")
+    rows = [f"photos/{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(8)]
+    splits = ["train"] * 4 + ["val"] * 2 + ["test"] * 2
+    table = [
+        f"{row},crown,{'red' if 'cat' in row else 'black'},{splits[n % 8]},5 5 60 60" for n, row in enumerate(rows)
+    ]
+    for name in ("my", "birds", "my_birds"):
+        (folder / f"{name}.csv").write_text("\n".join(["image,query,label,split,box", *table]) + "\n")
+    labels = [f"{row},cup; cup,{splits[n % 8]}" for n, row in enumerate(rows)]
+    (folder / "shelf.csv").write_text(
+        "\n".join(["image,labels,split", *labels]).replace("cup; cup", "cup; plate") + "\n"
+    )
+    story = "Mary took the apple.\nMary went to the kitchen.\n"
+    (folder / "story.txt").write_text(story)
+    (folder / "stories").mkdir()
+    (folder / "stories" / "one.txt").write_text(story)
+    (folder / "runs" / "soft").mkdir(parents=True)
+    shutil.copytree(resolve("soft-mref"), folder / "runs" / "soft" / "model")
+    return folder
+
+
+def text_of(page: str, block: Block) -> str:
+    """The block with smaller numbers."""
+    text = block.text
+    for old, new in SMALLER.get(page, {}).items():
+        text = text.replace(old, new)
+    return text
 
 
 def test_tables_are_current(monkeypatch, capsys):
@@ -35,55 +162,130 @@ def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
     assert any((tmp_path / "out").glob("*.png"))
 
 
-DECLARED = {"answer.py", "families/question/family.py", "families/question/task.py"}
-"""Files that hold declarations and dataclasses: a walk passes them, and calls no function in them."""
+WITH_PYTHON = [page for page in PAGES if page != EXPORT and any(block.language == "python" for block in blocks(page))]
 
 
-def named_in(section: str) -> set[str]:
-    """The files of the package that a section of docs/architecture.md names."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(f"\n## {section}\n")[2]
-    return set(re.findall(r"`([\w/]+\.py)`", text.partition("\n## ")[0]))
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_its_code_runs(page: str, readers_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From top to bottom, in a reader's folder: every block of Python, and the quick commands between them."""
+    folder = tmp_path / "reader"
+    shutil.copytree(readers_files, folder)
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page):
+        if block.language == "python" and not any(line in block.text for line in NOT_RUN):
+            try:
+                run_python(Block("python", text_of(page, block), block.line), page, names)
+            except saccade.DataError as error:
+                if "saccade data get" in str(error):
+                    pytest.skip(str(error))
+                raise
+        elif block.language == "bash":
+            for words in commands(text_of(page, block)):
+                is_quick = words[0] in RUN or " ".join(words[:2]) in RUN
+                if is_quick and not any(part in " ".join(words) for part in ELSEWHERE):
+                    done = CliRunner().invoke(app, [part for word in words for part in sorted(glob(word)) or [word]])
+                    assert done.exit_code == 0, f"{page}: saccade {' '.join(words)}\n{done.output}"
 
 
-def called_by(run: Callable[[], object]) -> set[str]:
-    """The files of the package in which ``run`` calls a function, in whatever thread."""
-    package, found = f"{Path(saccade.__file__).parent}/", set[str]()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            found.add(frame.f_code.co_filename.removeprefix(package))
-
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return found
+def read_as_the_verb_does(words: list[str]) -> dict[str, Any]:
+    """The settings that a verb would be called with; it is not."""
+    command: Any = typer.main.get_command(app)
+    while isinstance(command, TyperGroup):
+        command = command.get_command(typer.Context(command), words.pop(0))
+    return command.make_context("saccade", words).params
 
 
-def test_a_look_passes_the_files_that_its_walk_names(tmp_path):
-    from saccade.families.question.splits import write_split
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(page: str) -> None:
+    for words in (words for block in blocks(page) if block.language == "bash" for words in commands(block.text)):
+        if any("dots" in word for word in words):
+            continue  # of a family that is not installed
+        told = read_as_the_verb_does(list(words))
+        if words[0] == "train" and told["recipe"]:
+            recipe = load_recipe(told["recipe"], protocol=told["protocol"], overrides=told["overrides"] or [])
+            assert {*(told["phases"] or [])} <= {phase.name for phase in recipe.phases}, words
+        elsewhere = ("runs/", "timm:", "hf:")  # what a reader trained, and models of other libraries
+        several = told.get("model") if isinstance(told.get("model"), list) else [told.get("model")]
+        models = [*several, told.get("start"), *(told.get("models") or [])]
+        named = {model for model in models if isinstance(model, str) and not model.startswith(elsewhere)}
+        assert named <= {*shipped()}, words
 
-    write_split({"name": "mref", "glyphs": "pack"}, "test", 1, tmp_path / "scenes")
-    place = ["--model", "soft-mref", "--out", str(tmp_path / "out")]
-    command = ["look", str(tmp_path / "scenes" / "00000000.png"), "--ask", "7", *place]
-    passed = called_by(lambda: CliRunner().invoke(app, command, catch_exceptions=False))
-    named = named_in("One picture through `saccade look`")
-    assert len(named) > 20
-    assert sorted(named - passed - DECLARED) == []
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", each).lower() for each in headings)
+    return {re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in plain}
+
+
+@pytest.mark.parametrize("page", [*OTHERS, *PAGES, *sorted(GENERATED)])
+def test_links_and_named_files_exist(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", text):
+        if target.startswith(("http", "mailto")):
+            continue
+        place = (ROOT / page).parent / target if target else ROOT / page
+        assert place.exists(), f"{page} links to {target}"
+        if anchor and place.suffix == ".md":
+            assert anchor in anchors(place), f"{page} links to {target}#{anchor}"
+    rooms = "|".join(path.name for path in (ROOT / "src" / "saccade").iterdir() if path.is_dir())
+    for named in re.findall(rf"`((?:{rooms})/[\w/-]+\.\w+)`", text):
+        assert (ROOT / "src" / "saccade" / named).exists(), f"{page} names {named}"
+
+
+def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
+    """A small model of the catalog with random weights, exported into ``folder``; the model itself, to compare with."""
+    from saccade.config import to_dict
+    from saccade.families import family_of_model, models
+    from saccade.models.io.folder import save_model
+    from tiny_models import tiny_facts
+
+    spec = models()[name]
+    torch.manual_seed(0)
+    model = spec.resolve()(spec.tiny()).eval()
+    with torch.no_grad():
+        for parameter in (each for name, each in model.named_parameters() if name == "decoder.words.weight"):
+            parameter.mul_(30)  # so that the words of a caption differ
+    known = {"architecture": name, "family": family_of_model(name).name, "model": to_dict(model.config)}
+    save_model(model, folder / "source", tiny_facts(**{**known, "queries": ()} | facts))
+    saccade.export(folder / "source", folder / "out")
+    return saccade.load(folder / "source", "cpu")
 
 
 @pytest.mark.slow
-def test_a_training_step_passes_the_files_that_its_walk_names(tmp_path, monkeypatch):
-    from saccade.families.question.task import QuestionTask
-
-    monkeypatch.setattr(QuestionTask, "validate", lambda task, model: {"accuracy": 0.0, "loss": 0.0})
-    tiny = ["data.glyphs=pack", "phases.0.steps=1", "batch_size=8"]
-    passed = called_by(
-        lambda: saccade.train("soft-mref", out=tmp_path / "run", overrides=tiny, device="cpu", quiet=True)
-    )
-    named = named_in("One training step of `soft-mref`")
-    assert len(named) > 25
-    assert sorted(named - passed - DECLARED) == []
+@pytest.mark.usefixtures("one_onnx_registry")
+def test_exported_models_run_as_the_page_runs_them(tmp_path, monkeypatch, capsys):
+    """The script of the page, word for word, says what the models themselves say."""
+    pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
+    pytest.importorskip("onnxscript", reason="needs the extra 'export'")
+    words = ("", "apple", "is", "kitchen", "mary", "the", "took", "went", "where")
+    kinds = {
+        "question": ("soft", {"queries": ("7", "1", "2", "north")}),
+        "classifier": ("probe", {}),
+        "captioner": ("sat-soft", {"answers": ("", "(unknown)", "red", "green", "blue"), "sentences": True}),
+        "story": ("memn2n", {"answers": words, "preprocessing": None}),
+    }
+    models = {}
+    (tmp_path / "onnx").mkdir()
+    for kind, (name, facts) in kinds.items():
+        models[kind] = tiny_export(tmp_path / kind, name, **facts)
+        (tmp_path / kind / "out").rename(tmp_path / "onnx" / kind)
+    monkeypatch.chdir(tmp_path)
+    for seed, file in enumerate(("scene.png", "photo.png")):
+        pixels = np.random.default_rng(seed).integers(0, 256, (31, 34, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(file)
+    names: dict[str, Any] = {}
+    for block in (each for each in blocks(EXPORT) if each.language == "python"):
+        run_python(block, EXPORT, names)
+    printed = capsys.readouterr().out.splitlines()
+    seen = models["question"].look("scene.png", "7")
+    assert printed[0].split()[0] == seen.answer
+    assert float(printed[0].split()[1]) == pytest.approx(seen.confidence, abs=1e-4)
+    assert printed[2] == models["classifier"].look("photo.png").answer
+    said = models["captioner"].look("scene.png", beam=1)
+    assert printed[3] == said.answer
+    told = models["story"].look(["Mary took the apple.", "Mary went to the kitchen."], "Where is the apple?")
+    assert printed[4] == told.answer
+    last = names["seen"][names["told"]["looks"][-1]["outputs"]["weights"]][0]
+    np.testing.assert_allclose(last, told.trace.looks[-1].weights[0].numpy(), atol=1e-4)

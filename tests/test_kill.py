@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kill import Outcome, Undisturbed, _points, _trial, _undisturbed
+from kill import Outcome, Point, Undisturbed, _points, _trial, _undisturbed, differences, in_child, state_of
 from kill_targets import Target
-from kill_trial import Point, differences, in_child, state_of
 
 from saccade.atomic import write_text
 from saccade.errors import DataError

@@ -389,7 +389,7 @@ def test_given_attention_may_be_an_array_and_must_be_finite(tiny: Predictor) -> 
     assert (again.answer, again.confidence) == (own.answer, pytest.approx(own.confidence, abs=1e-6))
     assert again.trace.meta["given"] == [look.name]
     assert again.stem == f"{own.stem}-edited"  # neither overwrites the other
-    with pytest.raises(DataError, match="weights must be finite, found NaN or infinity"):
+    with pytest.raises(DataError, match="NaN"):
         tiny.look(picture, ask=1, attention={look.name: look.weights * float("nan")})
-    with pytest.raises(DataError, match="expected an array of numbers, found str"):
+    with pytest.raises(DataError, match="attention"):
         tiny.look(picture, ask=1, attention={look.name: "all of it"})

@@ -102,61 +102,61 @@ def test_what_is_inactive_may_be_anything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("look", "error", "said"),
+    ("look", "named"),
     [
-        (soft(kind="sotf"), DataError, "unknown kind 'sotf': did you mean 'soft'?"),
-        (soft(role="multiply"), DataError, "unknown role 'multiply': did you mean 'multiplier'?"),
-        (soft(norm="softmx"), DataError, "unknown norm 'softmx': did you mean 'softmax'?"),
-        (soft(uniform(2, 3)), ShapeError, r"weights: expected shape \(B,H,W\) or \(B,T,H,W\), got \(2, 3\)"),
-        (Look("a", "soft", "multiplier", frame=IDENTITY), ShapeError, "weights"),
-        (Look("a", "slots", "multiplier"), ShapeError, "weights"),
-        (Look("a", "slots", "multiplier", uniform(2, 1, 3, 4)), ShapeError, r"\(B,S\) or \(B,T,S\)"),
-        (soft(frame=IDENTITY.expand(3, 2, 3)), ShapeError, r"expected shape \(2,3\) or \(2,2,3\), got \(3, 2, 3\)"),
-        (soft(frame=torch.zeros(2, 3)), DataError, "cannot be inverted"),
-        (soft(frame=IDENTITY * float("nan")), DataError, "cannot be inverted"),
-        (soft(uniform(2, 3, 4) * 1.01), DataError, "promises a sum of 1; off by 0.01"),
-        (soft(torch.tensor([[[1.5, -0.5]]])), DataError, "between 0 and 1"),
-        (soft(torch.full((1, 1, 1), float("inf")), norm="none"), DataError, "NaN or infinity"),
-        (soft(torch.tensor([[[1.5, 0.5]]]), norm="sigmoid"), DataError, "between 0 and 1"),
-        (soft(torch.tensor([[[0.5, -0.5]]]), norm="sigmoid"), DataError, "between 0 and 1"),
-        (soft(torch.tensor([[[0.5, -1.5]]]), norm="l2"), DataError, "between -1 and 1"),
-        (soft(scores=torch.zeros(2, 4, 3)), ShapeError, "scores"),
-        (soft(kind="gate", norm="none", full=torch.zeros(2, 6, 4, 3)), ShapeError, r"full: expected shape \(2,C,3,4\)"),
-        (soft(kind="gate", norm="none", full=torch.zeros(2, 3, 4)), ShapeError, "full"),
-        (soft(gain=torch.zeros(3)), ShapeError, r"gain: expected shape \(2,\), got \(3,\)"),
-        (soft(uniform(2, 5, 3, 4), gain=torch.zeros(2)), ShapeError, r"gain: expected shape \(2, 5\)"),
-        (soft(emits=torch.zeros(2, 1)), ShapeError, "emits"),
-        (soft(active=torch.ones(3).bool()), ShapeError, "active"),
-        (soft(choice=torch.tensor([0, 12])), DataError, "outside its 12 cells"),
-        (soft(choice=torch.tensor([-1, 0])), DataError, "outside its 12 cells"),
-        (soft(log_prob=torch.tensor([0.0, 0.1])), DataError, "above 0"),
-        (soft(log_prob=torch.tensor([0.0, float("nan")])), DataError, "not a number"),
-        (crop(grid=None), DataError, "a crop has a frame and a grid, and no weights"),
-        (Look("a", "crop", "crop", grid=(2, 2)), DataError, "a crop has a frame"),
-        (crop(weights=uniform(2, 2, 2)), DataError, "no weights"),
+        (soft(kind="sotf"), "'sotf'.*'soft'"),
+        (soft(role="multiply"), "'multiply'.*'multiplier'"),
+        (soft(norm="softmx"), "'softmx'.*'softmax'"),
+        (soft(uniform(2, 3)), "weights"),
+        (Look("a", "soft", "multiplier", frame=IDENTITY), "weights"),
+        (Look("a", "slots", "multiplier"), "weights"),
+        (Look("a", "slots", "multiplier", uniform(2, 1, 3, 4)), "weights"),
+        (soft(frame=IDENTITY.expand(3, 2, 3)), "frame"),
+        (soft(frame=torch.zeros(2, 3)), "frame"),
+        (soft(frame=IDENTITY * float("nan")), "frame"),
+        (soft(uniform(2, 3, 4) * 1.01), "softmax.*0.01"),
+        (soft(torch.tensor([[[1.5, -0.5]]])), "norm"),
+        (soft(torch.full((1, 1, 1), float("inf")), norm="none"), "NaN or infinity"),
+        (soft(torch.tensor([[[1.5, 0.5]]]), norm="sigmoid"), "norm"),
+        (soft(torch.tensor([[[0.5, -0.5]]]), norm="sigmoid"), "norm"),
+        (soft(torch.tensor([[[0.5, -1.5]]]), norm="l2"), "l2"),
+        (soft(scores=torch.zeros(2, 4, 3)), "scores"),
+        (soft(kind="gate", norm="none", full=torch.zeros(2, 6, 4, 3)), "full"),
+        (soft(kind="gate", norm="none", full=torch.zeros(2, 3, 4)), "full"),
+        (soft(gain=torch.zeros(3)), "gain"),
+        (soft(uniform(2, 5, 3, 4), gain=torch.zeros(2)), "gain"),
+        (soft(emits=torch.zeros(2, 1)), "emits"),
+        (soft(active=torch.ones(3).bool()), "active"),
+        (soft(choice=torch.tensor([0, 12])), "12 cells"),
+        (soft(choice=torch.tensor([-1, 0])), "12 cells"),
+        (soft(log_prob=torch.tensor([0.0, 0.1])), "log-prob"),
+        (soft(log_prob=torch.tensor([0.0, float("nan")])), "log-prob"),
+        (crop(grid=None), "grid"),
+        (Look("a", "crop", "crop", grid=(2, 2)), "frame"),
+        (crop(weights=uniform(2, 2, 2)), "weights"),
     ],
 )  # fmt: skip
-def test_each_defect_is_refused(look: Look, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_each_defect_is_refused(look: Look, named: str) -> None:
+    with pytest.raises(DataError, match=named):
         look.validate()
 
 
 @pytest.mark.parametrize(
-    ("fields", "error", "said"),
+    ("fields", "named"),
     [
-        ({"looks": ()}, DataError, "at least one look"),
-        ({"looks": (soft(), soft())}, DataError, "look names repeat: map, map"),
-        ({"looks": (soft(name="total"),)}, DataError, "no look may be called 'total'"),
-        ({"total": "prodct"}, DataError, "unknown total 'prodct': did you mean 'product'?"),
-        ({"looks": (soft(), soft(uniform(3, 3, 4), name="b"))}, ShapeError, "batch of 3"),
-        ({"looks": (soft(), crop(IDENTITY.expand(1, 2, 3)))}, ShapeError, "'crop'.*batch of 2"),
-        ({"canvas": IDENTITY}, ShapeError, r"trace.canvas: expected shape \(2, 2, 3\)"),
-        ({"image_size": torch.zeros(3, 2)}, ShapeError, "trace.image_size"),
-        ({"looks": (soft(uniform(2, 3, 4) * 2),)}, DataError, "promises a sum of 1"),
+        ({"looks": ()}, "at least one look"),
+        ({"looks": (soft(), soft())}, "map, map"),
+        ({"looks": (soft(name="total"),)}, "total"),
+        ({"total": "prodct"}, "'prodct'.*'product'"),
+        ({"looks": (soft(), soft(uniform(3, 3, 4), name="b"))}, "batch of 2"),
+        ({"looks": (soft(), crop(IDENTITY.expand(1, 2, 3)))}, "'crop'"),
+        ({"canvas": IDENTITY}, "canvas"),
+        ({"image_size": torch.zeros(3, 2)}, "image_size"),
+        ({"looks": (soft(uniform(2, 3, 4) * 2),)}, "softmax"),
     ],
 )
-def test_each_defect_of_a_trace_is_refused(fields: dict[str, Any], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_each_defect_of_a_trace_is_refused(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(DataError, match=named):
         AttentionTrace(**{"looks": (soft(),), **fields}).validate()
 
 
@@ -229,7 +229,7 @@ def test_steps_are_views_without_the_step_axis() -> None:
 def test_steps_that_are_not_there() -> None:
     with pytest.raises(DataError, match="has 3 steps; there is no step 3"):
         full_trace().look("word").step(3)
-    with pytest.raises(ShapeError, match="a step axis"):
+    with pytest.raises(DataError, match="step"):
         soft().step(0)
 
 

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from open_wheel import open_wheel
+from release import open_wheel
 
 ROOT = Path(__file__).parent.parent
 

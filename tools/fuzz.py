@@ -1,36 +1,38 @@
-"""``make fuzz``: inputs of all targets for some minutes, each target in a process that is watched.
+"""``make fuzz``: inputs of all targets for some minutes, each target in processes that are watched.
 
     python tools/fuzz.py --minutes 10             all targets, two at a time
     python tools/fuzz.py --target recipes          one of them
     python tools/fuzz.py --target recipes --only 7 one input, with its traceback
 
-An input that computes longer than its target's deadline, that stands still four times as long, or that adds more memory
-than its target's bound is named; its process is ended and the next one goes on behind it. Ends with 1 if there is any
-traceback, input over the deadline or input over the bound.
+A process hands over one input after the other and says before and after each what became of it. An input that computes
+longer than its target's deadline, that stands still four times as long, or that adds more memory than its target's
+bound is named; where it ended its process, the next one goes on behind it. Ends with 1 if anything is named.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import itertools
 import json
 import os
-import queue
-import shutil
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-TESTS = HERE.parent / "tests"
-START_SECONDS = 180.0
+TESTS = Path(__file__).parent.parent / "tests"
+START_SECONDS = 180
 """For a process to import torch and make its first files."""
+COUNTED = ("inputs", "refused", "accepted", "traceback", "late", "large")
 
 
 @dataclass
@@ -38,207 +40,152 @@ class Tally:
     """What became of the inputs of one target."""
 
     target: str
-    inputs: int = 0
-    refused: int = 0
-    accepted: int = 0
-    tracebacks: int = 0
-    late: int = 0
-    large: int = 0
-    slowest: float = 0.0
-    """Seconds of computing."""
-    grown: int = 0
-    """Megabytes that one input added at most."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """By :data:`COUNTED`."""
     findings: dict[str, list[str]] = field(default_factory=dict)
     """What was found by its last line; the same again is counted."""
 
     @property
     def is_good(self) -> bool:
         """Whether nothing went wrong and something was tried."""
-        return bool(self.inputs) and not (self.tracebacks or self.late or self.large)
+        return bool(self.counts["inputs"]) and not self.findings
 
-    def found(self, text: str) -> None:
+    def found(self, kind: str, text: str) -> None:
         """Keep one finding."""
+        self.counts[kind] += 1
         lines = text.splitlines()
         places = [line for line in lines if "/saccade/" in line]
         self.findings.setdefault(f"{places[-1] if places else ''} {lines[-1]}"[:300], []).append(text)
 
 
-@dataclass(frozen=True)
-class Watched:
-    """What the watcher has to know of a target."""
-
-    name: str
-    home: str
-    """MODULE:CLASS."""
-    deadline: float
-    memory: int
-
-
-def watched(name: str, target: type) -> Watched:
-    """The facts of a target class."""
-    return Watched(name, f"{target.__module__}:{target.__name__}", target.deadline, target.memory)
-
-
-def fuzz(target: Watched, seconds: float, seed: int, only: int | None = None) -> Tally:
-    """Run one target for ``seconds``, in as many processes as it takes."""
-    tally, end, first = Tally(target.name), time.monotonic() + seconds, 0
-    while first >= 0 and (time.monotonic() < end or not tally.inputs):
-        left = max(1.0, end - time.monotonic())
-        folder = Path(tempfile.mkdtemp(prefix="saccade-fuzz-"))
-        try:
-            first = _one_process(target, tally, folder, seed, first, left, only)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+def fuzz(name: str, home: str, seconds: float, seed: int = 0, only: int | None = None) -> Tally:
+    """Run one target, ``home`` is its MODULE:CLASS, for ``seconds``, in as many processes as it takes."""
+    tally, end, first = Tally(name), time.monotonic() + seconds, only or 0
+    while first >= 0 and (time.monotonic() < end or not tally.counts["inputs"]):
+        command = [sys.executable, __file__, "--worker", home, "--seed", str(seed), "--first", str(first)]
+        command += ["--seconds", str(max(1.0, end - time.monotonic()))] + (["--one"] if only is not None else [])
+        with tempfile.TemporaryDirectory(prefix="saccade-fuzz-") as folder, Path(folder, "log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, cwd=Path.cwd(), env=_one_thread())
+            began: dict[str, Any] = {}
+            for line in process.stdout or ():
+                said = json.loads(line)
+                if "result" in said:
+                    _count(tally, {**began, **said})
+                began = {} if "result" in said else said
+            ended = process.wait()
+            if ended == 0 or not began:
+                first = -1
+                if ended:
+                    tally.found("traceback", f"no input could be made: {Path(folder, 'log').read_text()[-1500:]}")
+                continue
+            tally.counts["inputs"] += 1
+            kind = {-signal.SIGALRM: "late", -signal.SIGXCPU: "late"}.get(ended, "traceback")
+            told = Path(folder, "log").read_text(errors="replace")[-1500:]
+            text = f"{began['name']} (--target {name!r} --only {began['begin']}) ended its process with {ended}: {told}"
+            tally.found(kind, text)
+            first = began["begin"] + 1 if only is None else -1
     return tally
 
 
-def _one_process(
-    target: Watched, tally: Tally, folder: Path, seed: int, first: int, seconds: float, only: int | None
-) -> int:
-    """Run inputs from ``first`` on; the number to go on from, or −1 at the end."""
-    command = [sys.executable, str(HERE / "fuzz_worker.py"), target.home, str(folder), "--seed", str(seed)]
-    command += ["--first", str(first), "--seconds", str(seconds)] + ([] if only is None else ["--only", str(only)])
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    log = (folder / "log.txt").open("wb")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=env)
-    lines: queue.Queue[bytes | None] = queue.Queue()
-    threading.Thread(target=_forward, args=(process, lines), daemon=True).start()
-    number, name, base, began = first, "the start", -1, time.monotonic()  # −1: before the first input
-    try:
-        while True:
-            said = _next_line(lines, 0.05)
-            if said is None:  # the process has ended
-                tally.inputs += base >= 0
-                tally.tracebacks += 1
-                tally.found(f"{name} (input {number}) ended the process with {process.wait()}: {_tail(folder)}")
-                break
-            if not said:
-                waited, grown = time.monotonic() - began, _resident(process.pid) - base if base >= 0 else 0
-                if waited > (START_SECONDS if base < 0 else 4 * target.deadline) or grown > target.memory:
-                    tally.inputs += base >= 0
-                    _note_limit(tally, target, name, number, waited, grown)
-                    break
-            elif "begin" in said:
-                number, name, base, began = said["begin"], said["name"], said["resident"], time.monotonic()
-            elif "end" in said:
-                _count(tally, target, said)
-            elif "done" in said:
-                return -1
-        return number + 1 if base >= 0 and only is None else -1
-    finally:
-        process.kill()
-        process.wait()
-        log.close()
-
-
-def _count(tally: Tally, target: Watched, said: dict[str, Any]) -> None:
+def _count(tally: Tally, said: dict[str, Any]) -> None:
     """Note one outcome."""
-    number, result = said["end"], said["result"]
-    tally.inputs += 1
-    tally.refused += result == "refused"
-    tally.accepted += result == "accepted"
-    tally.slowest, tally.grown = max(tally.slowest, said["cpu"]), max(tally.grown, said["grown"])
-    again = f"--target {target.name!r} --only {number}"
-    if result == "traceback":
-        tally.tracebacks += 1
-        tally.found(f"{said['name']} ({again})\n{said['told'].rstrip()}")
-    if said["cpu"] > target.deadline:
-        tally.late += 1
-        tally.found(f"{said['name']} ({again}) took {said['cpu']:.1f} s, {target.deadline:g} are allowed")
-    if said["grown"] > target.memory:
-        tally.large += 1
-        tally.found(f"{said['name']} ({again}) took {said['grown']} MB, {target.memory} are allowed")
-
-
-def _note_limit(tally: Tally, target: Watched, name: str, number: int, waited: float, grown: int) -> None:
-    again = f"--target {target.name!r} --only {number}"
-    if grown > target.memory:
-        tally.large += 1
-        tally.found(f"{name} ({again}) took {grown} MB, {target.memory} are allowed; ended")
+    tally.counts["inputs"] += 1
+    name = f"{said['name']} (--target {tally.target!r} --only {said['begin']})"
+    if said["result"] == "traceback":
+        tally.found("traceback", f"{name}\n{said['told'].rstrip()}")
     else:
-        tally.late += 1
-        tally.found(f"{name} ({again}) had not ended after {waited:.0f} s; ended")
+        tally.counts[said["result"]] += 1
+    if said["seconds"] > said["deadline"]:
+        tally.found("late", f"{name} took {said['seconds']:.1f} s, {said['deadline']:g} are allowed")
+    if said["grown"] > said["memory"]:
+        tally.found("large", f"{name} took {said['grown']} MB, {said['memory']} are allowed")
 
 
-def _forward(process: subprocess.Popen[bytes], lines: queue.Queue[bytes | None]) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        lines.put(line)
-    lines.put(None)
+def _one_thread() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def _next_line(lines: queue.Queue[bytes | None], seconds: float) -> dict[str, Any] | None:
-    """What the process said; empty where it said nothing yet, None where it never will again."""
+def work(home: str, seed: int, first: int, seconds: float, one: bool) -> None:
+    """What a process does: inputs from ``first`` on until there is no time left; a line before and after each."""
+    from fuzzing import Inputs
+
+    said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what an input prints is not ours
+    signal.alarm(START_SECONDS)
+    end = time.monotonic() + seconds
+    module, _, name = home.partition(":")
+    with tempfile.TemporaryDirectory(prefix="saccade-fuzz-") as folder:
+        target = getattr(importlib.import_module(module), name)(Path(folder))
+        inputs = Inputs(target, seed)
+        for number in [first] if one else itertools.count(first):
+            if time.monotonic() > end and number > first:
+                return
+            called = inputs.corpus[number][0] if number < len(inputs.corpus) else f"drawn {number}"
+            print(json.dumps({"begin": number, "name": called}), file=said, flush=True)
+            signal.setitimer(signal.ITIMER_REAL, 4 * target.deadline)
+            _bound(8 * target.memory)
+            before, busy = _peak(reset=True), time.process_time()
+            outcome = inputs.outcome(number)
+            facts = {"seconds": time.process_time() - busy, "grown": _peak() - before}
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            facts |= {"deadline": target.deadline, "memory": target.memory, "told": outcome.told[-4000:]}
+            print(json.dumps({"result": outcome.result, **facts}), file=said, flush=True)
+
+
+def _bound(megabytes: int) -> None:
+    """Refuse this process more memory than it has and so many megabytes, before the machine has none."""
     try:
-        line = lines.get(timeout=seconds)
-    except queue.Empty:
-        return {}
-    if line is None:
-        return None
-    found: dict[str, Any] = json.loads(line)
-    return found
-
-
-def _resident(pid: int) -> int:
-    """Megabytes that a process has in memory; 0 where that cannot be told."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
-
-
-def _tail(folder: Path) -> str:
-    try:
-        return (folder / "log.txt").read_text(errors="replace")[-1500:]
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
-        return ""
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (megabytes << 20), resource.RLIM_INFINITY))
+
+
+def _peak(*, reset: bool = False) -> int:
+    """The most megabytes that this process had in memory, since the last reset; 0 where Linux does not tell."""
+    try:
+        if reset:
+            Path("/proc/self/clear_refs").write_text("5")
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def table(tallies: Sequence[Tally]) -> str:
     """All targets side by side."""
-    head = ("target", "inputs", "refused", "accepted", "tracebacks", "late", "too large", "slowest", "memory")
-    rows = [
-        (t.target, f"{t.inputs:,}", f"{t.refused:,}", f"{t.accepted:,}", str(t.tracebacks), str(t.late), str(t.large),
-         f"{t.slowest:.1f} s", f"+{t.grown} MB") for t in tallies
-    ]  # fmt: skip
-    together = ("all", *(f"{sum(getattr(t, key) for t in tallies):,}" for key in
-                         ("inputs", "refused", "accepted", "tracebacks", "late", "large")), "", "")  # fmt: skip
-    rows.append(together)
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if not column else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths))
-        )
-        for row in (head, *rows)
-    )
+    rows = [(tally.target, tally.counts) for tally in tallies]
+    rows.append(("all", sum((tally.counts for tally in tallies), Counter())))
+    head = f"{'target':<15}" + "".join(f"{name:>11}" for name in COUNTED)
+    return "\n".join([head, *(f"{name:<15}" + "".join(f"{n[key]:>11,}" for key in COUNTED) for name, n in rows)])
 
 
 def main() -> int:
     """The command."""
-    sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS)]
-    from targets import TARGETS
-
+    sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS), str(Path.cwd())]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0, help="for all targets together (10)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", choices=list(TARGETS), action="append", help="one target; may be repeated")
+    parser.add_argument("--target", action="append", help="one target; may be repeated")
     parser.add_argument("--only", type=int, help="one input of one target, by its number")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="targets at a time (2)")
+    for name, kind in (("--worker", str), ("--first", int), ("--seconds", float)):  # for a process of a target
+        parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.worker:
+        work(options.worker, options.seed, options.first, options.seconds, options.one)
+        return 0
+    from targets import TARGETS
+
     names = options.target or list(TARGETS)
-    if options.only is not None and len(names) != 1:
-        parser.error("--only goes with one --target")
-    jobs = min(options.jobs, len(names))
-    seconds = options.minutes * 60 * jobs / len(names)
-    with ThreadPoolExecutor(jobs) as pool:
-        chosen = [watched(name, TARGETS[name]) for name in names]
-        tallies = list(pool.map(lambda each: fuzz(each, seconds, options.seed, options.only), chosen))
+    homes = [f"{TARGETS[name].__module__}:{TARGETS[name].__name__}" for name in names]
+    with ThreadPoolExecutor(2) as pool:
+        seconds = options.minutes * 60 * min(2, len(names)) / len(names)
+        again = [pool.submit(fuzz, *pair, seconds, options.seed, options.only) for pair in zip(names, homes)]
+        tallies = [future.result() for future in again]
     for tally in tallies:
         for texts in tally.findings.values():
-            again = f" ({len(texts) - 1} more like it)" if len(texts) > 1 else ""
-            print(f"{tally.target}: {texts[0]}{again}\n")
+            print(f"{tally.target}: {texts[0]} ({len(texts)} in all)\n")
     print(table(tallies))
     return 0 if all(tally.is_good for tally in tallies) else 1
 

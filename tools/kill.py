@@ -12,27 +12,186 @@ alternately with and without --resume first. Sometimes the second run is killed 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kill_targets import TARGETS, Target, serve
-from kill_trial import Ended, Point, differences, in_child, state_of
+
+from saccade.errors import SaccadeError
+
+CALLS = ("fsync", "replace", "rename")
+"""Functions of os at which a process is killed: what they do decides what is on the disk."""
+DEADLINE = 180.0
+"""Seconds after which a process that should end by itself counts as hanging."""
+
+_TIMES = {"seconds", "minutes", "images_per_second"}
+_NOT_COMPARED = {"log.txt"}  # times of day
+_MAY_BE_MISSING = {"contents.index"}  # digests of files that were not changed within the last second
+
 
 AGAIN = 0.25
 """Share of trials in which the second run is killed too."""
 TRIES = 4
 """Runs after a kill that end in a refusal which names another way."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """When a process is killed."""
+
+    call: int = 0
+    """Just before (negative: just after) this call of :data:`CALLS`, counted from 1; 0: not at a call."""
+    seconds: float | None = None
+    """After this time; None: not by time."""
+
+    def __str__(self) -> str:
+        if self.seconds is not None:
+            return f"after {self.seconds:.3f} s"
+        return f"{'before' if self.call > 0 else 'after'} call {abs(self.call)}"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended."""
+
+    how: str
+    """whole, killed, said (an error of saccade: one line), broken (anything else), hung."""
+    text: str = ""
+    calls: int = 0
+    """Calls of :data:`CALLS` that it made, where it ended by itself."""
+    seconds: float = 0.0
+
+
+def in_child(work: Callable[[], None], note: Path, point: Point | None = None) -> Ended:
+    """Run ``work`` in a forked process that is killed at ``point``; ``note`` is a file for what it has to say."""
+    note.unlink(missing_ok=True)
+    started = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        _child(work, note, point)
+    deadline = started + (DEADLINE if point is None or point.seconds is None else point.seconds)
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            break
+        if time.monotonic() >= deadline:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            is_meant = point is not None and point.seconds is not None
+            return Ended("killed" if is_meant else "hung", seconds=time.monotonic() - started)
+        time.sleep(0.002)
+    seconds = time.monotonic() - started
+    if os.WIFSIGNALED(status):
+        is_kill = os.WTERMSIG(status) == signal.SIGKILL
+        return Ended("killed" if is_kill else "broken", f"signal {os.WTERMSIG(status)}", seconds=seconds)
+    if not note.is_file():
+        return Ended("broken", "it left no word", seconds=seconds)
+    return Ended(**json.loads(note.read_text(encoding="utf-8")), seconds=seconds)
+
+
+def _child(work: Callable[[], None], note: Path, point: Point | None) -> None:
+    """What the forked process does; it does not return."""
+    how, text, calls = "broken", "", [0]
+    try:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        if "torch" in sys.modules:  # its pool of threads does not live through a fork; it is made anew here, once
+            sys.modules["torch"].set_num_threads(1)
+        _kill_at_calls(calls, point.call if point is not None else 0)
+        try:
+            work()
+            how = "whole"
+        except SaccadeError as error:
+            how, text = "said", " ".join(str(error).split())
+        except BaseException:
+            text = traceback.format_exc()
+        note.write_text(json.dumps({"how": how, "text": text, "calls": calls[0]}), encoding="utf-8")
+    finally:
+        os._exit(0)
+
+
+def _kill_at_calls(calls: list[int], wanted: int) -> None:
+    """Count the calls of :data:`CALLS`, and let this process kill itself at the one that is wanted."""
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            calls[0] += 1
+            number = calls[0]
+            if number == wanted:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = real(*given, **named)
+            if number == -wanted:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def state_of(folder: Path) -> dict[str, str]:
+    """Every file below ``folder`` with a digest of what must not depend on when and where it was made."""
+    return {path.relative_to(folder).as_posix(): _digest(path, str(folder).encode()) for path in _files(folder)}
+
+
+def differences(first: dict[str, str], second: dict[str, str]) -> list[str]:
+    """In words, which files of ``second`` are not as in ``first``."""
+    missing = [f"{name} is missing" for name in first if name not in second]
+    more = [f"{name} is left over" for name in second if name not in first]
+    return [*missing, *more, *(f"{name} differs" for name in first if second.get(name, first[name]) != first[name])]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            if path.name not in _MAY_BE_MISSING:
+                yield path
+        elif not any(path.iterdir()):
+            yield path  # an empty folder is something too
+
+
+def _digest(path: Path, place: bytes) -> str:
+    if path.is_dir():
+        return "folder"
+    if path.name in _NOT_COMPARED:
+        return "not compared"
+    content = path.read_bytes().replace(place, b"PLACE")
+    with contextlib.suppress(ValueError):
+        if path.suffix == ".json":
+            content = json.dumps(_timeless(json.loads(content))).encode()
+        elif path.suffix == ".jsonl":
+            content = json.dumps([_timeless(json.loads(line)) for line in content.splitlines()]).encode()
+        elif path.suffix == ".md":
+            content = re.sub(rb"(minutes|seconds): `[\d.]+`", rb"\1", content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _timeless(value: Any) -> Any:
+    """Plain values without what was measured by a clock, and without the digest of facts that hold such."""
+    if isinstance(value, dict):
+        kept = {key: _timeless(each) for key, each in value.items() if key not in _TIMES}
+        if isinstance(kept.get("sha256"), dict):
+            kept["sha256"].pop("facts", None)
+        return kept
+    return [_timeless(each) for each in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -58,63 +217,35 @@ class Undisturbed:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the trials and print the table; 1 if one went wrong."""
+    """Run all trials and print the table; 1 if one went wrong."""
     parser = argparse.ArgumentParser(description="Kill commands that write, run them again, compare.")
     parser.add_argument("--count", type=int, default=200, help="kills in all")
     parser.add_argument("--targets", default=",".join(TARGETS), help="which commands")
-    parser.add_argument("--jobs", type=int, default=2, help="trials side by side")
     parser.add_argument("--seed", type=int, default=0, help="of the points")
     options = parser.parse_args(words)
     targets = [TARGETS[name] for name in options.targets.split(",")]
-    started = time.monotonic()
     scratch = Path(tempfile.mkdtemp(prefix="saccade-kill-"))
     for target in targets:
         target.warm()
     (scratch / "shared").mkdir()
     server = serve(scratch / "shared")
+    outcomes: list[Outcome] = []
     try:
-        outcomes = _trials(targets, options.count, options.jobs, options.seed, scratch)
+        for number, target in enumerate(targets):
+            undisturbed = _undisturbed(target, scratch)
+            share = (options.count - len(outcomes)) // (len(targets) - number)
+            for point in _points(undisturbed, share, random.Random(f"{options.seed} {target.name}")):
+                chance = random.Random(f"{options.seed} {len(outcomes)}")
+                outcomes.append(_trial(len(outcomes), target, point, undisturbed, scratch, chance))
     finally:
         os.kill(server, signal.SIGKILL)
         os.waitpid(server, 0)
-    wrong = [outcome for outcome in outcomes if outcome.how == "wrong"]
-    _print(targets, outcomes, time.monotonic() - started)
-    if wrong:
+    _print(targets, outcomes)
+    if any(outcome.how == "wrong" for outcome in outcomes):
         print(f"what was left is in {scratch}")
         return 1
     shutil.rmtree(scratch)
     return 0
-
-
-def _trials(targets: Sequence[Target], count: int, jobs: int, seed: int, scratch: Path) -> list[Outcome]:
-    plan: list[tuple[int, Target, Point, Undisturbed]] = []
-    left = count
-    for number, target in enumerate(targets):
-        undisturbed = _undisturbed(target, scratch)
-        share = left // (len(targets) - number)
-        left -= share
-        points = _points(undisturbed, share, random.Random(f"{seed} {target.name}"))
-        plan += [(len(plan) + place, target, point, undisturbed) for place, point in enumerate(points)]
-    lanes = []
-    for lane in range(jobs):
-        note = scratch / f"lane-{lane}.jsonl"
-        lanes.append((os.fork(), note))
-        if lanes[-1][0] == 0:
-            try:
-                for number, target, point, undisturbed in plan[lane::jobs]:
-                    found = _trial(number, target, point, undisturbed, scratch, random.Random(f"{seed} {number}"))
-                    with note.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(asdict(found)) + "\n")
-            finally:
-                os._exit(0)
-    outcomes: list[Outcome] = []
-    for pid, note in lanes:
-        os.waitpid(pid, 0)
-        lines = note.read_text(encoding="utf-8").splitlines() if note.is_file() else []
-        outcomes += [Outcome(**json.loads(line)) for line in lines]
-    if len(outcomes) != len(plan):
-        outcomes.append(Outcome(targets[0].name, 0, "wrong", f"{len(plan) - len(outcomes)} trials did not end", 0))
-    return outcomes
 
 
 def _undisturbed(target: Target, scratch: Path) -> Undisturbed:
@@ -174,10 +305,8 @@ def _trial(
             break
         resume = other
     how = {"whole": "equal", "said": "said"}.get(ended.how, "wrong")
-    is_done = target.name == "average" and ended.how == "said" and "is not empty" in ended.text
-    if how == "equal" or is_done:  # a mean that is there already is not written again; it must be the right one
-        differing = differences(undisturbed.state, state_of(place))
-        how = "wrong" if differing else "equal"
+    if how == "equal" and (differing := differences(undisturbed.state, state_of(place))):
+        how = "wrong"
         story += differing
     if how == "equal":
         shutil.rmtree(place.parent)
@@ -202,22 +331,17 @@ def _at_home(work: partial[None], place: Path) -> None:
     work()
 
 
-def _print(targets: Sequence[Target], outcomes: Sequence[Outcome], seconds: float) -> None:
-    rows: list[tuple[str, list[int]]] = []
-    for target in targets:
-        own = [outcome for outcome in outcomes if outcome.target == target.name]
-        how = Counter(outcome.how for outcome in own)
-        kills = sum(outcome.kills for outcome in own)
-        calls = max((outcome.calls for outcome in own), default=0)
-        rows.append((target.name, [calls, len(own), kills, how["equal"], how["said"], how["wrong"]]))
-    rows.append(("all", [sum(column) for column in zip(*(numbers for _, numbers in rows))]))
+def _print(targets: Sequence[Target], outcomes: Sequence[Outcome]) -> None:
     print(f"{'target':<12}" + "".join(f"{name:>8}" for name in ("calls", "trials", "kills", "equal", "said", "wrong")))
-    for name, numbers in rows:
+    for name in (*(target.name for target in targets), "all"):
+        own = [outcome for outcome in outcomes if name in (outcome.target, "all")]
+        how = Counter(outcome.how for outcome in own)
+        calls = max((outcome.calls for outcome in own), default=0)
+        numbers = (calls, len(own), sum(outcome.kills for outcome in own), how["equal"], how["said"], how["wrong"])
         print(f"{name:<12}" + "".join(f"{number:>8}" for number in numbers))
     for outcome in outcomes:
         if outcome.how != "equal":
             print(f"{outcome.how}: {outcome.target} {outcome.text}")
-    print(f"{seconds:.0f} s")
 
 
 if __name__ == "__main__":

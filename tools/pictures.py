@@ -7,15 +7,13 @@ from pathlib import Path
 
 import torch
 from PIL import Image
-from small_png import small_png
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.predict import load
-from saccade.show.comparison_grid import Example, Shown, comparison_grid
-from saccade.show.contact_sheet import contact_sheet
-from saccade.show.marks import Mask
+from saccade.show.overlay import Mask
+from saccade.show.sheets import Example, Shown, comparison_grid, contact_sheet
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
@@ -84,7 +82,7 @@ def main() -> None:
     for name, make in made.items():
         make().convert("RGB").save(IMAGES / f"{name}.webp", lossless=True, quality=100, method=6)
     if options.bird is not None:
-        (IMAGES / "crown-cub.png").write_bytes(small_png(birds(options.bird).quantize(128)))
+        birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ names the place and what to do.
 What is being written is called ``.NAME.HOST-PID-RANDOM.part``. A killed process leaves its ``.part`` behind; the first
 write of a later process into the same folder removes it. A folder that is replaced is called ``….old`` for a moment. If
 its writer was killed in that moment, :func:`recover` puts a whole folder in place again.
+
+:func:`locked` lets one process write at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -36,11 +38,17 @@ _REMEDY = {
     errno.ENAMETOOLONG: "the name is too long",
 }
 _HOST = re.sub(r"\W", "_", socket.gethostname())[:40]
-_DRAFT = re.compile(r"\.(?P<name>.+)\.\w+-\d+-\w+\.(part|old)", re.DOTALL)  # .NAME.HOST-PID-RANDOM.part
+_DRAFT = re.compile(r"\.(?P<name>.+)\.(?P<host>\w+)-(?P<pid>\d+)-\w+\.(part|old)", re.DOTALL)
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}  # a file system without it; a folder that may not be read
 _NAME_SHOWN = 40  # characters of a name in that of its draft: both must fit into 255 bytes
+_UMASK = os.umask(0o022)  # it can only be read by setting it: once, while no other thread makes files
+os.umask(_UMASK)
 _swept: set[str] = set()
 """Folders in which this process has looked for drafts of dead writers."""
+
+
+class LockedError(OutputError):
+    """Another process holds the lock."""
 
 
 @contextmanager
@@ -67,27 +75,22 @@ def growing(path: Path, *, keep_partial: bool = True) -> Iterator[Path]:
     Readers of ``path`` see the old file or the new one. Who deletes the file that is handed out keeps the old one.
     ``keep_partial``: after an error inside, what was written so far takes its place too.
     """
-    make_folder(path.parent)
-    _sweep_once(path.parent)
+    _prepare(path.parent)
     with writing(path):
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path.name[:_NAME_SHOWN]), suffix=".part")
         os.close(descriptor)
-        draft = Path(name)
+        draft, is_kept = Path(name), keep_partial
         try:
             try:
                 yield draft
-            except BaseException:
-                if not keep_partial:
-                    draft.unlink()
-                raise
+                is_kept = True
             finally:
-                if draft.exists():
+                if is_kept and draft.exists():
                     _sync_file(draft)
                     os.chmod(draft, 0o666 & ~_UMASK)  # mkstemp makes private files; these are ordinary ones
                     os.replace(draft, path)
-        except BaseException:
+        finally:
             draft.unlink(missing_ok=True)
-            raise
         sync_folder(path.parent)
 
 
@@ -123,31 +126,29 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
 
     ``durable`` waits until every file is on the disk. Use it for few, valuable files; it is slow for thousands.
     """
-    make_folder(path.parent)
     recover(path)
-    _sweep_once(path.parent)
+    _prepare(path.parent)
     with writing(path):
         draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=_prefix(path.name), suffix=".part"))
         old = draft.with_suffix(".old")
         try:
-            with _named_as(draft, path):
-                yield draft
-            for file in draft.rglob("*"):
-                if durable and file.is_file():
+            yield draft
+            for file in draft.rglob("*") if durable else ():
+                if file.is_file():
                     _sync_file(file)
             os.chmod(draft, 0o777 & ~_UMASK)
-            if path.exists() and not path.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-            if path.exists():
+            if path.is_dir():
                 os.replace(path, old)  # from here to the next rename there is nothing at path: see recover
             if draft.exists() or not path.exists():  # else a reader has recovered it
                 os.replace(draft, path)
-        except BaseException:
+        except OutputError as error:  # nobody has heard of the temporary folder
+            error.args = (str(error).replace(str(draft), str(path)),)
+            raise
+        finally:
             if old.exists() and not path.exists():
                 os.replace(old, path)  # the old folder is better than none
             shutil.rmtree(draft, ignore_errors=True)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
         sync_folder(path.parent)
 
 
@@ -158,15 +159,12 @@ def recover(path: Path) -> None:
     read. It does nothing if ``path`` is there or if the place cannot be written. A writer that is at work in that very
     moment finds its work done.
     """
-    if os.path.lexists(path):
-        return
-    for old in _drafts(path.parent, ".old"):
-        if _name_of(old) == path.name:
-            new = old.with_suffix(".part")
-            with suppress(OSError):
-                os.replace(new if new.is_dir() else old, path)
-                shutil.rmtree(old, ignore_errors=True)
-            return
+    found = [] if os.path.lexists(path) else _drafts(path.parent, ".old")
+    for old in [each for each in found if _name_of(each) == path.name][:1]:
+        new = old.with_suffix(".part")
+        with suppress(OSError):
+            os.replace(new if new.is_dir() else old, path)
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def sweep(folder: Path, own: Collection[str] = ()) -> None:
@@ -184,11 +182,9 @@ def sweep(folder: Path, own: Collection[str] = ()) -> None:
             shutil.rmtree(old, ignore_errors=True)
     for part in _drafts(folder, ".part"):
         if _is_left(part, own) and not os.path.lexists(part.with_suffix(".old")):  # else it waits to be put in place
-            if part.is_dir() and not part.is_symlink():
-                shutil.rmtree(part, ignore_errors=True)
-            else:
-                with suppress(OSError):
-                    part.unlink()
+            shutil.rmtree(part, ignore_errors=True)  # nothing where it is a file or a link
+            with suppress(OSError):
+                part.unlink()
 
 
 def is_draft(name: str) -> bool:
@@ -196,61 +192,36 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
-def _prefix(name: str) -> str:
-    return f".{name}.{_HOST}-{os.getpid()}-"
-
-
-def _name_of(draft: Path) -> str:
-    """What a draft is to be called in the end."""
-    return _DRAFT.sub(r"\g<name>", draft.name)
-
-
-def _is_left(draft: Path, own: Collection[str]) -> bool:
-    """Whether nobody writes the draft any more; a process on another host cannot be seen, so its drafts stay."""
-    final = draft
-    while is_draft(final.name):  # drafts may be of drafts
-        final = final.with_name(_name_of(final))
-    if final.name in own:
-        return True
-    host, pid, _ = draft.suffixes[-2].removeprefix(".").rsplit("-", 2)
-    if host != _HOST or os.name == "nt":  # on Windows signal 0 would end the process
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _sweep_once(folder: Path) -> None:
-    """Sweep ``folder`` at the first write of this process into it."""
-    place = os.path.abspath(folder)
-    if place not in _swept and not is_draft(folder.name):
-        _swept.add(place)
-        sweep(folder)
-
-
-def _drafts(folder: Path, kind: str) -> list[Path]:
-    try:
-        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(kind) and is_draft(name)]
-    except (OSError, ValueError):  # a name that no folder can have
-        return []
-
-
 @contextmanager
-def _named_as(temporary: Path, path: Path) -> Iterator[None]:
-    """Let an OutputError name the file as it was to be called: nobody has heard of the temporary folder."""
+def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the lock file ``path``, whose folder must exist; the kernel releases it when the process ends.
+
+    Args:
+        path: the lock file; it goes when the lock is released.
+        what: what the holder does, for messages, such as ``trains into runs/a``.
+        wait: called once with what the holder does, before waiting for it; None: a held lock is refused at once.
+
+    Raises:
+        LockedError: another process holds it.
+        OutputError: the lock file cannot be written.
+    """
+    from filelock import FileLock, Timeout  # not needed by whoever only reads
+
+    lock = FileLock(path, thread_local=False)
+    said = f"another process {what}"
+    with writing(path):
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            if wait is None:
+                raise LockedError(f"{said}; wait for it or stop it") from None
+            wait(said)
+            lock.acquire()
     try:
         yield
-    except OutputError as error:
-        raise OutputError(str(error).replace(str(temporary), str(path))) from error
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+    finally:
+        path.unlink(missing_ok=True)  # before the release: who waits for this file looks whether it is still there
+        lock.release()
 
 
 def sync_folder(path: Path) -> None:
@@ -268,11 +239,47 @@ def sync_folder(path: Path) -> None:
             raise
 
 
-def _read_umask() -> int:
-    current = os.umask(0o022)  # it can only be read by setting it
-    os.umask(current)
-    return current
+def _sync_file(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
-_UMASK = _read_umask()
-"""Read once, while no other thread makes files."""
+def _prefix(name: str) -> str:
+    return f".{name}.{_HOST}-{os.getpid()}-"
+
+
+def _name_of(draft: Path) -> str:
+    """What a draft is to be called in the end."""
+    return _DRAFT.sub(r"\g<name>", draft.name)
+
+
+def _is_left(draft: Path, own: Collection[str]) -> bool:
+    """Whether nobody writes the draft any more; a process on another host cannot be seen, so its drafts stay."""
+    found = inner = _DRAFT.fullmatch(draft.name)
+    while inner is not None and (deeper := _DRAFT.fullmatch(inner["name"])):  # drafts may be of drafts
+        inner = deeper
+    if found is None or inner is None or inner["name"] in own:
+        return True
+    if found["host"] != _HOST or os.name == "nt":  # on Windows signal 0 would end the process
+        return False
+    try:
+        os.kill(int(found["pid"]), 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
+    return False
+
+
+def _prepare(folder: Path) -> None:
+    """Make ``folder``, and sweep it at the first write of this process into it."""
+    make_folder(folder)
+    place = os.path.abspath(folder)
+    if place not in _swept and not is_draft(folder.name):
+        _swept.add(place)
+        sweep(folder)
+
+
+def _drafts(folder: Path, kind: str) -> list[Path]:
+    try:
+        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(kind) and is_draft(name)]
+    except (OSError, ValueError):  # a name that no folder can have
+        return []

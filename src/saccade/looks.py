@@ -7,7 +7,7 @@ proves it. Axes: B examples, T steps (words, hops, glimpses), H and W cells, S s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -100,11 +100,7 @@ class Look(ShortRepr):
 
     def step(self, index: int) -> Look:
         """One step of an act that repeats, without the step axis; views, no copies."""
-        if not self.has_steps:
-            raise ShapeError(
-                f"look '{self.name}'", "a step axis (B,T,…)", () if self.weights is None else self.weights.shape
-            )
-        if not -self.steps <= index < self.steps:
+        if not self.has_steps or not -self.steps <= index < self.steps:
             raise DataError(f"look '{self.name}' has {self.steps} steps; there is no step {index}")
         return self.map(lambda name, tensor: tensor if name == "frame" else tensor[:, index])
 
@@ -215,7 +211,7 @@ class Look(ShortRepr):
         hot = torch.nn.functional.one_hot(numbers.expand(self.batch_size), many).to(self.weights)  # (B,N)
         hot = hot.view(-1, *self.weights.shape[-2:]) if self.is_spatial else hot  # (B,H,W) or (B,S)
         if step is not None:
-            return self._with_step(step, hot)
+            return self._with_step(step, hot.expand_as(torch.as_tensor(self.step(step).weights)))
         return self._edited((hot.unsqueeze(1) if self.has_steps else hot).expand_as(self.weights).contiguous())
 
     def aim(self, boxes: Tensor | Sequence[float]) -> Look:
@@ -254,9 +250,7 @@ class Look(ShortRepr):
 
     def _with_step(self, step: int, weights: Tensor) -> Look:
         """The look with other weights (B,…) at one step."""
-        if self.weights is None or not -self.steps <= step < self.steps:
-            raise DataError(f"look '{self.name}' has {self.steps} steps; there is no step {step}")
-        changed = self.weights.clone()
+        changed = torch.as_tensor(self.weights).clone()
         changed[:, step] = weights
         return self._edited(changed)
 
@@ -265,73 +259,71 @@ class Look(ShortRepr):
         return dataclasses.replace(self, weights=weights, norm="none", choice=None, log_prob=None)
 
     def validate(self) -> Look:
-        """Check shapes and what ``norm`` promises; returns the look, raises :class:`DataError` or ShapeError."""
+        """Check shapes and what ``norm`` promises; returns the look, raises :class:`DataError`."""
+        for problem in self._problems():
+            raise DataError(f"look '{self.name}': {problem}")
+        return self
+
+    def _problems(self) -> Iterator[str]:
         for what, allowed in (("kind", get_args(Kind)), ("role", get_args(Role)), ("norm", get_args(Norm))):
-            value = getattr(self, what)
-            if value not in allowed:
-                raise DataError(f"look '{self.name}': unknown {what} '{value}': {nearest(str(value), allowed)}")
+            if (value := getattr(self, what)) not in allowed:
+                yield f"unknown {what} '{value}': {nearest(str(value), allowed)}"
         if self.kind == "crop":
             if self.weights is not None or self.grid is None or self.frame is None:
-                raise DataError(f"look '{self.name}': a crop has a frame and a grid, and no weights")
+                yield "a crop has a frame and a grid, and no weights"
         else:
-            self._validate_weights()
-        if self.is_spatial and self.frame is not None:
-            self._validate_frame(self.frame)
+            yield from self._problems_of_weights()
+        if self.is_spatial and (frame := self.frame) is not None:
+            if frame.shape not in ((2, 3), (self.batch_size, 2, 3)):
+                yield f"its frame should be (2,3) or ({self.batch_size},2,3), found {tuple(frame.shape)}"
+            if not bool(frame.isfinite().all()) or bool((torch.linalg.det(frame[..., :2].double()) == 0).any()):
+                yield "its frame cannot be inverted"
         lead = (self.batch_size, self.steps) if self.has_steps else (self.batch_size,)
         for name in ("gain", "choice", "log_prob", "active", "emits"):
             tensor = getattr(self, name)
             if tensor is not None and tuple(tensor.shape) != lead:
-                raise ShapeError(f"look '{self.name}'.{name}", f"{lead}", tensor.shape)
+                yield f"{name} should be {lead}, found {tuple(tensor.shape)}"
         if self.log_prob is not None and not bool((self._when_active(self.log_prob) <= 1e-6).all()):
-            raise DataError(f"look '{self.name}': a log-probability is above 0 or not a number")
+            yield "a log-probability is above 0 or not a number"
         if self.choice is not None and self.weights is not None:
             cells = self.weights.shape[-1] * (self.weights.shape[-2] if self.is_spatial else 1)
             chosen = self._when_active(self.choice)
             if bool((chosen < 0).any() or (chosen >= cells).any()):
-                raise DataError(f"look '{self.name}': a choice lies outside its {cells} cells")
-        return self
+                yield f"a choice lies outside its {cells} cells"
+
+    def _problems_of_weights(self) -> Iterator[str]:
+        dims, wanted_axes = ((3, 4), "(B,H,W) or (B,T,H,W)") if self.is_spatial else ((2, 3), "(B,S) or (B,T,S)")
+        if self.weights is None or self.weights.dim() not in dims:
+            found = None if self.weights is None else tuple(self.weights.shape)
+            yield f"weights should be {wanted_axes}, found {found}"
+            return
+        if self.scores is not None and self.scores.shape != self.weights.shape:
+            yield f"scores should be {tuple(self.weights.shape)}, found {tuple(self.scores.shape)}"
+        if self.full is not None:
+            shape = tuple(self.weights.shape)
+            wanted: tuple[int | str, ...] = (*shape[:-2], "C", *shape[-2:]) if self.is_spatial else (*shape, "H", "W")
+            same = all(side in (found, "C", "H", "W") for side, found in zip(wanted, self.full.shape))
+            if not same or len(wanted) != self.full.dim():
+                yield f"full should be ({','.join(map(str, wanted))}), found {tuple(self.full.shape)}"
+        weights = self._when_active(self.weights.detach()).double()
+        weights = weights.flatten(-2) if self.is_spatial else weights  # (…,N)
+        if not bool(weights.isfinite().all()):
+            yield "weights hold NaN or infinity"
+        if not abs(self.base) < 1e6:
+            yield f"its base must be a number of ordinary size, found {self.base}"
+        slack = 1e-4 if self.weights.dtype in (torch.float32, torch.float64) else 2e-2
+        if self.norm in ("softmax", "sigmoid") and bool((weights < 0).any() or (weights > 1 + slack).any()):
+            yield f"norm '{self.norm}' promises weights between 0 and 1"
+        if self.norm == "softmax" and weights.numel() and bool(((weights.sum(-1) - 1).abs() > slack).any()):
+            yield f"norm 'softmax' promises a sum of 1; off by {(weights.sum(-1) - 1).abs().max().item():.2g}"
+        if self.norm == "l2" and bool((weights.abs() > 1 + slack).any()):
+            yield "norm 'l2' promises weights between -1 and 1"
 
     def _when_active(self, tensor: Tensor) -> Tensor:
         """The entries of ``tensor`` (B[,T],…) that count; (B[,T],…) itself where nothing is inactive."""
         if self.active is None or self.active.shape != tensor.shape[: self.active.dim()]:
             return tensor
         return tensor[self.active.bool()]  # (K,…)
-
-    def _validate_weights(self) -> None:
-        dims = (3, 4) if self.is_spatial else (2, 3)
-        expected = "(B,H,W) or (B,T,H,W)" if self.is_spatial else "(B,S) or (B,T,S)"
-        if self.weights is None or self.weights.dim() not in dims:
-            raise ShapeError(
-                f"look '{self.name}'.weights", expected, () if self.weights is None else self.weights.shape
-            )
-        if self.scores is not None and self.scores.shape != self.weights.shape:
-            raise ShapeError(f"look '{self.name}'.scores", f"{tuple(self.weights.shape)}", self.scores.shape)
-        if self.full is not None:
-            shape = tuple(self.weights.shape)
-            wanted: tuple[int | str, ...] = (*shape[:-2], "C", *shape[-2:]) if self.is_spatial else (*shape, "H", "W")
-            same = all(side in (found, "C", "H", "W") for side, found in zip(wanted, self.full.shape))
-            if not same or len(wanted) != self.full.dim():
-                raise ShapeError(f"look '{self.name}'.full", f"({','.join(map(str, wanted))})", self.full.shape)
-        weights = self._when_active(self.weights.detach()).double()
-        weights = weights.flatten(-2) if self.is_spatial else weights  # (…,N)
-        if not bool(weights.isfinite().all()):
-            raise DataError(f"look '{self.name}': weights hold NaN or infinity")
-        if not abs(self.base) < 1e6:
-            raise DataError(f"look '{self.name}': its base must be a number of ordinary size, found {self.base}")
-        slack = 1e-4 if self.weights.dtype in (torch.float32, torch.float64) else 2e-2
-        if self.norm in ("softmax", "sigmoid") and bool((weights < 0).any() or (weights > 1 + slack).any()):
-            raise DataError(f"look '{self.name}': norm '{self.norm}' promises weights between 0 and 1")
-        if self.norm == "softmax" and weights.numel() and bool(((weights.sum(-1) - 1).abs() > slack).any()):
-            worst = (weights.sum(-1) - 1).abs().max().item()
-            raise DataError(f"look '{self.name}': norm 'softmax' promises a sum of 1; off by {worst:.2g}")
-        if self.norm == "l2" and bool((weights.abs() > 1 + slack).any()):
-            raise DataError(f"look '{self.name}': norm 'l2' promises weights between -1 and 1")
-
-    def _validate_frame(self, frame: Tensor) -> None:
-        if frame.shape not in ((2, 3), (self.batch_size, 2, 3)):
-            raise ShapeError(f"look '{self.name}'.frame", f"(2,3) or ({self.batch_size},2,3)", frame.shape)
-        if not bool(frame.isfinite().all()) or bool((torch.linalg.det(frame[..., :2].double()) == 0).any()):
-            raise DataError(f"look '{self.name}': its frame cannot be inverted")
 
 
 def _cells(name: str, cells: Tensor, weights: Tensor) -> Tensor:

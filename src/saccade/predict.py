@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import family
 from saccade.families.contract import Family, load_target
-from saccade.families.reading import InputReader, Item, Prepared
+from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
 from saccade.models.base import AttentionModel, Encoding, Given
@@ -56,45 +55,24 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
 
 
-_HOW = "look.as_given() makes it of a look, edited or not"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoded(ShortRepr):
     """Inputs as the model sees them before any question."""
 
     features: Encoding
     """What the model's ``encode`` made of them, on its device: a tensor (B,…), or several by name."""
-    items: tuple[Item, ...]
+    items: tuple[ReadItem, ...]
     """What was read."""
-    canvas: Tensor | None
-    """(B,2,3): network input → original picture; None for other inputs."""
-    image_size: Tensor | None
-    """(B,2)."""
-    slots: tuple[tuple[str, ...], ...] | None = None
-    """For each item the texts that a look over slots lies on."""
-    supporting: tuple[tuple[int, ...], ...] | None = None
-    """For each item the numbers of the slots that its answer needs, where that is known."""
-    notes: tuple[tuple[str, ...], ...] | None = None
-    """For each item what of it the model cannot use."""
-    like: tuple[float, ...] | None = None
-    """For each item its p-value among the inputs that the model learned from; None: not known."""
+    fits: tuple[Fit, ...]
+    """For each item whether it is like what the model learned from."""
 
     def __len__(self) -> int:
         return len(self.items)
 
     def repeated(self, many: int) -> Encoded:
         """One encoded input, ``many`` times."""
-        return Encoded(
-            tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), self.features),
-            self.items * many,
-            None if self.canvas is None else self.canvas.expand(many, 2, 3),
-            None if self.image_size is None else self.image_size.expand(many, 2),
-            None if self.slots is None else self.slots * many,
-            None if self.supporting is None else self.supporting * many,
-            None if self.notes is None else self.notes * many,
-            None if self.like is None else self.like * many,
-        )
+        features = tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), self.features)
+        return Encoded(features, self.items * many, self.fits * many)
 
 
 class Predictor:
@@ -208,21 +186,17 @@ class Predictor:
         items = tuple(self.reads.item(source) for source in sources)
         for item in items:
             self.reads.check(item, self.facts)
-        return self._encoded(items, self.reads.prepare(items, self.facts))
+        return self._encoded(self.reads.prepare(items, self.facts))
 
     @torch.inference_mode()
-    def _encoded(self, items: tuple[Item, ...], given: Prepared) -> Encoded:
+    def _encoded(self, given: Prepared) -> Encoded:
         inputs = [tensor.to(self.device) for tensor in given.inputs]
-        features = self.model.encode(*inputs)  # (B,…)
-        told = (given.canvas, given.image_size, given.slots, given.supporting, given.notes)
-        return Encoded(features, items, *told, like=self._like(inputs[0], features))
-
-    def _like(self, inputs: Tensor, encoding: Encoding) -> tuple[float, ...] | None:
-        """The p-value of each input among those that the model learned from; None: not known."""
+        encoding = self.model.encode(*inputs)  # (B,…)
         if self.likeness is None or self.facts.inputs is None:
-            return None
-        features = input_features(self.model, self.facts.inputs.features, inputs, encoding)
-        return tuple(self.likeness.p_values(features).tolist())
+            return Encoded(encoding, given.items, (Fit(),) * len(given.items))
+        features = input_features(self.model, self.facts.inputs.features, inputs[0], encoding)
+        fits = [Fit(p, self.trained_on) for p in self.likeness.p_values(features).tolist()]
+        return Encoded(encoding, given.items, tuple(fits))
 
     def ask(
         self,
@@ -243,10 +217,11 @@ class Predictor:
     def ask_all(self, encoded: Encoded) -> list[Sighting]:
         """Answer every question that the model knows about one encoded input, in one go."""
         queries = self.responder.queries()
-        if not queries:
-            raise DataError(f"'{self.name}' has no list of questions; use look or ask")
-        if len(encoded) != 1:
-            raise DataError(f"ask_all takes one encoded {self.reads.thing}, found {len(encoded)}")
+        if not queries or len(encoded) != 1:
+            found = f"{len(encoded)} of them; '{self.name}' has {len(queries)} questions"
+            raise DataError(
+                f"ask_all takes one encoded {self.reads.thing} and a model that lists questions, found {found}"
+            )
         return self._answer(encoded.repeated(len(queries)), queries, self.responder.options({}))
 
     def look_many(
@@ -276,24 +251,30 @@ class Predictor:
         files = self.reads.find([str(sources)]) if isinstance(sources, (str, Path)) else sources
         batches = (self._ahead if isinstance(files, Sequence) else self._one_by_one)(files, batch_size, on_bad)
         with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
-            for items, given in batches:
-                yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)
+            for prepared in batches:
+                encoded = self._encoded(prepared())
+                yield from self._answer(encoded, [query] * len(encoded), chosen)
 
     def _one_by_one(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
-    ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
-        """Batches of items that fit, and how to get what the model takes of them."""
+    ) -> Generator[Callable[[], Prepared], None, None]:
+        """How to get what the model takes of each batch of items that fit."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
-            if on_bad is None:
-                for item in batch:
+            items = []
+            for item in batch:
+                try:
                     self.reads.check(item, self.facts)
-            items = tuple(item for item in batch if on_bad is None or self._fits(item, on_bad))
+                    items.append(item)
+                except DataError as error:
+                    if on_bad is None:
+                        raise
+                    on_bad(item.name, error)
             if items:
-                yield items, partial(self.reads.prepare, items, self.facts)
+                yield partial(self.reads.prepare, items, self.facts)
 
     def _ahead(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
-    ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
+    ) -> Generator[Callable[[], Prepared], None, None]:
         """The same, where the next batch is read before this one is handed on, and prepared in another thread.
 
         What is bad is told, and an error raised, when its turn comes: after the batch before it.
@@ -301,13 +282,13 @@ class Predictor:
         bad: list[tuple[object, DataError]] = []
         batches = self._one_by_one(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
         with ThreadPoolExecutor(1, "preparing") as preparing, closing(batches):
-            before: tuple[tuple[Item, ...], Callable[[], Prepared]] | None = None
+            before: Callable[[], Prepared] | None = None
             while True:
                 error: DataError | None = None
                 following = None
                 try:
                     if (batch := next(batches, None)) is not None:
-                        following = batch[0], preparing.submit(batch[1]).result
+                        following = preparing.submit(batch).result
                 except DataError as raised:
                     error = raised
                 told, bad[:] = list(bad), []
@@ -322,15 +303,6 @@ class Predictor:
                     return
                 before = following
 
-    def _fits(self, item: Item, on_bad: Callable[[object, DataError], None]) -> bool:
-        """Whether the model can make something of ``item``; where not, ``on_bad`` is told why."""
-        try:
-            self.reads.check(item, self.facts)
-        except DataError as error:
-            on_bad(item.name, error)
-            return False
-        return True
-
     def question(self, ask: Question | None) -> Any:
         """What ``ask`` is for the model; a DataError that says what can be asked, where it cannot."""
         return self.responder.query(ask)
@@ -339,22 +311,15 @@ class Predictor:
         """Weights that a caller gives, as tensors on the model's device; a DataError where they are no numbers."""
         if attention is None:
             return None
-        if not isinstance(attention, Mapping):
-            raise DataError(
-                f"attention: expected weights by the name of a look, found {type(attention).__name__}; {_HOW}"
-            )
         given = {}
-        for name, weights in attention.items():
-            try:
+        try:
+            for name, weights in dict(attention).items():
                 given[name] = torch.as_tensor(weights, dtype=torch.float32, device=self.device)
-                is_finite = bool(given[name].isfinite().all())
-            except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-                found = type(weights).__name__
-                raise DataError(
-                    f"attention for look '{name}': expected an array of numbers, found {found}; {_HOW}"
-                ) from error
-            if not is_finite:
-                raise DataError(f"attention for look '{name}': weights must be finite, found NaN or infinity")
+                if not bool(given[name].isfinite().all()):
+                    raise ValueError(f"the weights of look '{name}' hold NaN or infinity")
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            how = "look.as_given() makes it of a look, edited or not"
+            raise DataError(f"attention: expected finite arrays by the name of their look: {error}; {how}") from error
         return given
 
     @torch.inference_mode()
@@ -369,18 +334,19 @@ class Predictor:
     def _sightings(self, encoded: Encoded, queries: Sequence[object], response: Response) -> list[Sighting]:
         """One sighting for each encoded input, from one answer to each."""
         traces = response.trace.detach().cpu()
-        if encoded.canvas is not None and encoded.image_size is not None:
-            traces = traces.placed(encoded.canvas, encoded.image_size)
+        canvas = [each.canvas for each in encoded.items if each.canvas is not None]
+        if canvas:
+            sizes = [each.image_size for each in encoded.items if each.image_size is not None]
+            traces = traces.placed(torch.stack(canvas), torch.stack(sizes))
         sightings = []
-        for number, (query, said) in enumerate(zip(queries, response.answers)):
+        for number, (query, said, read, fit) in enumerate(zip(queries, response.answers, encoded.items, encoded.fits)):
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
-            of_map = [*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number])]
-            remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *of_map]
-            asked, trace = self.responder.query_text(query), self._with_slots(traces[number], encoded, number)
-            fit = Fit() if encoded.like is None else Fit(encoded.like[number], self.trained_on)
-            item, told = encoded.items[number], tuple(remarks)
-            sightings.append(Sighting(said, asked, item, trace, self.name, remarks=told, fit=fit))
+            notes = () if response.notes is None else response.notes[number]
+            of_map = (*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number]))
+            asked, trace = self.responder.query_text(query), self._with_slots(traces[number], read)
+            remarks = (*read.notes, *notes, *of_map)
+            sightings.append(Sighting(said, asked, read.item, trace, self.name, remarks=remarks, fit=fit))
         return sightings
 
     @property
@@ -389,15 +355,14 @@ class Predictor:
         how = self.facts.training.get("maps_supervised")
         return [f"the map was taught where to look {how}"] if how else []
 
-    def _with_slots(self, trace: AttentionTrace, encoded: Encoded, number: int) -> AttentionTrace:
+    def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""
-        if encoded.slots is None:
+        if read.item.image is not None:
             return trace
         own = self.model.extra_slots
-        told: dict[str, object] = {"slots": [*encoded.slots[number], *own]}
+        told: dict[str, object] = {"slots": [*read.slots, *own]}
         told |= {"own_slots": len(own)} if own else {}
-        needed = _of(encoded.supporting, number)
-        told |= {"supporting": list(needed)} if needed else {}
+        told |= {"supporting": list(read.supporting)} if read.supporting else {}
         return replace(trace, meta={**trace.meta, **told})
 
 
@@ -417,11 +382,6 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
     if apart > NEARLY_EVEN:
         return []
     return [f"the masks differ by {apart:.1%} at most from place to place: the map does not say where it looked"]
-
-
-def _of(told: Sequence[Sequence[object]] | None, number: int) -> Sequence[Any]:
-    """The notes about one example; empty if there are none."""
-    return () if told is None else told[number]
 
 
 def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,15 +20,15 @@ from PIL import Image
 from safetensors.torch import load, save
 from torch import Tensor
 
+from saccade import geometry
 from saccade.atomic import write_bytes, write_text
-from saccade.config import check_schema, from_dict, to_dict
-from saccade.errors import CheckpointError, ConfigError, DataError, SaccadeError
+from saccade.config import from_dict, to_dict
+from saccade.errors import CheckpointError, DataError, SaccadeError
 from saccade.geometry import Size, checked_size
 from saccade.short_repr import ShortRepr
-from saccade.trace import SCHEMA_VERSION, AttentionTrace, Kind, Look, Norm, Role, Total
-from saccade.untrusted import Entry, read_header, read_json
+from saccade.trace import AttentionTrace, Kind, Look, Norm, Role, Total
+from saccade.untrusted import read_header, read_json
 
-FORMAT = "saccade-record"
 PICTURE_LIMIT = 1024
 
 
@@ -62,8 +62,8 @@ class _TensorFile:
 
 @dataclass(frozen=True)
 class _Document:
-    format: str
-    schema_version: int
+    format: Literal["saccade-record"]
+    schema_version: Literal[1]
     info: dict[str, Any]
     total: Total
     meta: dict[str, Any]
@@ -84,8 +84,8 @@ def write_record(stem: Path | str, record: Record) -> Path:
     trace = record.trace.detach().cpu()
     data = save({name: tensor.contiguous().clone() for name, tensor in _tensors(trace, record.picture).items()})
     document = _Document(
-        format=FORMAT,
-        schema_version=SCHEMA_VERSION,
+        format="saccade-record",
+        schema_version=1,
         info=dict(record.info),
         total=trace.total,
         meta=dict(trace.meta),
@@ -110,31 +110,21 @@ def read_record(path: Path | str) -> Record:
     """Read a record by the path of its JSON file (or the stem); the digest is checked before tensors are parsed."""
     path = Path(path)
     path = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
-    document = _document(path)
-    tensors = _read_tensors(path, document.tensors)
-    picture = tensors.pop("picture", None)
+    values = read_json(path)
     try:
+        document = from_dict(_Document, values)
+        tensors = _read_tensors(path, document.tensors)
+        picture = tensors.pop("picture", None)
         trace = _trace(document, tensors).validate()
-        _check_drawable(trace)
-    except SaccadeError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    if picture is not None and (picture.dtype != torch.uint8 or picture.dim() != 3 or picture.shape[-1] != 3):
-        raise CheckpointError(f"{path}: its picture is not (H,W,3) bytes, found {tuple(picture.shape)} {picture.dtype}")
-    return Record(trace, document.info, None if picture is None else Image.fromarray(picture.numpy()))
-
-
-def _check_drawable(trace: AttentionTrace) -> None:
-    """Refuse a trace that lies nowhere: a crop or a picture without pixels, a canvas that cannot be undone."""
-    for look in trace.looks:
-        if look.grid is not None:
-            checked_size(look.grid)
-    if trace.image_size is not None:
-        for height, width in trace.image_size.tolist():
-            checked_size((height, width))
-    if trace.canvas is not None:
-        canvas = trace.canvas.double()
+        sizes = [look.grid for look in trace.looks if look.grid is not None]
+        for size in [*sizes, *([] if trace.image_size is None else trace.image_size.tolist())]:
+            checked_size(size)  # no trace lies on a crop or a picture without pixels
+        canvas = geometry.identity() if trace.canvas is None else trace.canvas.double()
         if not bool(canvas.isfinite().all()) or bool((torch.linalg.det(canvas[..., :2]) == 0).any()):
             raise DataError("its canvas cannot be inverted")
+    except SaccadeError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return Record(trace, document.info, None if picture is None else Image.fromarray(picture.numpy()))
 
 
 def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Tensor]:
@@ -164,35 +154,18 @@ def _json_text(document: _Document) -> str:
     return text
 
 
-def _document(path: Path) -> _Document:
-    values = read_json(path)
-    if values.get("format") != FORMAT:
-        raise CheckpointError(f"{path}: not a record that saccade wrote (no format '{FORMAT}')")
-    try:
-        check_schema(values.get("schema_version"), SCHEMA_VERSION, what="this record")
-        return from_dict(_Document, values)
-    except ConfigError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-
-
 def _read_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
     """The tensors of the file that lies beside ``path``, once its digest is what the JSON says."""
     if Path(entry.file).name != entry.file or not entry.file.endswith(".safetensors"):
-        raise CheckpointError(f"{path}: its tensors must be a .safetensors file beside it, found '{entry.file}'")
+        raise DataError(f"its tensors must be a .safetensors file beside it, found '{entry.file}'")
     file = path.with_name(entry.file)
-    _check_kinds(read_header(file, entry.sha256))
+    for name, found in read_header(file, entry.sha256).items():
+        place = name.rpartition(".")[2]
+        kinds = _WHOLE if place in _COUNTED else _FLOATS | _WHOLE if place == "answer" else _FLOATS
+        fits = place != "picture" or (found.dtype == "U8" and len(found.shape) == 3 and found.shape[-1] == 3)
+        if found.dtype not in kinds or 0 in found.shape or not fits:
+            raise DataError(f"'{name[:80]}' cannot be {found}")
     return load(file.read_bytes())
-
-
-def _check_kinds(header: Mapping[str, Entry]) -> None:
-    """Refuse tensors without a number, and numbers of a kind that their place does not have."""
-    for name, entry in header.items():
-        field = name.rpartition(".")[2]
-        kinds = _WHOLE if field in _COUNTED else _FLOATS | _WHOLE if field == "answer" else _FLOATS
-        if entry.dtype not in kinds:
-            raise CheckpointError(f"'{name[:80]}' holds numbers of the kind {entry.dtype}")
-        if 0 in entry.shape:
-            raise CheckpointError(f"'{name[:80]}' is empty, its shape is {entry.shape}")
 
 
 def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:

@@ -25,11 +25,11 @@ from saccade.errors import DataError
 from saccade.families.reading import Item
 from saccade.likeness import Fit
 from saccade.record import Record, write_record
-from saccade.show.png import data_url, png_bytes
+from saccade.show.overlay import data_url, png_bytes
 from saccade.trace import AttentionTrace, Look
 
 if TYPE_CHECKING:
-    from saccade.show.slot_grid import SlotGrid
+    from saccade.show.slot_table import SlotGrid
 
 _INLINE = 640
 """The longer side of the picture in a notebook, in pixels."""
@@ -127,9 +127,9 @@ class Sighting:
         The total of several crops is nested frames (:func:`saccade.show.nested_crops.nested_crops`). Where no look lies
         on a place, as for masks of channels, the total is the picture alone.
         """
+        from saccade.show.colours import by_own_ends
         from saccade.show.nested_crops import nested_crops
         from saccade.show.overlay import overlay
-        from saccade.show.scaling import by_own_ends
 
         image = self.picture.image
         if look == "total" and not self.has_places:
@@ -212,7 +212,7 @@ class Sighting:
     @property
     def slot_grid(self) -> SlotGrid:
         """Every look over slots as one table: a row for each slot, a column for each step."""
-        from saccade.show.slot_grid import slot_grid
+        from saccade.show.slot_table import slot_grid
 
         return slot_grid(self.trace, self.slots, self.supporting)
 

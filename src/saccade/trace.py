@@ -125,24 +125,26 @@ class AttentionTrace(ShortRepr):
 
     def validate(self) -> AttentionTrace:
         """Check every look and that they belong together; returns the trace."""
-        if not self.looks and self.answer is None:
-            raise DataError("a trace has at least one look, or of a model that has none an answer")
+        for problem in self._problems():
+            raise DataError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
         names = [look.name for look in self.looks]
-        if len(set(names)) != len(names):
-            raise DataError(f"look names repeat: {', '.join(names)}")
-        if "total" in names:
-            raise DataError("no look may be called 'total': that is the name of all looks together")
+        if not self.looks and self.answer is None:
+            yield "a trace has at least one look, or of a model that has none an answer"
+        if len(set(names)) != len(names) or "total" in names:
+            yield f"look names repeat, or one is that of all looks together: {', '.join(names)}"
         if self.total not in get_args(Total):
-            raise DataError(f"unknown total '{self.total}': {nearest(str(self.total), get_args(Total))}")
+            yield f"unknown total '{self.total}': {nearest(str(self.total), get_args(Total))}"
         for look in self.looks:
             look.validate()
             if look.batch_size != len(self) and not look.is_shared:
-                raise ShapeError(f"look '{look.name}'", f"batch of {len(self)}", (look.batch_size,))
+                yield f"look '{look.name}' is a batch of {look.batch_size}, not of {len(self)}"
         for name, expected in (("canvas", (len(self), 2, 3)), ("image_size", (len(self), 2))):
             tensor = getattr(self, name)
             if tensor is not None and tuple(tensor.shape) != expected:
-                raise ShapeError(f"trace.{name}", f"{expected}", tensor.shape)
-        return self
+                yield f"trace.{name} should be {expected}, found {tuple(tensor.shape)}"
 
     def image_map(self, look: str | Look = "total", size: geometry.Size | None = None) -> Tensor:
         """A look (or the total) laid over the original picture.

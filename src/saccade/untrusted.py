@@ -11,9 +11,13 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from safetensors import SafetensorError, safe_open
 
 from saccade.errors import CheckpointError
 
@@ -39,10 +43,9 @@ def open_regular(path: Path, most: int | None = None) -> BufferedReader:
     if stat.S_ISREG(mode) and (most is None or size <= most):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    if stat.S_ISREG(mode):
-        raise OSError(errno.EFBIG, f"{size:,} bytes, and at most {most:,} are allowed")
-    code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-    raise OSError(code, "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device")
+    large = f"{size:,} bytes, and at most {most:,} are allowed"
+    other = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device"
+    raise OSError(errno.EINVAL, large if stat.S_ISREG(mode) else other)
 
 
 def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
@@ -51,17 +54,23 @@ def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
         return file.read()
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn whatever is wrong with the file ``path`` into a CheckpointError that names it."""
+    try:
+        yield
+    except (OSError, ValueError, OverflowError, SafetensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CheckpointError(f"{path}: cannot be read ({reason}); get it again") from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The mapping in a JSON file; a CheckpointError, which names the file, where there is none."""
-    try:
+    with _reading(path):
         values = parse_json(read_regular(path).decode("utf-8"))
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: not JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise CheckpointError(f"{path}: expected a mapping, found {type(values).__name__}")
-    return values
+        if not isinstance(values, dict):
+            raise ValueError(f"expected a mapping, found {type(values).__name__}")
+        return values
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
@@ -118,16 +127,16 @@ class Entry(NamedTuple):
     """As safetensors writes it: ``F32``, ``I64`` …"""
     shape: tuple[int, ...]
 
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
 
 def verify_digest(path: Path, sha256: str, most: int = MAX_FILE) -> None:
     """Raise a CheckpointError unless ``path`` is a regular file of at most ``most`` bytes with this SHA-256."""
-    try:
-        with open_regular(path, most) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error}); get it again") from error
-    if found != sha256:
-        raise CheckpointError(f"{path}: damaged (SHA-256 {found[:12]}…, expected {sha256[:12]}…); get it again")
+    with _reading(path), open_regular(path, most) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != sha256:
+            raise ValueError(f"damaged: SHA-256 {found[:12]}…, expected {sha256[:12]}…")
 
 
 def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entry]:
@@ -136,15 +145,10 @@ def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entr
     Raises:
         CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
     """
-    from safetensors import SafetensorError, safe_open  # digests alone need no torch
-
     verify_digest(path, sha256, most)
-    try:
-        with safe_open(path, "pt") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-            return {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
-    except (SafetensorError, OverflowError) as error:
-        raise CheckpointError(f"{path}: not a safetensors file ({error}); get it again") from error
+    with _reading(path), safe_open(path, "pt") as file:
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        return {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
 
 
 def read_tensors(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Tensor]:

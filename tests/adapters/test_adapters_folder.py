@@ -19,6 +19,7 @@ from saccade.adapters import folder, rows
 from saccade.adapters.folder import read_rows
 from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+from saccade.likeness import Fit
 from saccade.predict import load
 from tiny_models import save_tiny
 
@@ -190,9 +191,9 @@ def test_without_ray_no_folder_is_made(
 def test_pictures_that_the_model_does_not_know_are_counted(
     model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from saccade.predict import Predictor
+    from saccade import predict
 
-    monkeypatch.setattr(Predictor, "_like", lambda self, inputs, encoding: (0.001,) * len(inputs))
+    monkeypatch.setattr(predict, "Fit", lambda: Fit(0.001, "drawn digits"))
     asked = {"model": model, "ask": 1, "out": tmp_path / "out", "device": "cpu"}
     first, again = look_folder(pictures, **asked), look_folder(pictures, **asked, resume=True)
     assert first.unlike == again.unlike == 7

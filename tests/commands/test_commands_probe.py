@@ -173,7 +173,7 @@ def test_too_little_is_said_with_exit_code_2(tmp_path: Path, classes: tuple[str,
 
 
 def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 2)
+    monkeypatch.setattr("saccade.probing.data.MAX_CLASSES", 2)
     photos = write_pictures(tmp_path / "photos", 12)
     with pytest.raises(DataError, match="3 classes; a probe compares 2 at most"):
         probe_pictures("compact", str(photos), tmp_path / "out", size=32)

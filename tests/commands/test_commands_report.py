@@ -16,7 +16,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
-from saccade.show.report_scores import TITLE as SCORES
+from saccade.show.score_tables import TITLE as SCORES
 
 
 def test_a_run_shows_where_its_model_looks(run: Path) -> None:

@@ -22,7 +22,7 @@ from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.contract import DataEntry, Family, ModelSpec
-from saccade.families.reading import InputReader, Prepared
+from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
 from saccade.metrics.intervals import Values
@@ -78,7 +78,7 @@ class Stories(InputReader):
         for number, story in enumerate(words):
             for place, sentence in enumerate(story):
                 table[number, place, : len(sentence)] = torch.tensor(sentence)
-        return Prepared((table,), slots=tuple(story.sentences for story in items))
+        return Prepared((table,), tuple(ReadItem(story, slots=story.sentences) for story in items))
 
 
 def ids(sentence: str) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saccade.probing.folds import deal, groups_of_class, some_of, splits_of
+from saccade.probing.data import deal, groups_of_class, some_of, splits_of
 
 LABELS = [0] * 20 + [1] * 10
 

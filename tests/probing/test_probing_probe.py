@@ -14,12 +14,11 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
+from saccade.probing.data import ProbedPictures, Split, deal, splits_of
 from saccade.probing.features import Features, View
-from saccade.probing.folds import Split, deal, splits_of
-from saccade.probing.pictures import ProbedPictures
 from saccade.probing.probe import ProbeResult, checked_heads, probe
+from saccade.probing.report import sentence
 from saccade.probing.trials import CLASS_TOKEN, Plan, head_trial, majority_trial, neighbour_trial
-from saccade.probing.verdict import sentence
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(

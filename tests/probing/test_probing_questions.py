@@ -13,12 +13,10 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.models.probe_products import ExampleQueries
+from saccade.probing.data import ProbedPictures, Questions, Split, deal, pictures_of, some_of, splits_of
 from saccade.probing.features import Features
-from saccade.probing.folds import Split, deal, some_of, splits_of
 from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, logits_of, rate_factor, train_heads
-from saccade.probing.pictures import ProbedPictures
 from saccade.probing.probe import ProbeResult, probe
-from saccade.probing.questions import Questions, pictures_of
 from saccade.probing.trials import Plan, habits, head_trial, neighbour_trial, prior_trial
 
 C, H, W, K, A = 5, 2, 3, 3, 2

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 
 from saccade.metrics.labels import details_of
-from saccade.show.answer_sections import (
+from saccade.show.report_tables import Notes
+from saccade.show.score_tables import (
     caption,
     classes_section,
     confusion_section,
     mistakes_section,
     rests_on_section,
 )
-from saccade.show.markup import Notes
 
 
 def told(classes: int) -> dict:

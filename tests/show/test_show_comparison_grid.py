@@ -7,7 +7,7 @@ from PIL import Image
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.show.comparison_grid import Example, Shown, comparison_grid
+from saccade.show.sheets import Example, Shown, comparison_grid
 from saccade.trace import AttentionTrace, Look
 
 SIDE = 40

@@ -61,7 +61,7 @@ def test_svg_is_reproducible():
 
 def test_pictures_and_reports_do_not_import_matplotlib():
     code = (
-        "import sys, saccade.show.filmstrip, saccade.show.slot_table, saccade.show.contact_sheet;"
+        "import sys, saccade.show.filmstrip, saccade.show.slot_table, saccade.show.sheets;"
         "import saccade.show.report_sources; sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,10 +10,10 @@ from PIL import Image, ImageDraw
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
 from saccade.show.acts import act_map, act_marks, acts_of, crop_content, one_example
-from saccade.show.contact_sheet import contact_sheet
 from saccade.show.filmstrip import GUTTER, MARGIN, filmstrip
 from saccade.show.lettering import elide, font, wrap
-from saccade.show.marks import Mask, Points, Polygon
+from saccade.show.overlay import Mask, Points, Polygon
+from saccade.show.sheets import contact_sheet
 from saccade.show.slot_table import slot_table
 from saccade.trace import AttentionTrace, Look
 

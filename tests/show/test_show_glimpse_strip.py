@@ -14,7 +14,7 @@ from saccade.errors import DataError
 from saccade.record import Record
 from saccade.show import glimpse_strip as module
 from saccade.show.glimpse_strip import GUTTER, MARGIN, glimpse_strip, has_glimpses
-from saccade.show.marks import Mask, Scanpath, draw_marks
+from saccade.show.overlay import Mask, Scanpath, draw_marks
 from saccade.show.report_sources import report_from_records
 
 PICTURE = Image.new("RGB", (50, 40))

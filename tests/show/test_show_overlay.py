@@ -9,10 +9,19 @@ from PIL import Image
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
-from saccade.show.marks import Box, Mask, Points, Polygon
-from saccade.show.overlay import let_through, overlay
-from saccade.show.picture import as_picture, enlarge, fit_panel, stretch
-from saccade.show.scaling import by_own_peak
+from saccade.show.colours import by_own_peak
+from saccade.show.overlay import (
+    Box,
+    Mask,
+    Points,
+    Polygon,
+    as_picture,
+    enlarge,
+    fit_panel,
+    let_through,
+    overlay,
+    stretch,
+)
 from saccade.trace import AttentionTrace, Look
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saccade.show.png import data_url, png_bytes
+from saccade.show.overlay import data_url, png_bytes
 
 
 def ramps(height: int, width: int) -> Image.Image:

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 from saccade.errors import DataError, OutputError, ShapeError
-from saccade.show import report_pictures
-from saccade.show.markup import Notes, escaped, inline, paragraphs
-from saccade.show.png import png_bytes
+from saccade.show import report
+from saccade.show.overlay import png_bytes
 from saccade.show.report import Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report_tables import Notes, escaped, inline, paragraphs
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}
@@ -188,7 +188,7 @@ def test_photographs_are_kept_small_and_look_the_same(monkeypatch):
     assert np.abs(shown - pixels).mean() < 4  # less than a sixtieth of the range, grain included
     for name, value in (("_WEBP_SIDE", 299), ("features", SimpleNamespace(check=lambda feature: False))):
         with monkeypatch.context() as patch:
-            patch.setattr(report_pictures, name, value)
+            patch.setattr(report, name, value)
             assert kept(picture) == png_bytes(picture, "small")  # too wide for the format, or a Pillow without it
 
 

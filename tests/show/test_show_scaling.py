@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from saccade.errors import DataError, ShapeError
-from saccade.show.scaling import as_map, by_own_ends, by_own_peak, by_shared_peak
+from saccade.show.colours import as_map, by_own_ends, by_own_peak, by_shared_peak
 
 
 def test_own_peak_divides_by_the_maximum_and_says_so():

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from saccade.show.report import Report
-from saccade.show.report_scores import ASKS, RIVALS, TITLE, scores_section
 from saccade.show.report_tables import Cell, Table
-from saccade.show.score_tables import flat, intervention_tables, score_tables
+from saccade.show.score_tables import ASKS, RIVALS, TITLE, flat, intervention_tables, score_tables, scores_section
 
 RESULT = {
     "model": "m", "data": "csv", "split": "test", "protocol": None, "n": 1055, "seed": 0, "definition": 2,

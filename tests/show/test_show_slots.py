@@ -8,11 +8,10 @@ import torch
 
 from saccade.errors import DataError, ShapeError
 from saccade.show.colours import contrast, heat
-from saccade.show.markup import Notes
-from saccade.show.report_live import policy
-from saccade.show.slot_grid import slot_grid
+from saccade.show.report import policy
+from saccade.show.report_tables import Notes
 from saccade.show.slot_html import LEVELS, SlotHeat, heat_rules, slot_html
-from saccade.show.slot_table import slot_table
+from saccade.show.slot_table import slot_grid, slot_table
 from saccade.trace import AttentionTrace, Look
 
 TEXTS = ["Mary went home", "<b>John</b> slept"]

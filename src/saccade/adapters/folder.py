@@ -24,7 +24,6 @@ from PIL import Image
 from saccade import geometry
 from saccade.adapters.rows import TOTAL, decode_map, job_of, parquet_modules, table_of
 from saccade.atomic import make_folder, write_bytes, write_json
-from saccade.checks import check_numbers
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families.responder import Question
@@ -109,7 +108,6 @@ def look_folder(
         DataError: there are no pictures, or the question cannot be asked.
         OutputError: ``out`` holds something already, or something else than what is to be resumed.
     """
-    check_numbers(least=1, part=part, actors=actors)
     if engine not in ENGINES:
         raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
     if engine == "local" and (address is not None or actors is not None):
@@ -117,10 +115,10 @@ def look_folder(
     parquet_modules()
     started = time.monotonic()
     predictor = load(model, device if engine == "local" else "cpu")
-    job = job_of(predictor, model, ask, batch_size=batch_size, maps=maps, side=side, options=options)
+    job = job_of(predictor, model, ask, batch_size=batch_size, maps=maps, side=side, options=options, part=part)
     pictures = _named(find_pictures([sources] if isinstance(sources, (str, os.PathLike)) else sources))
     parts = {first // part: pictures[first : first + part] for first in range(0, len(pictures), part)}
-    note = {**asdict(job), "part": part, "pictures": len(pictures), "files": _digest(pictures)}
+    note = {**asdict(job), "pictures": len(pictures), "files": _digest(pictures)}
     folder = Path(os.path.abspath(out))
     if engine == "ray":
         from saccade.adapters.ray import actor_pool, write_parts
@@ -142,8 +140,7 @@ def look_folder(
     found = list(read_rows(folder, ["error", "fit"]))
     errors = [str(row["error"]) for row in found if row["error"]]
     unlike = sum(bool(Fit(row["fit"]).unlike) for row in found)
-    told = predictor.of_unlike(unlike, len(found) - len(errors))
-    remarks = (*filter(None, [told]), *predictor.caveats)
+    remarks = tuple(filter(None, [predictor.of_unlike(unlike, len(found) - len(errors)), *predictor.caveats]))
     seconds = round(time.monotonic() - started, 2)
     counts = (len(found), len(errors), len(parts), resumed, seconds, unlike)
     return FolderLooks(os.fspath(out), *counts, remarks, tuple(errors[:_ERRORS_TOLD]))

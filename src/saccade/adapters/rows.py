@@ -34,15 +34,15 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from saccade import geometry
-from saccade.checks import check_numbers
+from saccade.config import Count, Within, from_dict
 from saccade.data.pictures.reading import Picture
-from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
+from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
@@ -93,9 +93,11 @@ class Job:
     """Of what is known of the model and of its weights: all machines must have the same."""
     ask: str | None
     options: dict[str, Any]
-    batch_size: int
+    batch_size: Count
     maps: KeptMaps
-    side: int
+    side: Annotated[int, Within(1, 1024)]
+    part: Count = 1
+    """Pictures in an output file."""
 
 
 def job_of(
@@ -107,19 +109,18 @@ def job_of(
     maps: KeptMaps,
     side: int,
     options: Mapping[str, object],
+    part: int = 1,
 ) -> Job:
     """What is asked, once it is known that the model can answer it."""
-    check_numbers(least=1, batch_size=batch_size)
-    check_numbers(least=1, most=1024, side=side)
-    if maps not in ("total", "all", "none"):
-        raise ConfigError(f"maps: no '{maps}': {nearest(maps, ('total', 'all', 'none'))}")
     if predictor.facts.preprocessing is None:
         raise ConfigError(f"engine: '{predictor.name}' does not read pictures, and a row is about a picture")
     predictor.question(ask)
     predictor.responder.options(dict(options))
     chosen = {name: value for name, value in options.items() if value is not None}
     where = os.path.abspath(model) if os.path.isdir(model) else model
-    return Job(where, digest_of(predictor), None if ask is None else str(ask), chosen, batch_size, maps, side)
+    sizes = {"batch_size": batch_size, "maps": maps, "side": side, "part": part}
+    asked = {"model": where, "digest": digest_of(predictor), "ask": None if ask is None else str(ask)}
+    return from_dict(Job, {**asked, "options": chosen, **sizes})
 
 
 def digest_of(predictor: Predictor) -> str:

@@ -21,8 +21,7 @@ from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.scoring.maps import Chunk
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import ScoreResult
-from saccade.scoring.score import OnProgress, Scoring, score_maps
-from saccade.scoring.shard import Shard
+from saccade.scoring.score import OnProgress, Scoring, Shard, score_maps
 from saccade.scoring.truths import open_truth
 
 

@@ -229,7 +229,7 @@ def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
 
 def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
     """One row: each model's overlay, its name, what it was asked and its answer."""
-    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.sheets import contact_sheet
 
     asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
     captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]
@@ -240,7 +240,7 @@ def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
 def _write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
     """Write ``STEM-compare.png``, the models side by side, and a page of every look of theirs."""
     from saccade.atomic import write_bytes
-    from saccade.show.png import png_bytes
+    from saccade.show.overlay import png_bytes
     from saccade.show.report_sources import report_from_records
 
     name = folder / f"{sightings[0].stem}-compare"

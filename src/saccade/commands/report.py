@@ -121,7 +121,7 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
 def _score_sections(path: Path, run: Path, device: str) -> tuple[list[Section], str]:
     """What a file of scores adds to the page, and its verdict."""
     from saccade.show.report import Report
-    from saccade.show.report_scores import answer_sections, scores_section
+    from saccade.show.score_tables import answer_sections, scores_section
     from saccade.untrusted import parse_json, read_regular
 
     try:
@@ -171,8 +171,8 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
         device: on which it answers.
     """
     from saccade.predict import load
-    from saccade.show.answer_sections import caption, mistakes_section
     from saccade.show.report import Picture
+    from saccade.show.score_tables import caption, mistakes_section
 
     pictures: list[Picture] = []
     missing = ""
@@ -201,7 +201,7 @@ def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Bl
 
 
 def _shown(seen: Sighting, example: Example) -> Picture:
-    from saccade.show.marks import Mask
+    from saccade.show.overlay import Mask
     from saccade.show.report import Picture
 
     outline: dict[str, Any] = {} if seen.is_caption else {"outline": [Mask(mask.numpy()) for mask in example.masks]}

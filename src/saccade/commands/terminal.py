@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from saccade.show.slot_grid import SlotGrid
+    from saccade.show.slot_table import SlotGrid
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _BETWEEN_LINES = 10.0  # seconds
@@ -103,7 +103,7 @@ def print_slots(title: str, grid: SlotGrid) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from saccade.show.slot_grid import NEEDED
+    from saccade.show.slot_table import NEEDED
 
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     for heading in ("", "sentence"):

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from saccade.models.io.facts import ModelFacts, Score
     from saccade.predict import Predictor
     from saccade.show.plain_table import PlainTable
-    from saccade.show.report import Block, Cell, Report, Section
-    from saccade.show.report_live import Live
+    from saccade.show.report import Block, Cell, Live, Report, Section
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
 STAND_INS = {"babi": "stories"}

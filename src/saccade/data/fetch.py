@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.atomic import locked
 from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, WEIGHTS, RemoteFile, cache_home
 from saccade.data.sources import Mirror, NpmPackage, PipPackage, Progress, Source, SourceError, drafts_of
 from saccade.errors import DataError, OutputError, nearest
-from saccade.lock import locked
 
 _LOCK = "saccade.lock"
 

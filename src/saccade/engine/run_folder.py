@@ -29,12 +29,11 @@ import numpy as np
 import torch
 import yaml
 
-from saccade.atomic import is_draft, make_folder, sweep, write_bytes, writing
+from saccade.atomic import is_draft, locked, make_folder, sweep, write_bytes, writing
 from saccade.config import check_schema, from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, OutputError
-from saccade.lock import locked
 
 CONFIG, METRICS, LOCK = "config.yaml", "metrics.jsonl", "saccade.lock"
 _BEFORE_FIRST_STEP = frozenset({CONFIG, "data.json", "log.txt", "checkpoints", LOCK})

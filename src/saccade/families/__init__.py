@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from saccade.families.contract import Probing
     from saccade.families.labels import decode as decode_labels
     from saccade.families.pictures import Pictures
-    from saccade.families.reading import InputReader, Item, Prepared
+    from saccade.families.reading import InputReader, Item, Prepared, ReadItem
     from saccade.families.responder import Responder, Response
     from saccade.families.splits import OpenedSplit
     from saccade.tasks.label_task import LabelTask
@@ -60,6 +60,7 @@ __all__ = [
     "Pictures",
     "Prepared",
     "Probing",
+    "ReadItem",
     "Responder",
     "Response",
     "Task",

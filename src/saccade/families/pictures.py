@@ -10,7 +10,7 @@ from torch import Tensor
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
-from saccade.families.reading import InputReader, Prepared
+from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.models.io.facts import ModelFacts
 
 
@@ -38,7 +38,7 @@ class Pictures(InputReader):
         stacked = torch.stack(inputs)  # (B,3,H,W)
         # With the channels together a CPU's convolutions are twice as fast.
         stacked = stacked.to(memory_format=torch.channels_last)
-        return Prepared((stacked,), torch.stack(canvas), torch.stack(sizes))
+        return Prepared((stacked,), tuple(map(ReadItem, items, canvas, sizes)))
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Noisy pictures (B,3,H,W), bright ones and dark ones."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from PIL import Image
 from torch import Tensor
@@ -38,21 +38,28 @@ class Item(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class ReadItem:
+    """An item as a model reads it: what its trace and its answer are told of it."""
+
+    item: Item
+    canvas: Tensor | None = None
+    """(2,3): network input → original picture; None for other inputs."""
+    image_size: Tensor | None = None
+    """(2,) height and width of the original."""
+    slots: tuple[str, ...] = ()
+    """The texts that a look over slots lies on, such as the sentences of a story, from the first slot."""
+    supporting: tuple[int, ...] = ()
+    """Numbers of the slots that the answer needs, where that is known."""
+    notes: tuple[str, ...] = ()
+    """What of it the model cannot use, such as words that it does not know."""
+
+
+class Prepared(NamedTuple):
     """Items as the inputs of a model."""
 
     inputs: tuple[Tensor, ...]
     """Arguments of the model's ``encode``, example axis first."""
-    canvas: Tensor | None = None
-    """(B,2,3): network input → original picture; None for other inputs."""
-    image_size: Tensor | None = None
-    """(B,2) height and width of the originals."""
-    slots: tuple[tuple[str, ...], ...] | None = None
-    """For each item the texts that a look over slots lies on, such as the sentences of a story, from the first slot."""
-    supporting: tuple[tuple[int, ...], ...] | None = None
-    """For each item the numbers of the slots that its answer needs, where that is known."""
-    notes: tuple[tuple[str, ...], ...] | None = None
-    """For each item what of it the model cannot use, such as words that it does not know."""
+    items: tuple[ReadItem, ...]
 
 
 class InputReader(ABC):

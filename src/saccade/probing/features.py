@@ -16,7 +16,7 @@ from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised
 from saccade.models.probe_heads import PYRAMID
-from saccade.probing.pictures import OnProgress, ProbedPictures
+from saccade.probing.data import OnProgress, ProbedPictures
 from saccade.tasks.cached_features import CachedFeatures
 
 RESIDENT = 2 << 30

@@ -3,7 +3,7 @@
 The members of a stack have weights, a learning rate and a weight decay of their own. They see the same batches of
 features: the large product of a step, features times weights, is one product for all of them. Each member counts only
 the examples that it may learn from. A member comes out as it does alone, but for rounding. Where several questions are
-asked about a picture (:mod:`saccade.probing.questions`), a batch has pictures with all their questions, so that this
+asked about a picture (:mod:`saccade.probing.data`), a batch has pictures with all their questions, so that this
 product is made once for a picture.
 
 The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants; the learning rate
@@ -27,7 +27,7 @@ from torch import Tensor
 from saccade.losses.maps import evidence_loss
 from saccade.models.probe_heads import ProbeHead
 from saccade.models.probe_products import ExampleQueries
-from saccade.probing.questions import Questions, pictures_of
+from saccade.probing.data import Questions, pictures_of
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20

@@ -19,11 +19,10 @@ from saccade.errors import ConfigError, nearest
 from saccade.metrics.labels import Details, details_of
 from saccade.metrics.result import Part
 from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
+from saccade.probing.data import OnProgress, ProbedPictures, Split, deal, pictures_of, splits_of
 from saccade.probing.features import Features
-from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.head_stack import Places
-from saccade.probing.pictures import OnProgress, ProbedPictures
-from saccade.probing.questions import pictures_of
+from saccade.probing.report import Compared, choose, compare, sentence, title_of
 from saccade.probing.trials import (
     CLASS_TOKEN,
     RIVALS,
@@ -38,7 +37,6 @@ from saccade.probing.trials import (
     prior_trial,
     view_of,
 )
-from saccade.probing.verdict import Compared, choose, compare, sentence, title_of
 
 
 class TrainedHead(NamedTuple):

@@ -32,11 +32,11 @@ from saccade.models.input_features import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
 from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
+from saccade.probing.data import usable_pictures, with_maps
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.features import Features, features_of, folder_features
-from saccade.probing.page import probe_page
-from saccade.probing.pictures import usable_pictures, with_maps
 from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
+from saccade.probing.report import probe_page
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
 from saccade.tasks.held_out import evenly_spaced

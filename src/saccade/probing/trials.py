@@ -19,10 +19,9 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
+from saccade.probing.data import Questions, Split, picture_of, pictures_of, some_of
 from saccade.probing.features import Features, View
-from saccade.probing.folds import Split, some_of
 from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
-from saccade.probing.questions import Questions, picture_of, pictures_of
 
 CLASS_TOKEN = "class-token"  # noqa: S105
 """A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""

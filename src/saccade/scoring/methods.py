@@ -171,12 +171,13 @@ class _Method:
         item = self._predictor.reads.item(picture)
         prepared = self._predictor.reads.prepare((item,), self._predictor.facts)
         (images,) = (tensor.to(self._predictor.device) for tensor in prepared.inputs)  # (1,3,H,W)
-        if prepared.canvas is None or prepared.image_size is None:
+        (read,) = prepared.items
+        if read.canvas is None or read.image_size is None:
             raise DataError(f"{picture}: its place in the network input is not known")
         query = self._predictor.question(question)
         made, frame = self._on_input(images, query)  # (1,h,w), (2,3)
-        height, width = prepared.image_size[0].tolist()
-        placed = geometry.compose(prepared.canvas[0].double().cpu(), frame.double().cpu())
+        height, width = read.image_size.tolist()
+        placed = geometry.compose(read.canvas.double().cpu(), frame.double().cpu())
         return geometry.project(made.detach().cpu().float(), placed, (height, width))[0]
 
     def _on_input(self, images: Tensor, query: Any) -> tuple[Tensor, Tensor]:

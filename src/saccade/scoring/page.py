@@ -18,7 +18,7 @@ from saccade.errors import SaccadeError
 from saccade.scoring.maps import Maps
 from saccade.scoring.results import TITLES, ScoreResult
 from saccade.scoring.truths import Truths
-from saccade.show import marks
+from saccade.show import overlay as marks
 from saccade.show.overlay import overlay
 from saccade.show.report import Block, Gallery, Picture, Report, Section, Table
 

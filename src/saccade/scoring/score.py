@@ -1,5 +1,17 @@
 """Scores maps against their truth, one after the other, in memory that does not grow with their size.
 
+Maps and masks brought to one size.
+
+Axes: B maps, h and w cells of a map, H and W pixels of its truth.
+
+Maps that wait until there are others of their size, so that many are scored together.
+
+What scoring found of some of the maps, to be brought together with the rest.
+
+Points as truth: those of each picture, and those of all pictures for the shuffled AUC.
+
+Scores maps against their truth, one after the other, in memory that does not grow with their size.
+
 Maps of one size whose truths have one size are gathered and scored together. What is kept of a map is its name and one
 number for each score. Baselines are made on the same pixels or, for a map that is coarser than its truth, on the same
 grid.
@@ -10,28 +22,144 @@ Axes: B maps of a batch, h and w cells of a map, H and W pixels of its truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from saccade import geometry
 from saccade.data.maps.members import picture_of, short_names, truth_for
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval
-from saccade.metrics.maps.baselines import Grids
+from saccade.metrics.maps.baselines import Grid, Grids
+from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
-from saccade.scoring.fixated import FixationPool
-from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.maps import AT_ONCE, Chunk, Maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import ScoreResult
-from saccade.scoring.shard import Shard
-from saccade.scoring.truths import Truths
-from saccade.scoring.waiting import Waiting
+from saccade.scoring.truths import Points, Truths
 
 if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
+
+
+def laid_over(maps: Tensor, shown: Size) -> tuple[Tensor, Grids | None]:
+    """Maps (B,h,w) over pictures of that size, and the grid they were made on where it is coarser than pixels."""
+    size = (maps.shape[-2], maps.shape[-1])
+    if size == shown:
+        return maps, None
+    if size[0] >= shown[0] and size[1] >= shown[1]:
+        return F.adaptive_avg_pool2d(maps[:, None], shown)[:, 0], None
+    frame = geometry.scale_shift((shown[1] / size[1], shown[0] / size[0]), (0.0, 0.0))
+    return geometry.project(maps, frame, shown), Grids((Grid(frame, size),))
+
+
+def reduced(masks: Tensor, size: Size) -> Tensor:
+    """Masks (B,H,W) at another size: a pixel is in a mask where half of it was."""
+    return F.adaptive_avg_pool2d(masks.float()[:, None], size)[:, 0] >= 0.5
+
+
+@dataclass
+class Waiting:
+    """Maps of one size, with truths of one size, that were not scored yet."""
+
+    names: list[str] = field(default_factory=list)
+    truths: list[str] = field(default_factory=list)
+    maps: list[Tensor] = field(default_factory=list)
+    """(B,h,w) each."""
+    masks: list[Tensor] = field(default_factory=list)
+    """(B,H,W) each; none where truths are points."""
+    objects: list[Tensor] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What scoring found of a part of the maps; it can travel between processes."""
+
+    seen: tuple[str, ...]
+    """Names of all maps, in order."""
+    names: tuple[str, ...]
+    """Names of the scored maps, in order."""
+    pictures: tuple[str, ...]
+    """By their number in ``scorer``."""
+    scorer: MapScorer
+    found: frozenset[str]
+    left_out: dict[str, list[str]]
+    notes: dict[str, str]
+    counts: dict[str, int]
+    donors: list[tuple[str, Tensor]]
+    has_objects: bool | None
+
+
+MAX_OTHERS = 10_000
+"""Points of all pictures that the shuffled AUC compares with; of more, this many are drawn, always the same."""
+
+
+class FixationPool:
+    """The points of all pictures, and the scores of maps against them."""
+
+    def __init__(self, truths: Truths, separator: str) -> None:
+        self.scorer = PointScorer()
+        self.outside = 0
+        """Points outside their picture."""
+        self._truths, self._separator = truths, separator
+        pictures = truths.expected(set())
+        held = [truths.points(name) for name in pictures]
+        picture = [at for at, found in enumerate(held) for _ in range(len(found.at))]
+        points = torch.cat([found.at for found in held] or [torch.zeros(0, 2, dtype=torch.float64)])  # (M,2)
+        scale = torch.tensor([(1.0, 1.0) if (size := held[at].size) is None else (size[1], size[0]) for at in picture])
+        self._sized = torch.tensor([held[at].size is not None for at in picture], dtype=torch.bool)  # (M,)
+        chosen = torch.arange(len(points))
+        if len(points) > MAX_OTHERS:
+            chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
+        self._share = (points / scale.reshape(-1, 2))[
+            chosen
+        ]  # (M,2): of the picture, or in pixels where it has no size
+        self._sized = self._sized[chosen]
+        self._places: dict[str, list[int]] = {}
+        for at, number in enumerate(chosen.tolist()):
+            self._places.setdefault(pictures[picture[number]], []).append(at)
+
+    def size_of(self, truth: str) -> Size | None:
+        """(H, W) of the picture, where the table tells it."""
+        return self._truths.points(truth).size
+
+    def add(
+        self, truths: list[str], maps: Tensor, shown: Size, groups: Tensor, grids: Grids | None, donors: Baseline | None
+    ) -> Tensor:
+        """Score maps (B,H,W) over pictures of size ``shown``; which have no point inside (B,) bool."""
+        found = [self._scaled(self._truths.points(name), shown) for name in truths]
+        points = _padded(found)  # (B,K,2)
+        extent = torch.tensor([shown[1], shown[0]])
+        inside = ((points >= 0) & (points < extent)).all(-1)  # (B,K)
+        self.outside += int((~points.isnan().any(-1) & ~inside).sum())
+        pool = torch.where(self._sized[:, None], self._share * extent, self._share)  # (M,2)
+        own = _padded([pool[self._places.get(self._of_picture(name), [])] for name in truths])  # (B,J,2)
+        stand_in = None if donors is None else donors.maps
+        self.scorer.add(maps, points, pool=pool, own=own, groups=groups, grids=grids, donors=stand_in)
+        return ~inside.any(1)
+
+    def _of_picture(self, name: str) -> str:
+        return name if name in self._places else picture_of(name, self._separator)
+
+    @staticmethod
+    def _scaled(points: Points, shown: Size) -> Tensor:
+        if points.size is None or points.size == shown:
+            return points.at
+        return points.at * torch.tensor([shown[1] / points.size[1], shown[0] / points.size[0]], dtype=torch.float64)
+
+
+def _padded(points: list[Tensor]) -> Tensor:
+    """Lists of points (K,2) as one (B,K,2), NaN where there are fewer."""
+    most = max((len(each) for each in points), default=0)
+    held = torch.full((len(points), max(1, most), 2), torch.nan, dtype=torch.float64)
+    for row, each in enumerate(points):
+        held[row, : len(each)] = each
+    return held
+
 
 _PIXELS_AT_ONCE = 1 << 22
 """Most pixels of truths that are scored together."""
@@ -39,8 +167,6 @@ _PIXELS_WAITING = 1 << 25
 """Most pixels of truths whose maps wait for others of their size."""
 _DONORS = 16
 """Maps that are kept to stand in for those of other pictures, where a batch has but one picture."""
-_SETTLE = 8
-"""Batches after which the scores of all are brought together in memory."""
 
 _Key = tuple[object, ...]
 OnProgress = Callable[[str, int, int], None]
@@ -77,8 +203,6 @@ class Scoring:
         truths.name(short, policies.separator)
         self._total = 0 if paths is None else len(paths)
         self._waiting: dict[_Key, Waiting] = {}
-        self._spare: tuple[_Key, Waiting] | None = None
-        """The memory of the last batch, for others of the same size."""
         self._pixels = 0
         self._scorer = MapScorer()
         self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
@@ -95,7 +219,6 @@ class Scoring:
         """Maps of twins that came."""
         self._counts = dict.fromkeys(("empty", "zero", "resized"), 0)
         self._has_objects: bool | None = None
-        self._batches = 0
 
     def gather(self) -> None:
         """Take all maps; most are scored, some wait for others of their size."""
@@ -236,18 +359,14 @@ class Scoring:
         if self._pool is not None and names[0] in self._seen:  # else it stands for a missing one
             self._pool.add(truths[0], maps[0])
         key = (size, shown, maps.dtype, maps.device)
-        if key not in self._waiting:
-            is_known = self._spare is not None and self._spare[0] == key
-            self._waiting[key] = self._spare[1] if self._spare is not None and is_known else Waiting()
-            self._spare = None if is_known else self._spare
-        held = self._waiting[key]
+        held = self._waiting.setdefault(key, Waiting())
         held.names += names
         held.truths += truths
-        held.maps.add(maps)
+        held.maps.append(maps.clone())  # a stream may use one array for all of its maps
         if masks is not None:
-            held.masks.add(masks.to(maps.device))
+            held.masks.append(masks.to(maps.device))
         if objects is not None:
-            held.objects.add(objects.to(maps.device))
+            held.objects.append(objects.to(maps.device))
         pixels = shown[0] * shown[1]
         self._pixels += pixels * len(names)
         if len(held.names) >= AT_ONCE or len(held.names) * pixels >= _PIXELS_AT_ONCE:
@@ -305,21 +424,9 @@ class Scoring:
                 self._wait([name], [name], torch.zeros_like(self._donors[-1][1])[None])
 
     def _score(self, key: _Key) -> None:
-        """Score maps that have waited, and keep their memory for the next."""
+        """Score maps that have waited."""
         held = self._waiting.pop(key)
-        self._score_batch(held)
-        held.clear()
-        self._spare = (key, held)
-
-    def _score_batch(self, held: Waiting) -> None:
-        self._batches += 1
-        if self._batches % _SETTLE == 0:  # small tensors between large ones would keep the allocator from reusing these
-            scorer = self._scorer if self._points is None else self._points.scorer
-            for kept in (scorer.total, *scorer.baselines.values()):
-                kept.values()
-        maps = held.maps.all()  # (B,h,w)
-        if maps is None:
-            return
+        maps = torch.cat(held.maps)  # (B,h,w)
         groups = torch.tensor([self._number(name) for name in held.names])  # (B,)
         size: Size = (maps.shape[-2], maps.shape[-1])
         self._names += held.names
@@ -335,9 +442,7 @@ class Scoring:
             )
             self._count_empty(empty, held.names)
             return
-        masks, objects = held.masks.all(), held.objects.all()  # (B,H,W) each
-        if masks is None:
-            return
+        masks, objects = torch.cat(held.masks), torch.cat(held.objects) if held.objects else None  # (B,H,W) each
         self._pixels -= masks.numel()
         if to_map:
             masks, objects = reduced(masks, size), None if objects is None else reduced(objects, size)

@@ -41,9 +41,9 @@ from saccade.metrics.maps.interventions import (
 )
 from saccade.metrics.maps.localisation import where_defined
 from saccade.scoring.causal import FIRST, READ, SECOND, CausalTruth
-from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import SceneScores
+from saccade.scoring.score import laid_over, reduced
 
 ROLES = (FIRST, SECOND, *READ)
 BACKGROUND = "background_changed"

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.show.marks import Mark, Points, Polygon
-from saccade.show.scaling import Values, as_map
+from saccade.show.colours import Values, as_map
+from saccade.show.overlay import Mark, Points, Polygon
 from saccade.trace import AttentionTrace, Look
 
 

@@ -18,12 +18,32 @@ from saccade import geometry
 from saccade.errors import DataError, nearest
 from saccade.show import acts as drawing
 from saccade.show.acts import Act
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Rgb, legend_bar
+from saccade.show.colours import (
+    FAINT_INK,
+    INK,
+    PAPER,
+    RULE,
+    SPAN,
+    Rgb,
+    Scaled,
+    Values,
+    by_own_ends,
+    by_own_peak,
+    by_shared_peak,
+    legend_bar,
+)
 from saccade.show.lettering import Font, font, line_height, wrap
-from saccade.show.marks import Mark, draw_marks
-from saccade.show.overlay import OPACITY, as_marks, let_through, paint
-from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import SPAN, Scaled, Values, by_own_ends, by_own_peak, by_shared_peak
+from saccade.show.overlay import (
+    OPACITY,
+    Mark,
+    PictureLike,
+    as_marks,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    let_through,
+    paint,
+)
 from saccade.trace import AttentionTrace
 
 Scale = Literal["own", "shared"]

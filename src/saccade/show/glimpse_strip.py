@@ -15,12 +15,19 @@ from PIL import Image, ImageDraw
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.show import acts as drawing
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, legend_bar
+from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Values, by_shared_peak, legend_bar
 from saccade.show.lettering import elide, font, line_height, wrap
-from saccade.show.marks import Mark, Scanpath, draw_marks
-from saccade.show.overlay import OPACITY, as_marks, paint
-from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Values, by_shared_peak
+from saccade.show.overlay import (
+    OPACITY,
+    Mark,
+    PictureLike,
+    Scanpath,
+    as_marks,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    paint,
+)
 from saccade.trace import AttentionTrace, Look
 
 MARGIN, GUTTER = 28, 14

@@ -10,9 +10,17 @@ from PIL import Image, ImageDraw
 from saccade.show import acts as drawing
 from saccade.show.colours import INK, PAPER
 from saccade.show.lettering import font, line_height
-from saccade.show.marks import Mark, Polygon, draw_marks
-from saccade.show.overlay import as_marks, let_through
-from saccade.show.picture import MIN_SIDE, PictureLike, as_picture, enlarge
+from saccade.show.overlay import (
+    MIN_SIDE,
+    Mark,
+    PictureLike,
+    Polygon,
+    as_marks,
+    as_picture,
+    draw_marks,
+    enlarge,
+    let_through,
+)
 from saccade.trace import AttentionTrace
 
 _PAD = 3

@@ -1,17 +1,268 @@
-"""A map laid over its picture, pixel for pixel, and the picture as the map lets it through."""
+"""A picture with a map over it and outlines on it, as an image or a PNG.
+
+Outlines on a picture: evidence masks, boxes, crops and points, in a double line that shows on any background.
+
+All coordinates are those of the picture that was handed in (pixels, x to the right, y down); the drawing is scaled
+with the picture, the width of the lines is not. A mask is outlined from outside, so that small evidence stays visible.
+
+A picture with a map over it, as an image or a PNG, and nested crops of it.
+
+A picture as the bytes of a PNG file, and such bytes as an address that holds them whole.
+
+Any kind of picture as an upright RGB image, enlarged by whole factors or reduced to fit a panel.
+
+A map laid over its picture, pixel for pixel, and the picture as the map lets it through.
+
+"""
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from PIL import Image, ImageEnhance
+import numpy.typing as npt
+import torch
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+from torch import Tensor
 
-from saccade.errors import DataError
+from saccade import geometry
+from saccade.errors import DataError, ShapeError
 from saccade.show import colours
-from saccade.show.marks import Mark, draw_marks
-from saccade.show.picture import MIN_SIDE, PictureLike, as_picture, enlarge, stretch
-from saccade.show.scaling import MapLike, Scaled, Values, by_own_peak
+from saccade.show.colours import MapLike, Scaled, Values, as_map, by_own_peak
+from saccade.show.lettering import font
+
+_LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
+_WARM = (255, 184, 77)  # of numbered discs: neither in the colour map of weights nor in grey pictures
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Evidence as a mask (H,W), true inside, at the picture's size."""
+
+    inside: Tensor | npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box xyxy."""
+
+    corners: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Polygon:
+    """A closed outline of (x, y) points: a crop, turned or not."""
+
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Places (x, y), each drawn as a ring."""
+
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Scanpath:
+    """Places (x, y) in the order they were looked at: numbered, and joined by a line."""
+
+    points: Sequence[tuple[float, float]]
+
+
+Mark = Mask | Box | Polygon | Points | Scanpath
+
+
+def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[int, int]) -> Image.Image:
+    """``image`` with ``marks`` drawn on it.
+
+    Args:
+        image: the picture as shown, at any size; it is not changed.
+        marks: in the coordinates of the picture.
+        picture_size: (width, height) of the picture that the marks speak of.
+    """
+    result = image.copy() if marks else image
+    scale_x, scale_y = image.width / picture_size[0], image.height / picture_size[1]
+    for mark in marks:
+        if isinstance(mark, Mask):
+            result = _outline_mask(result, mark, picture_size)
+        elif isinstance(mark, Points):
+            for x, y in mark.points:
+                _ring(result, x * scale_x, y * scale_y)
+        elif isinstance(mark, Scanpath):
+            _numbered(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
+        else:
+            points = _box_points(mark) if isinstance(mark, Box) else mark.points
+            _closed_line(result, [(x * scale_x, y * scale_y) for x, y in points])
+    return result
+
+
+def _box_points(box: Box) -> list[tuple[float, float]]:
+    if len(box.corners) != 4:
+        raise ShapeError("box", "(4,) as x0, y0, x1, y1", (len(box.corners),))
+    x0, y0, x1, y1 = (float(value) for value in box.corners)
+    return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+
+
+def _outline_mask(image: Image.Image, mark: Mask, picture_size: tuple[int, int]) -> Image.Image:
+    inside = mark.inside.detach().cpu().numpy() if isinstance(mark.inside, Tensor) else np.asarray(mark.inside)
+    if inside.shape != (picture_size[1], picture_size[0]):
+        raise ShapeError(
+            "evidence mask", f"({picture_size[1]},{picture_size[0]}), the picture's own size", inside.shape
+        )
+    body = Image.fromarray((inside > 0).astype(np.uint8) * 255).resize(image.size, Image.Resampling.NEAREST)
+    near = body.filter(ImageFilter.MaxFilter(5))  # two pixels around the evidence
+    far = near.filter(ImageFilter.MaxFilter(3))  # and one more
+    held, light, dark = (np.asarray(layer) > 0 for layer in (body, near, far))
+    pixels = np.asarray(image).copy()
+    pixels[dark & ~held] = _DARK
+    pixels[light & ~held] = _LIGHT
+    return Image.fromarray(pixels)
+
+
+def _closed_line(image: Image.Image, points: list[tuple[float, float]]) -> None:
+    pen = ImageDraw.Draw(image)
+    path = [(x - 0.5, y - 0.5) for x, y in [*points, *points[:2]]]  # edges lie between pixels; the start joins twice
+    pen.line(path, fill=_DARK, width=5, joint="curve")
+    pen.line(path, fill=_LIGHT, width=3, joint="curve")
+
+
+def _numbered(image: Image.Image, points: list[tuple[float, float]]) -> None:
+    """Discs with the number of each place; a place that was looked at several times bears all its numbers."""
+    pen = ImageDraw.Draw(image)
+    for colour, width in ((_DARK, 5), (_WARM, 3)):
+        pen.line(points, fill=colour, width=width, joint="curve")
+    numbers: dict[tuple[float, float], list[str]] = {}
+    for number, point in enumerate(points, 1):
+        numbers.setdefault(point, []).append(str(number))
+    face = font(max(11, round(0.06 * max(image.size))), bold=True)
+    for (x, y), held in numbers.items():
+        text = "·".join(held)
+        reach = face.getlength("0") * 0.95  # a disc for one digit; longer texts make a capsule
+        half = max(reach, face.getlength(text) / 2 + reach / 2)
+        box = [x - half, y - reach, x + half, y + reach]
+        pen.rounded_rectangle([box[0] - 1, box[1] - 1, box[2] + 1, box[3] + 1], radius=reach + 1, fill=_DARK)
+        pen.rounded_rectangle(box, radius=reach, fill=_WARM)
+        pen.text((x, y), text, _DARK, font=face, anchor="mm")
+
+
+def _ring(image: Image.Image, x: float, y: float) -> None:
+    pen = ImageDraw.Draw(image)
+    radius = max(4.0, 0.02 * max(image.size))
+    for extra, colour, width in ((1.0, _DARK, 5), (0.0, _LIGHT, 3)):
+        reach = radius + extra
+        pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
+
+
+Effort = Literal["fast", "plain", "small"]
+"""What counts: the time it takes, neither, or the bytes it takes."""
+
+_EFFORTS: dict[Effort, dict[str, Any]] = {"fast": {"compress_level": 1}, "plain": {}, "small": {"optimize": True}}
+_MAX_PIXELS = 4_000_000  # that are worth the time which small takes
+
+
+def png_bytes(image: Image.Image, effort: Effort = "plain") -> bytes:
+    """``image`` as a PNG file; a very large one is plain where it should be small."""
+    if effort == "small" and image.width * image.height > _MAX_PIXELS:
+        effort = "plain"
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", **_EFFORTS[effort])
+    return buffer.getvalue()
+
+
+def data_url(picture: bytes, kind: str = "png") -> str:
+    """The bytes of a picture file of that kind as an address.
+
+    >>> data_url(b"abc")
+    'data:image/png;base64,YWJj'
+    """
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode('ascii')}"
+
+
+PictureLike = Image.Image | npt.NDArray[np.uint8] | Tensor
+
+MIN_SIDE = 400
+"""A picture whose longer side is below this is enlarged: a 100×100 scene is shown as 400×400 crisp squares."""
+
+
+def as_picture(picture: PictureLike) -> Image.Image:
+    """``picture`` as an RGB image.
+
+    Args:
+        picture: a PIL image, an array (H,W) or (H,W,3) uint8, or a tensor (C,H,W) float 0..1 with C 1 or 3.
+    """
+    if isinstance(picture, Image.Image):
+        upright = ImageOps.exif_transpose(picture)
+        if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
+            flat = Image.new("RGBA", upright.size, "white")
+            return Image.alpha_composite(flat, upright.convert("RGBA")).convert("RGB")
+        return upright.convert("RGB")
+    if isinstance(picture, Tensor):
+        return Image.fromarray(_array_from_tensor(picture))
+    array = np.asarray(picture)
+    if array.dtype != np.uint8:
+        raise DataError(f"picture: an array must be uint8 (H,W,3), found {array.dtype}; a float tensor is (C,H,W)")
+    if array.size == 0 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
+        raise ShapeError("picture", "(H,W) or (H,W,3)", array.shape)
+    return Image.fromarray(np.ascontiguousarray(array)).convert("RGB")
+
+
+def _array_from_tensor(picture: Tensor) -> npt.NDArray[np.uint8]:
+    if picture.dim() == 4 and picture.shape[0] == 1:
+        picture = picture[0]  # (C,H,W): a batch of one
+    if picture.dim() != 3 or picture.shape[0] not in (1, 3) or picture.numel() == 0:
+        raise ShapeError("picture", "(C,H,W) with C 1 or 3", picture.shape)
+    if not picture.is_floating_point():
+        raise DataError(f"picture: a tensor must be float 0..1, found {picture.dtype}; an array (H,W,3) may be uint8")
+    values = picture.detach().cpu().float().expand(3, -1, -1)  # (3,H,W)
+    if not bool(values.isfinite().all()) or bool((values < -1e-3).any() or (values > 1 + 1e-3).any()):
+        raise DataError("picture: a float tensor must lie between 0 and 1; undo the normalisation before showing it")
+    return (values.clamp(0, 1) * 255).round().byte().permute(1, 2, 0).contiguous().numpy()  # (H,W,3)
+
+
+def enlarge(picture: Image.Image, least_side: int = MIN_SIDE) -> Image.Image:
+    """``picture`` times the smallest whole factor that brings its longer side to ``least_side``; pixels stay square."""
+    factor = max(1, -(-least_side // max(picture.size)))
+    return _times(picture, factor)
+
+
+def fit_panel(picture: Image.Image, longest: int) -> Image.Image:
+    """``picture`` with its longer side at most ``longest``: small ones times a whole factor, large ones reduced."""
+    longer = max(picture.size)
+    if longer <= longest:
+        return _times(picture, longest // longer)
+    size = tuple(max(1, round(side * longest / longer)) for side in picture.size)
+    return picture.resize((size[0], size[1]), Image.Resampling.LANCZOS)
+
+
+def _times(picture: Image.Image, factor: int) -> Image.Image:
+    if factor == 1:
+        return picture
+    return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+
+
+def stretch(values: Values, size: geometry.Size, *, cells: bool = False) -> Values:
+    """A map (h,w) that covers the whole picture, at ``size`` (H,W).
+
+    Smooth between cell centres as every projection is; with ``cells`` each cell becomes a flat rectangle.
+    """
+    height, width = values.shape
+    if (height, width) == size:
+        return values
+    if cells:
+        rows = np.minimum((np.arange(size[0]) + 0.5) * height / size[0], height - 1).astype(np.intp)
+        cols = np.minimum((np.arange(size[1]) + 0.5) * width / size[1], width - 1).astype(np.intp)
+        return as_map(values[rows[:, None], cols[None, :]])  # (H,W)
+    frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
+    if height > size[0] or width > size[1]:  # the same, but project would hold pixels × cells numbers
+        fine = torch.from_numpy(values).to(torch.float64)[None, None]  # (1,1,h,w)
+        return as_map(geometry.sample(fine, geometry.invert(frame), size)[0].to(torch.float32))
+    return as_map(geometry.project(torch.from_numpy(values)[None], frame, size))
+
 
 OPACITY = 0.62
 

@@ -1,4 +1,13 @@
-"""Self-contained HTML reports: one file, no network, readable on paper and in the dark.
+"""Pages of HTML in one file: their sections, pictures and live part.
+
+A part of a report that runs: its own markup, style, script and data, allowed by their digests and nothing else.
+
+Blocks of a report that hold pictures, all of them inside the file as data: addresses.
+
+A page of many pictures would be large: those of many colours, such as photographs under maps, are stored as WebP, a
+quarter of a PNG and no different to the eye; drawings of few colours stay exact.
+
+Self-contained HTML reports: one file, no network, readable on paper and in the dark.
 
 The page carries its style, its pictures (data: addresses) and a content security policy that forbids everything else:
 the style is allowed by its SHA-256, so nothing that slipped into a caption could restyle the page, run or call home.
@@ -7,19 +16,168 @@ A report with a live part carries that part's style and script too, allowed in t
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
 
+from PIL import Image, features
+
 from saccade import __version__
 from saccade.atomic import write_text
-from saccade.show.markup import Notes, escaped, inline, paragraphs
-from saccade.show.report_live import Live, policy
-from saccade.show.report_pictures import Gallery, Picture
-from saccade.show.report_tables import Cell, Code, KeyFigures, Table, percent
+from saccade.errors import DataError
+from saccade.show.overlay import data_url, png_bytes
+from saccade.show.report_tables import (
+    Cell,
+    Code,
+    KeyFigures,
+    Notes,
+    Table,
+    escaped,
+    inline,
+    paragraphs,
+    percent,
+    source_line,
+)
 from saccade.show.slot_html import SlotHeat, heat_rules
+
+
+@dataclass(frozen=True)
+class Live:
+    """What is put into a page; all of it comes from the package, none of it from a user."""
+
+    markup: str
+    style: str
+    script: str
+    data: str
+    """JSON that the script reads; it must not hold ``<``, so that it cannot leave its element."""
+
+    @property
+    def head(self) -> str:
+        """What goes into the head."""
+        return f'<style id="saccade-style">{self.style}</style>'
+
+    @property
+    def end(self) -> str:
+        """What goes behind everything else, when all that the script wants to find is there."""
+        return (
+            f'<script type="application/json" id="saccade-data">{self.data}</script>\n'
+            f'<script id="saccade-script">{self.script}</script>'
+        )
+
+
+def policy(*styles: str, script: str | None = None) -> str:
+    """A content security policy: these styles, this script with a worker of its own, pictures inside the file."""
+    runs = "" if script is None else f"; script-src {_digest(script)}; worker-src blob:"
+    pictures = "data:" if script is None else "data: blob:"
+    return (
+        f"default-src 'none'; img-src {pictures}; style-src {' '.join(map(_digest, styles))}{runs}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+Source = Image.Image | bytes | str
+
+_FEW_COLOURS = 256
+_QUALITY = 90  # of WebP: 40 dB and more on filmstrips
+_WEBP_SIDE = 16_383  # its pixels at most, each way
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with a caption and, for those who cannot see it, a description."""
+
+    image: Source
+    """A PIL image, the bytes of a PNG or JPEG file, or the text of an SVG."""
+    caption: str = ""
+    alt: str = ""
+    source: str = ""
+    dark: Source | None = None
+    """The same picture for a dark page; curves come in both."""
+
+    def html(self, notes: Notes) -> str:
+        """A figure."""
+        caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
+        inside = f'<div class="strip" tabindex="0">{self.tag()}</div>' if _is_strip(self.image) else self.tag()
+        return f'<figure class="picture">{inside}{caption}{source_line(self.source)}</figure>'
+
+    def tag(self) -> str:
+        """The picture alone."""
+        described = escaped(self.alt or self.caption)
+        plate = "" if self.dark is not None else ' class="plate"'
+        image = f'<img{plate} src="{data_uri(self.image)}" alt="{described}"{_size(self.image)}>'
+        if self.dark is None:
+            return image
+        dark = f'<source media="(prefers-color-scheme: dark)" srcset="{data_uri(self.dark)}">'
+        return f"<picture>{dark}{image}</picture>"
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures side by side, as many in a row as fit."""
+
+    pictures: Sequence[Picture]
+    caption: str = ""
+    source: str = ""
+    wide: bool = False
+    """Two to a row instead of four: for pictures with small print, such as filmstrips."""
+
+    def html(self, notes: Notes) -> str:
+        """A list of figures under one caption."""
+        items = "".join(
+            f"<li>{picture.tag()}<p>{inline(picture.caption)}</p>{source_line(picture.source)}</li>"
+            for picture in self.pictures
+        )
+        caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
+        kind = "gallery wide" if self.wide else "gallery"
+        return f'<figure class="{kind}">{caption}<ul>{items}</ul>{source_line(self.source)}</figure>'
+
+
+def data_uri(image: Source) -> str:
+    """``image`` as a data: address; nothing is fetched when the page is opened."""
+    if isinstance(image, Image.Image):
+        kind, data = ("webp", _webp_bytes(image)) if _has_many_colours(image) else ("png", png_bytes(image, "small"))
+    elif isinstance(image, str):
+        if "<svg" not in image[:2000]:
+            raise DataError("picture: text must be an SVG document; pass a file's bytes or a PIL image otherwise")
+        kind, data = "svg+xml", image.encode("utf-8", "replace")
+    elif image.startswith(b"\x89PNG\r\n\x1a\n"):
+        kind, data = "png", image
+    elif image.startswith(b"\xff\xd8\xff"):
+        kind, data = "jpeg", image
+    else:
+        raise DataError("picture: the bytes are neither a PNG nor a JPEG file")
+    return data_url(data, kind)
+
+
+def _has_many_colours(image: Image.Image) -> bool:
+    """Whether a PNG would be large for what can be seen of it, and a WebP can be had instead."""
+    return max(image.size) <= _WEBP_SIDE and image.getcolors(_FEW_COLOURS) is None and bool(features.check("webp"))
+
+
+def _webp_bytes(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "WEBP", quality=_QUALITY)
+    return buffer.getvalue()
+
+
+def _is_strip(image: Source) -> bool:
+    """Whether the picture is so wide that a narrow screen should scroll it instead of shrinking it."""
+    return isinstance(image, Image.Image) and image.width > max(860, 2 * image.height)
+
+
+def _size(image: Source) -> str:
+    """Width and height, so that the page does not jump while it loads."""
+    return f' width="{image.width}" height="{image.height}"' if isinstance(image, Image.Image) else ""
+
 
 __all__ = [
     "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "SlotHeat",

@@ -18,8 +18,8 @@ from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
 from saccade.show.report_tables import DASH
-from saccade.show.slot_grid import slot_grid
 from saccade.show.slot_html import SlotHeat
+from saccade.show.slot_table import slot_grid
 from saccade.show.word_strip import has_words, word_strip
 from saccade.untrusted import parse_json, read_regular
 from saccade.yaml_text import parse_yaml

@@ -1,11 +1,19 @@
-"""What ``evaluate`` measured, as tables: each score with interval and n, then beside its baselines."""
+"""Scores of an evaluation in words, as tables, and as sections of a page.
+
+What ``evaluate`` measured, as tables: each score with interval and n, then beside its baselines.
+
+Sections of a page about answers with one label: confusions, scores by class, and dependence on the evidence.
+
+The scores of a model as a section of a page: the tables of ``evaluate``, and what each score in them asks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from saccade.show.report_tables import Cell, Table, percent
+from saccade.show.report import Block, Cell, Gallery, Picture, Section, Table, percent
+from saccade.show.report_tables import Value
 
 Scores = Mapping[str, Any]
 
@@ -252,3 +260,203 @@ def flat(values: Scores, prefix: str = "") -> dict[str, Any]:
         name = f"{prefix}{key}"
         result |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return result
+
+
+MATRIX_CLASSES = 20
+"""Classes of a confusion matrix that fits a page; of more, the most confused pairs are listed."""
+CLASSES = 200
+"""Rows of the table of classes at most: the worst come first."""
+
+Row = Sequence[Cell | Value]
+
+
+def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | None:
+    """The matrix where it fits, else the most confused pairs; None where nothing is known.
+
+    Args:
+        confusion: ``classes`` and ``matrix`` where there are few, and ``mistakes``: pairs with their number.
+        classes: how many there are.
+    """
+    names, matrix, pairs = confusion.get("classes", ()), confusion.get("matrix", ()), confusion.get("mistakes", ())
+    if matrix and len(names) <= MATRIX_CLASSES:
+        rows: list[Row] = [[name, *map(int, row)] for name, row in zip(names, matrix)]
+        table = Table(["true \\ said", *names], rows)
+        return Section("Confusion matrix", "A row for each true class, a column for each answer.", [table])
+    if not pairs:
+        return None
+    text = f"The most confused pairs; a matrix of {classes} classes would not fit the page."
+    rows = [[pair["true"], pair["said"], int(pair["n"])] for pair in pairs]
+    return Section("Confusions", text, [Table(("true", "said", "times"), rows)])
+
+
+def classes_section(per_class: Mapping[str, Mapping[str, Any]], elsewhere: str) -> Section | None:
+    """Recall and precision of each class, the worst first; ``elsewhere`` names the file that has all of them."""
+    if not per_class:
+        return None
+    known = {name: _or(score["recall"], 1.0) for name, score in per_class.items()}
+    order = sorted(per_class, key=lambda name: (known[name], name))
+    rows: list[Row] = [
+        [name, per_class[name]["pictures"], _share(per_class[name]["recall"]), _share(per_class[name]["precision"])]
+        for name in order[:CLASSES]
+    ]
+    left = len(per_class) - len(rows)
+    text = "The worst come first." + (f" {left} better ones are in {elsewhere}." if left else "")
+    columns = ("class", "pictures", "found (recall)", "right when said (precision)")
+    return Section("Scores of classes", text, [Table(columns, rows, dash="no such picture, or never said")])
+
+
+def mistakes_section(pictures: Sequence[Picture], what: str, missing: str = "") -> Section:
+    """The worst mistakes with their maps.
+
+    Args:
+        pictures: each with its caption.
+        what: whose answers these are, such as "test pictures".
+        missing: why pictures cannot be shown, where some cannot.
+    """
+    if not pictures and not missing:
+        return Section("Worst mistakes", f"No mistake was made on {what}.")
+    text = f"The surest wrong answers on {what}, with where the model looked." + (f" {missing}" if missing else "")
+    blocks: list[Block] = [Gallery(pictures)] if pictures else []
+    return Section("Worst mistakes", text, blocks)
+
+
+def rests_on_section(rests_on: Mapping[str, object]) -> Section | None:
+    """How many answers are right without the evidence, and without the rest; None where no evidence is known."""
+    table = rests_on_table(rests_on)
+    if not table.rows:
+        return None
+    said = str(rests_on.get("says") or "")
+    text = (
+        "Where your boxes or masks say what the answer is about, pictures were changed and asked about again: the "
+        "evidence blurred, or taken from a picture with another answer; and everything else in the same way. A "
+        "model that stays right without the evidence uses something else."
+    )
+    return Section("What the answer depends on", f"{said}.\n\n{text}" if said else text, [table])
+
+
+def caption(mistake: Mapping[str, Any]) -> str:
+    """What stands below a mistake."""
+    asked = f"{mistake['asked']}: " if mistake.get("asked") else ""
+    own = f"; {mistake['true']} {mistake['of_true']:.0%}" if isinstance(mistake.get("of_true"), float) else ""
+    return f"{asked}{mistake['true']}, said {mistake['said']} ({mistake['confidence']:.0%}{own})"
+
+
+def _share(value: float | None) -> Cell:
+    return Cell(None) if value is None else percent(value)
+
+
+def _or(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
+
+
+TITLE = "Is it right, and is its attention faithful?"
+
+ASKS = {
+    "accuracy": "is the answer right",
+    "weighted_map": "are the right labels ranked before the wrong ones (mean average precision, weighted by frequency)",
+    "swapped_query": "asked for something else in the picture, does it still give the first answer",
+    "exact_match": "is every label given exactly as often as it occurs",
+    "true_positive_strength": "which share of the attention lies on the evidence",
+    "selectivity": "attention on the target ÷ attention on all objects",
+    "pointing": "does the peak lie on the evidence",
+    "iou": "does the map, cut at half its peak, cover the evidence and nothing else",
+    "pr_auc": "does the map segment the evidence at any cut; pixels of all pictures pooled",
+    "pointing_at": "does the peak lie near the clicked point: within a tenth of the diagonal of the object's box",
+    "attention_near": "which share of the attention lies that close",
+    "distance": "how far the peak lies from the clicked point, in diagonals of the object's box",
+    "deletion": "the mean probability of the answer while pixels are removed, most attended first",
+    "insertion": "the mean probability of the answer while pixels are added back, most attended first",
+    "causal_follow": "the target is rendered again with another answer: does the answer follow",
+    "causal_hold": "another object is changed or removed: does the answer stay",
+    "map_follow": "the target is moved: how much of the map goes with it, more than with another object that is moved",
+    "map_turn": "another object is asked for: how much of the map turns to it",
+    "map_specific": "does it move more when the target is moved or removed than when another object is; ½ by chance",
+    "map_hold": "another object changes: how much of the map stays; an even map scores 1, so read it with the others",
+    "cause_top": "is the object with most of the map the one whose recolouring moves the answer most",
+    "cause_pairs": "of two objects, has the one with more effect on the answer more of the map; ½ by chance",
+    "misplaced": "which share of the map on objects lies on those without an effect on the answer",
+    "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
+    "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
+    "edit_farthest": "how far the last look's weights can move while the answer's probabilities stay within .01",
+    "off_objects": "which share of the map lies on no object",
+    "word_evidence_blur_raw": "the tenth of the picture that a word's map marks is blurred: how much log p of the word "
+    "falls (nats), less the same for other words' maps",
+    "word_evidence_patch_raw": "the same with the pixels of another picture",
+    "word_drop_blur_raw": "how much it falls before other words' maps are subtracted",
+    "word_drop_patch_raw": "the same with the pixels of another picture",
+    "function_evidence_blur_raw": "the first for words that name nothing to be seen, such as a and on: a control",
+    "function_evidence_patch_raw": "the same with the pixels of another picture",
+    "word_map_distance": "how far the maps of two content words of a caption are apart: 0 the same, 1 nothing shared",
+}
+"""Where a picture has no box, its diagonal is that of the picture."""
+
+RIVALS = {
+    "training_prior": "always the commonest answer of training",
+    "commonest_label": "always the commonest label of the scored pictures",
+    "training_prior_by_query": "the commonest answer of training to each question",
+    "uniform": "attention spread evenly; pixels in random order",
+    "centre_gaussian": "a blob in the middle of the picture",
+    "shuffled": "the model's own maps, of other pictures (and of the twins of these)",
+    "all_objects": "every object alike, on the model's grids",
+    "box_centre": "the middle of the object's box, on the model's grids",
+    "part_prior": "the mean training position of the part inside the box, on the model's grids",
+    "foreground": "the model's own map, cut to pixels brighter than 5 %",
+    "target_mask": "the pixels of what is asked for: it knows the question and nothing of the model",
+    "object_area": "objects ranked by their size",
+    "noise": "maps of noise on the model's cells",
+    "random_cells": "as many cells elsewhere, drawn at random",
+    "heaviest_cells": "as many cells elsewhere, the heaviest",
+    "grid_oracle": "the map of the model's grids with the largest share on the evidence: a bound of that score alone",
+}
+"""What is called ``_exact`` is the same to the pixel, not on the model's grids."""
+
+
+def scores_section(result: Scores) -> Section:
+    """The tables of answers and attention, and in words what was asked and compared."""
+    asked = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
+    words = _words(asked, {name.removesuffix("_exact") for name in result.get("baselines", {})})
+    text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
+    said = f"{result['verdict']}.\n\n" if result.get("verdict") else ""
+    apart = ("rests_on", "interventions")  # which have sections of their own
+    own = {name: part for name, part in result.items() if name not in apart}
+    return Section(TITLE, f"{said}{text}", [*score_tables(own), *words])
+
+
+def intervention_sections(result: Scores) -> list[Section]:
+    """A section for each group of scores of maps under intervention: about the scene, about the model."""
+    sections = []
+    for group, tables in intervention_tables(result).items():
+        held = interventions(result)[group]
+        asked = QUESTIONS.get(group, "")
+        words = _words(set(held.get("scores", {})), set(held.get("baselines", {})))
+        what = under_intervention(result)
+        done = (
+            "Scenes are rendered again with one thing changed"
+            if is_rerendered(result)
+            else "Weights, windows or glimpses are edited, and the rest of the model runs on them"
+        )
+        text = (
+            f"{asked[:1].upper()}{asked[1:]}\n\n{done}, and the model is asked again; "
+            f"{result['interventions'].get('n', 0):,} questions."
+        )
+        sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
+    return sections
+
+
+def _words(asked: set[str], rivals: set[str]) -> list[Table]:
+    """What scores ask and what they are compared with, in words."""
+    rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
+    rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
+    return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
+
+
+def answer_sections(result: Scores) -> list[Section]:
+    """Maps under intervention, what the answers depend on, confusions, classes: those that ``result`` tells of."""
+    per_class = result.get("per_class", {})
+    found = (
+        *intervention_sections(result),
+        rests_on_section(result.get("rests_on", {})),
+        confusion_section(result.get("confusion", {}), len(per_class)),
+        classes_section(per_class, "the file of scores"),
+    )
+    return [section for section in found if section is not None]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from saccade.show.colours import Rgb, heat, ink_on
-from saccade.show.markup import Notes, escaped, inline
-from saccade.show.slot_grid import NEEDED, SlotGrid
+from saccade.show.report_tables import Notes, escaped, inline
+from saccade.show.slot_table import NEEDED, SlotGrid
 
 LEVELS = 50
 """Colours of cells on a page, beside that of 0."""

@@ -1,6 +1,6 @@
 """Draws how a caption was made as one picture: the sentence, the picture, then a panel for every word.
 
-A panel shows where the model looked when it said the word, smooth as in the paper (:mod:`saccade.show.smoothing`) or
+A panel shows where the model looked when it said the word, smooth as in the paper (:mod:`saccade.show.colours`) or
 cell by cell. Below it stand a bar for the gate β, the share of what was seen that went into the word, the word itself,
 how sure the model was of it, and the peak weight as the model computed it, never the rescaled one.
 """
@@ -15,13 +15,20 @@ from PIL import Image, ImageDraw
 
 from saccade.errors import DataError, nearest
 from saccade.show import acts as drawing
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, SERIES, legend_bar
+from saccade.show.colours import (
+    FAINT_INK,
+    INK,
+    PAPER,
+    RULE,
+    SERIES,
+    Values,
+    by_own_peak,
+    by_shared_peak,
+    legend_bar,
+    smooth,
+)
 from saccade.show.lettering import elide, font, line_height, wrap
-from saccade.show.marks import Mark, draw_marks
-from saccade.show.overlay import OPACITY, paint
-from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Values, by_own_peak, by_shared_peak
-from saccade.show.smoothing import smooth
+from saccade.show.overlay import OPACITY, Mark, PictureLike, as_picture, draw_marks, fit_panel, paint
 from saccade.trace import AttentionTrace
 
 LOOK = "word"

@@ -88,6 +88,7 @@ class Sandbox:
                 process.stdin.close()
                 return await process.stdout.readexactly(3 * limits.side**2 + _MOST_SAID)
         except asyncio.IncompleteReadError as ended:
+            await process.wait()  # it ends by itself; kill() would reap it, and asyncio complain on stderr
             return ended.partial
         except TimeoutError:
             late = f"decoding it takes longer than {limits.decoding_seconds:g} s; save it again as a plain PNG or JPEG"

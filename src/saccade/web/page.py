@@ -45,8 +45,8 @@ from typing import Literal
 from saccade import __version__
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
-from saccade.show.png import data_url
-from saccade.show.report_live import Live, policy
+from saccade.show.overlay import data_url
+from saccade.show.report import Live, policy
 from saccade.web.bundle import bundle
 from saccade.web.family_page import address_of, family_modules, page_model
 

@@ -6,7 +6,7 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from saccade.show.png import png_bytes
+from saccade.show.overlay import png_bytes
 from saccade.sighting import Sighting
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits

@@ -23,7 +23,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
-from saccade.show.png import data_url, png_bytes
+from saccade.show.overlay import data_url, png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 

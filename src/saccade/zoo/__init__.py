@@ -59,12 +59,11 @@ def resolve(name_or_path: str | Path) -> Path:
     if own is not None:
         return own
     if is_there:
-        refuse_foreign(path)
         if runs := sorted(path.glob("seed-*/config.yaml")):
             raise CheckpointError(f"{path} holds several runs: name one of them, such as {runs[0].parent}")
         if (path / "config.yaml").is_file():
             raise CheckpointError(f"{path}: a run without a model yet; continue with 'saccade train … --resume'")
-        raise CheckpointError(f"{path}: no model folder (no {CONFIG}) and no run folder (no model/)")
+        refuse_foreign(path)
     if name.startswith(("timm:", "hf:")):
         raise CheckpointError(f"'{name}' comes from another library: only saccade look supports it")
     if name in left_out():

@@ -56,7 +56,7 @@ def test_captions_are_multisets_in_braces_and_lists_as_they_are(table, tmp_path,
         seen.append((captions, [len(each) for each in marks]))
         return Image.new("RGB", (4, 4))
 
-    monkeypatch.setattr("saccade.show.contact_sheet.contact_sheet", remember)
+    monkeypatch.setattr("saccade.show.sheets.contact_sheet", remember)
     for options in ([], ["--option", "kind=list"]):
         done = run("data", "show", f"csv:{table}", "--split", "train", "--out", tmp_path / "s.png", *options)
         assert done.exit_code == 0, done.output

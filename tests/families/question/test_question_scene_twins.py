@@ -24,8 +24,7 @@ from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.interventions import ALIKE
 from saccade.models.base import QueryModel, Raw
 from saccade.models.soft import SoftConfig, SoftModel
-from saccade.show.report_scores import answer_sections, scores_section
-from saccade.show.score_tables import score_tables
+from saccade.show.score_tables import answer_sections, score_tables, scores_section
 from saccade.trace import Look
 
 N, LEAST = 44, 16

@@ -1,6 +1,6 @@
 """Foreign pictures by which features are chosen: kinds that no model here learned from, and grey copies of its own.
 
-How well features tell foreign pictures is reported on other kinds (``tools/foreign_kinds.py``).
+How well features tell foreign pictures is reported on other kinds.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
-from saccade.families.reading import InputReader, Prepared
+from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.story.stories import kept_places, words_of
 from saccade.families.story.text import read_story, sent_sentences
 from saccade.models.io.facts import ModelFacts
@@ -129,12 +129,12 @@ class Stories(InputReader):
         for row, each in enumerate(held):
             for slot, words in enumerate(each.ids):
                 table[row, slot, : len(words)] = torch.tensor(words)
-        slots = tuple(tuple(item.sentences[place] for place in each.places) for item, each in zip(items, held))
-        needed = tuple(
-            tuple(slot for slot, place in enumerate(each.places) if place in item.supporting)
-            for item, each in zip(items, held)
-        )
-        return Prepared((table,), slots=slots, supporting=needed, notes=tuple(each.notes for each in held))
+        read = []
+        for item, each in zip(items, held):
+            slots = tuple(item.sentences[place] for place in each.places)
+            needed = tuple(slot for slot, place in enumerate(each.places) if place in item.supporting)
+            read.append(ReadItem(item, slots=slots, supporting=needed, notes=each.notes))
+        return Prepared((table,), tuple(read))
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Stories of random words (B,S,J): each has sentences of one to J words, and empty slots after the last."""

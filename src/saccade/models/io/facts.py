@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from saccade.config import check_schema, from_dict
+from saccade.config import Share, Within, check_schema, from_dict
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import read_json
 
@@ -21,7 +21,6 @@ VOCABULARY = "vocab.json"
 VOCABULARY_SCHEMA = 1
 INPUTS = "inputs.safetensors"
 """What the inputs of the model look like, see :mod:`saccade.likeness`."""
-INPUTS_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
@@ -33,16 +32,10 @@ MAX_INPUT = 4096
 class Preprocessing:
     """How a picture becomes the network input."""
 
-    size: tuple[int, int]
+    size: Annotated[tuple[int, int], Within(1, MAX_INPUT)]
     """(height, width) of the network input; pictures are laid inside it undistorted."""
-    fill: float = 0.0
-    """What the border is filled with, 0..1."""
-
-    def __post_init__(self) -> None:
-        if min(self.size) < 1 or max(self.size) > MAX_INPUT:
-            raise ValueError(f"size must lie between 1 and {MAX_INPUT} pixels each way, found {self.size}")
-        if not 0 <= self.fill <= 1:
-            raise ValueError(f"fill lies between 0 and 1, found {self.fill}")
+    fill: Share = 0.0
+    """What the border is filled with."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +68,14 @@ class InputsNote:
     """Share of foreign inputs of each kind that are called unlike, where it was measured."""
     false_alarms: float | None = None
     """Share of test inputs that are called unlike, where it was measured."""
-    schema_version: int = INPUTS_SCHEMA
-
-    def __post_init__(self) -> None:
-        if self.schema_version != INPUTS_SCHEMA:
-            raise ValueError(f"schema_version {self.schema_version}, this saccade reads {INPUTS_SCHEMA}; upgrade it")
+    schema_version: Literal[1] = 1
 
 
 @dataclass(frozen=True)
 class Calibration:
     """The temperature T that makes confidences true on held-out data: softmax(logits / T), Guo et al. 2017."""
 
-    temperature: float
+    temperature: Annotated[float, Within(0.01, 100)]
     data: str
     """What it was fitted on."""
     n: int
@@ -97,10 +86,6 @@ class Calibration:
     """The same with it."""
     test_n: int = 0
     """Test answers of these two."""
-
-    def __post_init__(self) -> None:
-        if not 0.01 <= self.temperature <= 100:
-            raise ValueError(f"temperature lies between 0.01 and 100, found {self.temperature}")
 
 
 ON_GRIDS = ("centre_gaussian", "all_objects", "grid_oracle", "box_centre", "part_prior")
@@ -264,12 +249,9 @@ class ModelFacts:
     """How many numbers were trained; filled in when the model is saved."""
 
     def __post_init__(self) -> None:
-        for what in ("queries", "answers"):
-            words = getattr(self, what)
-            if len(set(words)) < len(words):
-                raise ValueError(f"{what} repeat a word: {', '.join(map(str, words))}")
-        if not self.answers:
-            raise ValueError("answers: a model has at least one")
+        for what, words in {"queries": self.queries, "answers": self.answers}.items():
+            if len(set(words)) < len(words) or not self.answers:
+                raise ValueError(f"{what} repeat a word, or there are no answers: {', '.join(map(str, words))}")
 
 
 def read_facts(folder: Path | str) -> ModelFacts:
@@ -277,8 +259,6 @@ def read_facts(folder: Path | str) -> ModelFacts:
     folder = Path(folder)
     refuse_foreign(folder)
     path = folder / CONFIG
-    if not path.exists():
-        raise CheckpointError(f"{folder}: not a model folder (no {CONFIG}); see 'saccade list zoo'")
     values = read_json(path)
     try:
         check_schema(values.get("schema_version"), SCHEMA_VERSION, what=str(path))
@@ -299,6 +279,6 @@ def refuse_foreign(folder: Path) -> None:
             f"{folder}: {', '.join(names)}: pickles can run code when opened, so saccade never does; a model folder "
             f"has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
         )
-    if not folder.is_dir():
-        found = "it is a file" if folder.exists() else "there is no such folder"
+    if not (folder / CONFIG).exists():
+        found = f"no {CONFIG}" if folder.is_dir() else "it is a file" if folder.exists() else "there is no such folder"
         raise CheckpointError(f"{folder}: not a model folder ({found}); see 'saccade list zoo'")

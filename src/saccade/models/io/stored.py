@@ -98,17 +98,14 @@ def check_header(
         if kept == torch.int8:
             expected[name + SCALE] = Entry("BF16", tuple(tensor.shape[:1]))
     left_out = published.keys() | {name + SCALE for name in published}
-    missing, foreign = sorted(expected.keys() - header.keys() - left_out), sorted(header.keys() - expected.keys())
-    if missing or foreign:
-        name = f"no tensor '{missing[0]}'" if missing else f"unexpected tensor '{foreign[0][:80]}'"
-        more = len(missing or foreign) - 1
-        raise CheckpointError(f"{where}: {name}{f' and {more} more' * bool(more)}; the weights are of another model")
-    for name, entry in header.items():
-        if entry != expected[name]:
-            wanted = expected[name]
-            raise CheckpointError(
-                f"{where}: '{name}' should be {wanted.dtype} {wanted.shape}, found {entry.dtype} {entry.shape}"
-            )
+    wrong = [f"no tensor '{name}'" for name in sorted(expected.keys() - header.keys() - left_out)]
+    for name, entry in sorted(header.items()):
+        wanted = expected.get(name, "no such tensor")
+        if entry != wanted:
+            wrong.append(f"'{name[:80]}' should be {wanted}, found {entry}")
+    if wrong:
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        raise CheckpointError(f"{where}: {wrong[0]}{more}; the weights are of another model")
 
 
 def from_stored(written: Tensors, model: nn.Module, published: Tensors, where: str) -> Tensors:

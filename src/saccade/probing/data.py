@@ -1,16 +1,34 @@
-"""The pictures of a probe: which can be used, what they are called or asked, and which belong together.
+"""What a probe learns from: usable pictures, questions, and the folds they are cut into.
+
+The pictures of a probe: which can be used, what they are called or asked, and which belong together.
 
 What cannot be used is left out, counted and named: files that cannot be read, classes with too few pictures to learn
 from, to choose with and to be tested on, and questions that are asked about too few.
 
 Axes: N examples (pictures, or questions about them), P pictures, B of either in a batch, H and W pixels.
+
+Questions about the pictures of a probe: which one is asked about which picture.
+
+A probe of labels has no questions: every picture is one example. A probe of questions has N examples about P pictures,
+and several of them may be about one picture. Features are of pictures, everything else is of examples.
+
+Axes: N examples, P pictures, B pictures of a batch, R examples about them.
+
+Splits labelled pictures into folds: every class is in every fold, and pictures that belong together are in one fold.
+
+The pictures are dealt into J folds. Split j is tested on fold j, chooses its settings on fold j + 1 and learns from the
+others, so every picture is tested once, and never chooses what it is tested with.
+
+Axes: N pictures, or questions about them, J splits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,10 +39,10 @@ from saccade.data.pictures.label_evidence import LabelEvidence
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import contradictions, first_few, pluralise, spellings, summarised
 from saccade.data.tables.labelled import LabelRow, LabelTable
+from saccade.data.tables.splits import hashed_share
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.probing.folds import MIN_GROUPS, groups_of_class
-from saccade.probing.questions import Questions, picture_of
+from saccade.models.probe_products import ExampleQueries
 
 MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""
@@ -264,3 +282,134 @@ def together(named: Sequence[str], alike: Sequence[int]) -> list[int]:
             low, high = sorted((root(number), root(friend)))
             parent[high] = low
     return [root(number) for number in range(len(named))]
+
+
+class Part(NamedTuple):
+    """Some examples, with their pictures."""
+
+    pictures: Tensor
+    """(B,) numbers of pictures, each once."""
+    places: Tensor
+    """(R,) which of the examples that were asked for these are."""
+    asked: ExampleQueries
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What is asked, by the number of the example."""
+
+    words: tuple[str, ...]
+    """The questions that are known; its place here is a question's number."""
+    query: Tensor
+    """(N,) number of each question."""
+    picture: Tensor
+    """(N,) number of the picture it is about."""
+    _order: Tensor = field(init=False, repr=False)
+    _starts: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        counts = torch.bincount(self.picture)  # (P,)
+        object.__setattr__(self, "_order", self.picture.argsort(stable=True))  # examples, picture by picture
+        object.__setattr__(self, "_starts", torch.cat([counts.new_zeros(1), counts.cumsum(0)]))  # (P+1,)
+
+    def about(self, pictures: Tensor) -> tuple[Tensor, ExampleQueries]:
+        """All examples about the pictures (B,): their numbers (R,), and what they ask."""
+        first, behind = self._starts[pictures], self._starts[pictures + 1]  # (B,) each
+        counts = behind - first
+        place = torch.arange(len(pictures)).repeat_interleave(counts)  # (R,)
+        within = torch.arange(int(counts.sum())) - (counts.cumsum(0) - counts)[place]  # (R,) 0, 1, … of each picture
+        examples = self._order[first[place] + within]
+        return examples, ExampleQueries(self.query[examples], place)
+
+    def parts(self, examples: Tensor, size: int) -> Iterator[Part]:
+        """The ``examples`` (n,) in parts about ``size`` pictures each."""
+        pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
+        for first in range(0, len(pictures), size):
+            places = ((own >= first) & (own < first + size)).nonzero()[:, 0]  # (R,)
+            asked = ExampleQueries(self.query[examples[places]], own[places] - first)
+            yield Part(pictures[first : first + size], places, asked)
+
+
+def pictures_of(examples: Tensor, questions: Questions | None) -> Tensor:
+    """The pictures that the ``examples`` (n,) are about, each once; without questions an example is a picture."""
+    return examples if questions is None else torch.unique(questions.picture[examples])
+
+
+def picture_of(examples: Tensor, questions: Questions | None) -> Tensor:
+    """The picture of each example: (n,)."""
+    return examples if questions is None else questions.picture[examples]
+
+
+MIN_GROUPS = 3
+"""Groups of pictures that a class needs: one to learn from, one to choose with, one to be tested on."""
+
+
+class Split(NamedTuple):
+    """Numbers of pictures, (n,) each."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+def deal(labels: Sequence[int], groups: Sequence[int], folds: int, seed: int = 0) -> list[int]:
+    """The fold of each picture.
+
+    Groups are dealt class by class, large ones first, each to the fold that has the fewest pictures of its class; of
+    equal ones to that with the fewest pictures. A group of several classes goes with its most frequent one.
+    """
+    members: dict[int, list[int]] = {}
+    for number, group in enumerate(groups):
+        members.setdefault(group, []).append(number)
+    label_of = {
+        group: min(Counter(labels[each] for each in held).items(), key=lambda pair: (-pair[1], pair[0]))[0]
+        for group, held in members.items()
+    }
+    order = sorted(
+        members, key=lambda group: (label_of[group], -len(members[group]), hashed_share(f"{seed} {group}"), group)
+    )
+    of_class: Counter[tuple[int, int]] = Counter()
+    total: Counter[int] = Counter()
+    fold_of = [0] * len(labels)
+    for group in order:
+        label = label_of[group]
+        fold = min(range(folds), key=lambda fold: (of_class[fold, label], total[fold], fold))
+        for number in members[group]:
+            fold_of[number] = fold
+            of_class[fold, labels[number]] += 1
+            total[fold] += 1
+    return fold_of
+
+
+def splits_of(fold_of: Sequence[int], folds: int) -> list[Split]:
+    """The J splits of pictures that were dealt into J folds."""
+    fold = torch.tensor(fold_of)  # (N,)
+    made = []
+    for number in range(folds):
+        chosen = (fold == number, fold == (number + 1) % folds)
+        parts = (~(chosen[0] | chosen[1]), chosen[1], chosen[0])
+        made.append(Split(*(part.nonzero()[:, 0] for part in parts)))
+    return made
+
+
+def groups_of_class(labels: Sequence[int], groups: Sequence[int]) -> Counter[int]:
+    """How many groups each class has."""
+    return Counter(label for label, _ in {*zip(labels, groups)})
+
+
+def some_of(split: Split, share: float, labels: Tensor, questions: Questions | None = None) -> Tensor:
+    """The first ``share`` of the training pictures of each class, at least one: (n,) examples.
+
+    With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
+    """
+    if questions is not None:
+        pictures = pictures_of(split.train, questions).tolist()
+        ranked = sorted(pictures, key=lambda number: hashed_share(f"share {number}"))
+        some = torch.tensor(ranked[: max(1, round(share * len(ranked)))])
+        return split.train[torch.isin(questions.picture[split.train], some)]
+    order = torch.tensor(sorted(split.train.tolist(), key=lambda number: hashed_share(f"share {number}")))
+    kept: list[Tensor] = []
+    for label in sorted({*labels[order].tolist()}):
+        own = order[labels[order] == label]
+        kept.append(own[: max(1, round(share * len(own)))])
+    return torch.cat(kept).sort().values

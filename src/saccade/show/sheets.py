@@ -1,4 +1,8 @@
-"""Several models on the same pictures, look by look: attended images above, maps below, as a paper prints them.
+"""Several pictures side by side with captions: a contact sheet and a grid to compare.
+
+Many pictures at a glance: a grid of thumbnails with captions.
+
+Several models on the same pictures, look by look: attended images above, maps below, as a paper prints them.
 
 A column is one look of one model; a block of two rows is one picture. The upper row shows the picture times the product
 of the model's maps up to this one; the lower row shows this look's own weights, in grey, white at its own peak. For a
@@ -14,15 +18,61 @@ from itertools import groupby
 import numpy as np
 from PIL import Image, ImageDraw
 
-from saccade.errors import DataError
+from saccade.errors import DataError, ShapeError
 from saccade.show import acts as drawing
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE
-from saccade.show.lettering import elide, font, line_height
-from saccade.show.marks import Mark, draw_marks
-from saccade.show.overlay import as_marks, let_through
-from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Values, by_own_peak
+from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Values, by_own_peak
+from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.overlay import Mark, PictureLike, as_marks, as_picture, draw_marks, fit_panel, let_through
 from saccade.trace import AttentionTrace
+
+_SHEET_MARGIN, _SHEET_GUTTER, _LINES = 28, 18, 2
+
+
+def contact_sheet(
+    pictures: Sequence[PictureLike],
+    captions: Sequence[str] = (),
+    *,
+    marks: Sequence[Sequence[Mark]] = (),
+    columns: int = 6,
+    panel: int = 200,
+) -> Image.Image:
+    """The ``pictures`` in rows, left to right.
+
+    Args:
+        pictures: at least one, of any sizes.
+        captions: one per picture, or none at all; two lines each, then an ellipsis.
+        marks: outlines per picture in its own pixels (evidence, boxes), or none at all.
+        columns: pictures in a row.
+        panel: longest side of a thumbnail in pixels; small pictures are enlarged by whole factors.
+    """
+    if not pictures:
+        raise DataError("contact sheet: no pictures came; there is nothing to show")
+    for name, given in (("captions", captions), ("marks", marks)):
+        if given and len(given) != len(pictures):
+            raise ShapeError(name, f"({len(pictures)},), one per picture", (len(given),))
+    if columns < 1 or panel < 1:
+        raise DataError(f"contact sheet: columns {columns} and panel {panel} must be at least 1")
+    face = font(14)
+    wrapped = [wrap(caption, face, panel, _LINES) for caption in captions]
+    caption_height = 6 + max(len(lines) for lines in wrapped) * line_height(face) if captions else 0
+    per_row = min(columns, len(pictures))
+    rows = -(-len(pictures) // per_row)
+    width = 2 * _SHEET_MARGIN + per_row * panel + (per_row - 1) * _SHEET_GUTTER
+    height = 2 * _SHEET_MARGIN + rows * (panel + caption_height) + (rows - 1) * _SHEET_GUTTER
+    sheet = Image.new("RGB", (width, height), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    for number, picture in enumerate(pictures):
+        x = _SHEET_MARGIN + number % per_row * (panel + _SHEET_GUTTER)
+        y = _SHEET_MARGIN + number // per_row * (panel + caption_height + _SHEET_GUTTER)
+        original = as_picture(picture)
+        thumb = draw_marks(fit_panel(original, panel), marks[number] if marks else (), original.size)
+        at = (x + (panel - thumb.width) // 2, y + (panel - thumb.height) // 2)
+        sheet.paste(thumb, at)
+        pen.rectangle([at[0] - 1, at[1] - 1, at[0] + thumb.width, at[1] + thumb.height], outline=RULE)
+        for line, text in enumerate(wrapped[number] if captions else ()):
+            pen.text((x, y + panel + 6 + line * line_height(face)), text, INK, font=face)
+    return sheet
+
 
 _MARGIN, _GUTTER, _SEAM, _SPACE = 28, 8, 4, 22
 _HEAD, _SMALL = font(16, bold=True), font(14)
