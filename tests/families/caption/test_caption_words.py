@@ -105,10 +105,6 @@ def test_constant_maps_have_no_evidence_and_no_distance() -> None:
     assert scored({}).rivals()["noise"].keys() == {"word_evidence_blur_raw", "word_evidence_patch_raw"}
 
 
-def test_a_flat_picture_loses_nothing_by_a_blur() -> None:
-    assert scored(ORACLE).means()["word_evidence_blur_raw"] == pytest.approx(0, abs=1e-5)
-
-
 def test_words_are_content_function_or_neither() -> None:
     kinds = [kind_of(WORDS.number(word), WORDS) for word in ("a", "dog", "on", "unheard")]
     assert kinds == [FUNCTION, CONTENT, FUNCTION, None]

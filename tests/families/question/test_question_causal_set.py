@@ -1,33 +1,21 @@
 """Causal sets on disk: written, pinned, read back, refused where they are broken, and asked about as a table."""
 
 import json
-import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from saccade.commands.door import app
 from saccade.data.causal import read_causal_set, writing
 from saccade.data.causal import truth as causal_facts
 from saccade.data.causal.truth import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
 from saccade.data.tables.references import with_reader
-from saccade.errors import ConfigError, DataError, OutputError
+from saccade.errors import DataError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
 from saccade.families.question.splits import CausalConfig, write_causal
 from saccade.families.question.tables.data import TableData, TableDataConfig
 
 FIRST = min(V1_DIGESTS)
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-def said(result):
-    return " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")
@@ -88,37 +76,6 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
     for scene, evidence, image in zip(read_causal_set(pinned), batch.evidence(), batch.images):
         assert np.array_equal(evidence.numpy(), scene.masks[scene.target])
         assert np.array_equal((image.permute(1, 2, 0) * 255).round().byte().numpy(), scene.image)
-
-
-def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
-    out = tmp_path / "new"
-    made = run("data", "make", "causal", "--count", 3, "--scenes", "mdist", "--seed", 4, "--out", out)
-    assert made.exit_code == 0, made.output
-    facts = json.loads((out / "causal.json").read_text())
-    assert (facts["count"], facts["seed"], facts["background"]) == (3, 4, "distractors-17")
-    assert facts["other_background"] == "distractors-17, drawn anew"
-    card = (out / "README.md").read_text()
-    for told in (facts["digest"], "cc-by-sa-3.0", "__QUERY", "settings of its own", *TWINS):
-        assert told in card
-    shown = run("data", "show", out, "--out", tmp_path / "sheet.png")
-    assert shown.exit_code == 0, shown.output
-    for wrong, complaint in (
-        (("--count", 0), "greater than or equal to"),
-        (("--count", -3), "greater than or equal to"),
-        (("--scenes", "mreff"), "did you mean 'mref'"),
-        (("--protocol", "authors"), "protocol: 'causal' has no such setting"),
-        (("--out", pinned), "not an empty folder"),
-    ):
-        given = {"--count": 2, "--out": tmp_path / "never"} | {wrong[0]: wrong[1]}
-        result = run("data", "make", "causal", *(each for pair in given.items() for each in pair))
-        assert result.exit_code == 2
-        assert complaint in said(result)
-    assert not (tmp_path / "never").exists()
-    alone = run("data", "show", "causal")
-    assert alone.exit_code == 2
-    assert "then name it causal:DIR" in said(alone)
-    other = run("data", "make", "mref", "--scenes", "mdist", "--count", 1, "--out", tmp_path / "never")
-    assert "scenes: 'mref' has no such setting" in said(other)
 
 
 def broken_line(folder):
@@ -192,14 +149,6 @@ def test_a_broken_set_is_named(small, damage):
     assert complaint in str(error.value)
 
 
-def test_a_missing_picture_of_a_question_ends_in_exit_code_2(small, tmp_path):
-    shutil.rmtree(small / "images")
-    result = run("data", "show", f"causal:{small}", "--out", tmp_path / "sheet.png")
-    assert result.exit_code == 2
-    assert "no question in split 'test' can be used" in said(result)
-    assert "unreadable picture" in said(result)
-
-
 def test_a_frozen_set_that_comes_out_otherwise_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setitem(causal_facts.V1_DIGESTS, 2, "11" * 32)
     with pytest.raises(DataError, match="this version of saccade draws other scenes"):
@@ -232,5 +181,3 @@ def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):
         write_causal(config, split, 3, tmp_path / name)
         digests.add(read_causal_set(tmp_path / name).facts.digest)
     assert len(digests) == 3
-    with pytest.raises(ConfigError, match="seed"):
-        replace(CausalConfig(), seed=-1)

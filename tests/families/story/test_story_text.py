@@ -59,8 +59,3 @@ def test_files_that_tell_nothing(tmp_path, content, why):
     path.write_bytes(content)
     with pytest.raises(DataError, match=re.escape(f"{path}: {why}")):
         read_story(path)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
-        read_story(tmp_path)
