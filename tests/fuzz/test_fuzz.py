@@ -22,7 +22,7 @@ from targets import TARGETS
 
 from fuzz import Tally, fuzz
 from saccade.web.guard import Guard
-from saccade.web.limits import Limits
+from saccade.web.serve import Limits
 
 SEED = 17
 DRAWN = {

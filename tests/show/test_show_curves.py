@@ -3,9 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
-from saccade.errors import DataError
 from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 
 
@@ -46,13 +43,6 @@ def test_training_curves_draw_what_was_measured():
     assert lines["validation"].get_ydata().tolist() == [1.5, 1.2]
     assert [line.get_xdata()[0] for line in axes[0].get_lines() if line.get_gid() == "phase-polish"] == [30]
     assert len(figure.axes) == 2
-
-
-def test_training_curves_errors():
-    with pytest.raises(DataError, match="no metric"):
-        training_curves([row(1, "train", loss=1.0)])
-    with pytest.raises(DataError, match="'acuracy'"):
-        training_curves(ROWS, names=["acuracy"])
 
 
 def test_svg_is_reproducible():

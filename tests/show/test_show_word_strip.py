@@ -16,9 +16,9 @@ from saccade.errors import DataError
 from saccade.record import Record
 from saccade.show import word_strip as module
 from saccade.show.colours import smooth
-from saccade.show.lettering import elide
 from saccade.show.overlay import Mask
 from saccade.show.report_sources import report_from_records
+from saccade.show.sheet import elide
 from saccade.show.word_strip import GATE, GUTTER, MARGIN, has_words, word_strip
 from word_traces import CELLS, GATES, WORDS, word_trace
 
@@ -151,25 +151,14 @@ def test_the_bar_is_as_long_as_the_gate_is_open() -> None:
         assert orange[row, left - 1 : left + 201].sum() == pytest.approx(gate * 200, abs=2)
 
 
-def test_only_words_of_the_trace_are_drawn() -> None:
-    with pytest.raises(DataError, match="6 words came, and the look has 5 steps"):
-        word_strip(PICTURE, word_trace(), words=[*WORDS, ("b", 0.5), ("c", 0.5)])
-
-
-def test_other_traces_are_sent_elsewhere() -> None:
+def test_traces_of_captions_are_known() -> None:
     assert has_words(word_trace())
     assert not has_words(glimpse_trace())
-    with pytest.raises(DataError, match="has a look 'word' with a step a word; use filmstrip"):
-        word_strip(PICTURE, glimpse_trace(), words=WORDS)
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [({"scale": "owm"}, "did you mean 'own'"), ({"columns": 0}, "at least 1"), ({"panel": 0}, "at least 1")],
-)
-def test_options_that_cannot_be_are_refused(options: dict, complaint: str) -> None:
-    with pytest.raises(DataError, match=complaint):
-        word_strip(PICTURE, word_trace(), words=WORDS, **options)
+def test_a_scale_that_there_is_not_is_refused() -> None:
+    with pytest.raises(DataError, match="'own'"):
+        word_strip(PICTURE, word_trace(), words=WORDS, scale="owm")
 
 
 def test_a_record_of_a_caption_is_drawn_word_by_word(monkeypatch) -> None:

@@ -18,7 +18,7 @@ from live_server import LiveServer, live_server
 
 from saccade.commands import serve as serving
 from saccade.commands.door import app
-from saccade.web import access
+from saccade.web import guard
 from saccade.web.service import Service
 
 TOKEN = "a-token-of-this-test"
@@ -86,15 +86,15 @@ def test_other_sites_are_refused_token_or_not(remote: LiveServer) -> None:
 
 def test_it_is_compared_in_constant_time(remote: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     compared, original = [], hmac.compare_digest
-    monkeypatch.setattr(access.hmac, "compare_digest", lambda *both: (compared.append(both), original(*both))[1])
+    monkeypatch.setattr(guard.hmac, "compare_digest", lambda *both: (compared.append(both), original(*both))[1])
     assert remote.get("/api/models", Authorization="Bearer wrong").status == 401
     assert (b"wrong", TOKEN.encode()) in compared
-    monkeypatch.setattr(access.hmac, "compare_digest", lambda *both: True)
+    monkeypatch.setattr(guard.hmac, "compare_digest", lambda *both: True)
     assert remote.get("/api/models", Authorization="Bearer wrong").status == 200  # nothing else compares
 
 
 def test_each_start_has_a_new_one() -> None:
-    made = {access.new_token() for _ in range(10)}
+    made = {guard.new_token() for _ in range(10)}
     assert len(made) == 10
     assert min(map(len, made)) >= 43  # 256 bits
 

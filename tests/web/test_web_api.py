@@ -168,7 +168,7 @@ def test_what_cannot_be_asked_is_told_why(server: LiveServer, change: dict, stat
 
 
 def test_pictures_that_are_let_go_must_be_sent_again(tmp_path: Path) -> None:
-    from saccade.web.limits import Limits
+    from saccade.web.serve import Limits
 
     save_tiny(tmp_path / "m", name="tiny")
     with live_server(Service([tmp_path / "m"], "cpu", Limits(kept_bytes=20_000))) as small:
@@ -277,7 +277,7 @@ def test_what_is_taken_along_has_its_picture_whether_or_not_the_answer_had(serve
 
 
 def test_only_the_latest_answers_are_kept(tmp_path: Path) -> None:
-    from saccade.web.limits import Limits
+    from saccade.web.serve import Limits
 
     save_tiny(tmp_path / "m", name="tiny")
     with live_server(Service([tmp_path / "m"], "cpu", Limits(records=3))) as small:

@@ -19,7 +19,7 @@ from live_server import LiveServer
 from saccade.errors import CheckpointError
 from saccade.predict import Predictor, load
 from saccade.trace import AttentionTrace, Look
-from saccade.web.editing import editable_looks
+from saccade.web.service import editable_looks
 
 SCENE = {"digits": [{"digit": 3, "x": 5, "y": 6, "size": 30, "colour": "red"}], "seed": 0}
 ASKED: dict[str, Any] = {"model": "digits", "scene": SCENE, "question": 3}

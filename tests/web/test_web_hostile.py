@@ -24,9 +24,9 @@ from live_server import LiveServer, live_server
 from hostile_pictures import jpeg_of_scans, ppm_of_comments, tiff_of_frames
 from saccade.web.errors import ApiError
 from saccade.web.guard import LOG, log_request
-from saccade.web.limits import Limits
+from saccade.web.models import Worker
+from saccade.web.serve import Limits
 from saccade.web.service import Service
-from saccade.web.worker import Worker
 
 HEAD = b"GET /api/models HTTP/1.1\r\nHost: localhost\r\n"
 MANY_TURNS = 20_000

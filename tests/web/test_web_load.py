@@ -15,7 +15,7 @@ pytest.importorskip("fastapi")
 
 from live_server import LiveServer, live_server
 
-from saccade.web.limits import Limits
+from saccade.web.serve import Limits
 from saccade.web.service import Service
 
 

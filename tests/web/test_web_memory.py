@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.web.errors import ApiError
-from saccade.web.lru_store import LruStore
-from saccade.web.worker import Worker
+from saccade.web.models import Worker
+from saccade.web.store import LruStore
 
 
 def run_apart(coroutine):

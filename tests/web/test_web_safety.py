@@ -24,9 +24,9 @@ from live_server import BOUNDARY, LiveServer, live_server
 
 from saccade.web import guard
 from saccade.web.errors import PlainJson
-from saccade.web.limits import Limits
-from saccade.web.pictures import shown_name
+from saccade.web.serve import Limits
 from saccade.web.service import Service
+from saccade.web.store import shown_name
 from tiny_models import save_tiny
 
 HTML = "<script>alert(1)</script>"

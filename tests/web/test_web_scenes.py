@@ -19,7 +19,7 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
-from saccade.web.scene_kinds import CANVAS
+from saccade.web.family_page import CANVAS
 from saccade.web.scenes import backgrounds, compose
 from saccade.web.schemas import Digit, Scene
 

@@ -22,7 +22,7 @@ from saccade.families.story.text import sent_sentences
 from saccade.families.story.world import TASKS
 from saccade.models.io.facts import read_facts
 from saccade.web.family_page import page_entry, page_model
-from saccade.web.page import _worker
+from saccade.web.page import live_part
 from saccade.web.views import view_of
 from tiny_models import save_tiny
 
@@ -137,7 +137,11 @@ def computed(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, r
     }
     return replies.slice(1);
     """
-    given = {"worker": _worker([predictor]), "weights": page_model(predictor), "asked": asked}
+    given = {
+        "worker": json.loads(live_part([predictor]).data)["worker"],
+        "weights": page_model(predictor),
+        "asked": asked,
+    }
     found: list[Any] = page_engine.computed(body, given, tmp_path, runtime=runtime, modules=())
     return found
 

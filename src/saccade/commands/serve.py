@@ -51,9 +51,8 @@ def serve(
     import torch
     import uvicorn
 
-    from saccade.web.access import PARAMETER, new_token
     from saccade.web.app import create_app
-    from saccade.web.guard import show_log
+    from saccade.web.guard import PARAMETER, new_token, show_log
     from saccade.web.service import Service
 
     # Models this small lose more by handing work between threads than they gain; requests run side by side instead.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from saccade.data.maps.members import SEPARATOR, checked_separator
+from saccade.data.maps.members import SEPARATOR
 from saccade.errors import ConfigError, nearest
 
 CHOICES: dict[str, dict[str, str]] = {
@@ -58,7 +58,8 @@ class Policies:
             value = getattr(self, name)
             if value not in choices:
                 raise ConfigError(f"{name}: no choice '{value}': {nearest(str(value), choices)}")
-        checked_separator(self.separator)
+        if not self.separator.strip():
+            raise ConfigError("separator: empty; what usually stands between picture and question is __")
 
     def to_json(self) -> dict[str, object]:
         """By name."""

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError
+from saccade.errors import DataError, nearest
 from saccade.show.colours import Values, as_map
 from saccade.show.overlay import Mark, Points, Polygon
 from saccade.trace import AttentionTrace, Look
+
+Scale = Literal["own", "shared"]
+"""Each map by its own peak, or all by the one that they share."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,13 @@ class Act:
         if self.look.role == "derived":
             parts.append("derived")
         return " · ".join(parts)
+
+
+def is_shared(scale: Scale) -> bool:
+    """Whether all maps have one scale; a word that names none is a DataError."""
+    if scale not in ("own", "shared"):
+        raise DataError(f"scale: found '{scale}'; {nearest(str(scale), ('own', 'shared'))}")
+    return scale == "shared"
 
 
 def one_example(trace: AttentionTrace, picture_size: geometry.Size) -> AttentionTrace:
@@ -113,10 +124,9 @@ def act_marks(trace: AttentionTrace, act: Act, size: geometry.Size) -> list[Mark
 
 def crop_content(trace: AttentionTrace, act: Act, picture: Tensor, size: geometry.Size) -> Tensor:
     """What a crop cut out of ``picture`` (3,H,W), read at ``size``: (3,h,w)."""
-    if act.look.grid is None:
-        raise DataError(f"look '{act.look.name}' has no grid: it is not a crop")
+    height, width = act.look.grid or size
     frame = _to_pixels(trace, act.look, (picture.shape[-2], picture.shape[-1]))
-    finer = geometry.scale_shift((act.look.grid[1] / size[1], act.look.grid[0] / size[0]), (0.0, 0.0))
+    finer = geometry.scale_shift((width / size[1], height / size[0]), (0.0, 0.0))
     return geometry.sample(picture[None], geometry.compose(frame, finer), size)[0]
 
 

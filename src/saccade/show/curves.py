@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.errors import DataError, MissingExtraError
+from saccade.errors import MissingExtraError
 from saccade.show.colours import SERIES
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ def training_curves(
         theme: for a light or a dark page.
     """
     chosen = list(names) if names is not None else metrics_with_a_course(rows)
-    if not chosen:
-        raise DataError("training curves: no metric was measured at two steps or more; there is no curve to draw")
     columns = min(3, len(chosen))
     lines = -(-len(chosen) // columns)
     figure = _figure(3.7 * columns, 2.7 * lines, _THEMES[theme])
@@ -117,8 +115,6 @@ def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> 
             marker = "o" if len(points) < 15 else ""
             axes.plot(steps, values, color=colour, linewidth=1.7, marker=marker, markersize=3.5, label=kind)
             drawn += 1
-    if not drawn:
-        raise DataError(f"training curves: no row holds the metric '{name}'")
     axes.set_title(name.replace("_", " "), loc="left", fontsize=10.5, color=look.ink, fontweight="bold")
     axes.set_xlabel("step", fontsize=9)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from saccade import geometry
 from saccade.errors import DataError, nearest
@@ -22,9 +21,7 @@ from saccade.show.colours import (
     FAINT_INK,
     INK,
     PAPER,
-    RULE,
     SPAN,
-    Rgb,
     Scaled,
     Values,
     by_own_ends,
@@ -32,7 +29,6 @@ from saccade.show.colours import (
     by_shared_peak,
     legend_bar,
 )
-from saccade.show.lettering import Font, font, line_height, wrap
 from saccade.show.overlay import (
     OPACITY,
     Mark,
@@ -44,9 +40,19 @@ from saccade.show.overlay import (
     let_through,
     paint,
 )
+from saccade.show.sheet import (
+    AFTER_BAR,
+    Line,
+    font,
+    height_of,
+    line_height,
+    paste_framed,
+    wrap,
+    write,
+    write_legend,
+)
 from saccade.trace import AttentionTrace
 
-Scale = Literal["own", "shared"]
 Captions = Mapping[str, str | Sequence[str]]
 
 MARGIN, GUTTER, SEAM = 28, 18, 6
@@ -70,7 +76,7 @@ def filmstrip(
     whole: str = "picture",
     captions: Captions | None = None,
     outline: Mark | Sequence[Mark] = (),
-    scale: Scale = "own",
+    scale: drawing.Scale = "own",
     cells: bool = False,
     opacity: float = OPACITY,
     columns: int = 6,
@@ -92,10 +98,6 @@ def filmstrip(
         columns: panels in a row.
         panel: longest side of a panel in pixels.
     """
-    if scale not in ("own", "shared"):
-        raise DataError(f"scale: found '{scale}'; {nearest(str(scale), ('own', 'shared'))}")
-    if columns < 1 or panel < 1:
-        raise DataError(f"filmstrip: columns {columns} and panel {panel} must be at least 1")
     original = as_picture(picture)
     shown = fit_panel(original, panel)
     size = (shown.height, shown.width)
@@ -107,20 +109,24 @@ def filmstrip(
 
     maps = [drawing.act_map(trace, act, size, cells=cells) for act in acts]
     totals = [drawing.total_map(trace, size)] if _total_says_more(trace, acts) else []
-    if scale == "shared":
+    if drawing.is_shared(scale):
         scaled = by_shared_peak([*maps, *totals])
     else:
         scaled = [by_own_ends(m, base=a.look.base) if a.look.base else by_own_peak(m) for m, a in zip(maps, acts)]
-        scaled += [by_own_ends(total) if _adds(trace) else by_own_peak(total) for total in totals]
+        adds = all(look.base for look in trace.looks_of_total)  # masks that only add
+        scaled += [by_own_ends(total) if adds else by_own_peak(total) for total in totals]
 
     titles = _titles(acts, captions or {})
-    first = _framed(shown, trace, acts, evidence, original) if trace.is_nested else _marked(shown, evidence, original)
+    first = draw_marks(shown, evidence, original.size)
+    if trace.is_nested:  # the whole picture has a frame round each crop
+        frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
+        first = draw_marks(first, frames, shown.size)
     strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
     for act, title, each, own in zip(acts, titles, scaled, maps):
         column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)
         strip.append(replace(column, note=f"least {float(own.min()):.3f} · {column.note}") if each.least else column)
     for each in scaled[len(acts) :]:
-        upper = _marked(paint(shown, each.values, opacity), evidence, original)
+        upper = draw_marks(paint(shown, each.values, opacity), evidence, original.size)
         strip.append(_Column("total", _total_in_words(trace), upper, let_through(shown, each.values)))
     return _Sheet(strip, shown.size, columns, question, answer, _legend(acts, scaled, scale)).draw()
 
@@ -135,28 +141,10 @@ def _total_in_words(trace: AttentionTrace) -> str:
     return f"{trace.total} of the other looks" if has_derived else f"{trace.total} of all looks"
 
 
-def _adds(trace: AttentionTrace) -> bool:
-    """Whether the total is one of masks that only add."""
-    return all(look.base for look in trace.looks_of_total)
-
-
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     """Whether the total is a picture that has not been shown yet."""
     parts = {look.name for look in trace.looks_of_total}
     return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
-
-
-def _framed(
-    shown: Image.Image, trace: AttentionTrace, acts: Sequence[Act], evidence: Sequence[Mark], original: Image.Image
-) -> Image.Image:
-    """The whole picture with a frame round each crop."""
-    size = (shown.height, shown.width)
-    frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
-    return draw_marks(_marked(shown, evidence, original), frames, shown.size)
-
-
-def _marked(image: Image.Image, marks: Sequence[Mark], original: Image.Image) -> Image.Image:
-    return draw_marks(image, marks, original.size)
 
 
 def _act_column(
@@ -177,7 +165,7 @@ def _act_column(
     else:
         upper, lower = paint(shown, values, opacity), let_through(shown, values)
         note = act.note
-    return _Column(title, note, draw_marks(_marked(upper, evidence, original), marks, shown.size), lower)
+    return _Column(title, note, draw_marks(draw_marks(upper, evidence, original.size), marks, shown.size), lower)
 
 
 def _cut_out(trace: AttentionTrace, act: Act, original: Image.Image, size: geometry.Size) -> Image.Image:
@@ -205,16 +193,11 @@ def _titles(acts: Sequence[Act], captions: Captions) -> list[str]:
         elif isinstance(given, str):
             titles.append(given if act.step is None else f"{given} {act.step + 1}")
         else:
-            step = act.step or 0
-            if step >= len(given):
-                raise DataError(
-                    f"captions: look '{act.look.name}' has a step {step + 1}, and {len(given)} captions came"
-                )
-            titles.append(given[step])
+            titles.append(given[act.step or 0])
     return titles
 
 
-def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
+def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: drawing.Scale) -> str:
     if all(act.look.kind == "crop" for act in acts):
         return ""  # nothing is painted
     if scale == "shared":
@@ -225,28 +208,11 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 
-@dataclass(frozen=True)
-class _Caption:
-    """The lines under a panel, each with its font and ink."""
-
-    lines: Sequence[tuple[str, Font, Rgb]]
-
-    @classmethod
-    def of(cls, entry: _Column, width: int) -> _Caption:
-        """Name and note of a column, wrapped: under a narrow picture they need more than a line each."""
-        title, small = font(_TITLE, bold=True), font(_SMALL)
-        named = [(line, title, INK) for line in wrap(entry.title, title, width, 3)]
-        noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(entry.note, small, width, 3)]
-        return cls([*named, *noted])
-
-    @property
-    def height(self) -> int:
-        return sum(line_height(face) for _, face, _ in self.lines)
-
-    def draw(self, pen: ImageDraw.ImageDraw, x: int, y: int) -> None:
-        for text, face, ink in self.lines:
-            pen.text((x, y), text, ink, font=face)
-            y += line_height(face)
+def _caption(entry: _Column, width: int) -> list[Line]:
+    """Name and note of a column, wrapped: under a narrow picture they need more than a line each."""
+    title, small = font(_TITLE, bold=True), font(_SMALL)
+    noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(entry.note, small, width, 3)]
+    return [*((line, title, INK) for line in wrap(entry.title, title, width, 3)), *noted]
 
 
 @dataclass(frozen=True)
@@ -265,64 +231,38 @@ class _Sheet:
         rows = -(-len(self.strip) // per_row)
         width, height = self.panel
         column = max(width, 120)  # captions need room under a narrow picture
-        captions = [_Caption.of(entry, column) for entry in self.strip]
+        captions = [_caption(entry, column) for entry in self.strip]
         card = self._card(column)
-        below = max(height + max(each.height for each in captions), captions[0].height + card.height)
+        card_height = sum(14 + height_of(lines) for lines in card)
+        below = max(height + max(map(height_of, captions)), height_of(captions[0]) + max(1, card_height))
         row_height = height + SEAM + 8 + below
         sheet_width = max(2 * MARGIN + per_row * column + (per_row - 1) * GUTTER, 320)
-        footer = self._footer(sheet_width - 2 * MARGIN)
-        sheet_height = 2 * MARGIN + rows * row_height + (rows - 1) * 2 * GUTTER + footer.height
+        small, bar = font(_SMALL), legend_bar(120, 10)
+        room = sheet_width - 2 * MARGIN - bar.width - AFTER_BAR
+        meaning = wrap(f"weight: {self.legend}", small, room, 3) if self.legend else []
+        foot = (1 + len(meaning)) * line_height(small) if meaning else 0
+        sheet_height = 2 * MARGIN + rows * row_height + (rows - 1) * 2 * GUTTER + foot
         sheet = Image.new("RGB", (sheet_width, sheet_height), PAPER)
         for number, (entry, caption) in enumerate(zip(self.strip, captions)):
             x = MARGIN + number % per_row * (column + GUTTER)
             y = MARGIN + number // per_row * (row_height + 2 * GUTTER)
-            self._column(sheet, entry, caption, x, y)
-            if number == 0:
-                sheet.paste(card, (x, y + height + 8 + caption.height + SEAM))
-        sheet.paste(footer, (MARGIN, sheet_height - MARGIN - footer.height))
+            paste_framed(sheet, entry.upper, x, y)
+            if entry.lower is not None:
+                y += height + SEAM
+                paste_framed(sheet, entry.lower, x, y)
+            y = write(sheet, x, y + height + 8, caption) + SEAM
+            for lines in card if number == 0 else ():
+                y = write(sheet, x, y + 14, lines)
+        if meaning:
+            middle = sheet_height - MARGIN - foot + line_height(small) + line_height(small) // 2
+            write_legend(sheet, bar, meaning, small, MARGIN, middle)
         return sheet
 
-    def _column(self, sheet: Image.Image, entry: _Column, caption: _Caption, x: int, y: int) -> None:
-        _paste_framed(sheet, entry.upper, x, y)
-        if entry.lower is not None:
-            y += self.panel[1] + SEAM
-            _paste_framed(sheet, entry.lower, x, y)
-        caption.draw(ImageDraw.Draw(sheet), x, y + self.panel[1] + 8)
-
-    def _card(self, width: int) -> Image.Image:
-        """Question and answer, as tall as they need."""
+    def _card(self, width: int) -> list[list[Line]]:
+        """Question and answer, each under its label, as tall as they need."""
         label, text = font(_SMALL), font(_TITLE, bold=True)
-        entries = [(name, said) for name, said in (("asked", self.question), ("answered", self.answer)) if said.strip()]
-        lines = [(name, wrap(said, text, width, 4)) for name, said in entries]
-        height = sum(14 + line_height(label) + len(wrapped) * line_height(text) for _, wrapped in lines)
-        card = Image.new("RGB", (width, max(1, height)), PAPER)
-        pen, y = ImageDraw.Draw(card), 0
-        for name, wrapped in lines:
-            y += 14
-            pen.text((0, y), name, FAINT_INK, font=label)
-            y += line_height(label)
-            for line in wrapped:
-                pen.text((0, y), line, INK, font=text)
-                y += line_height(text)
-        return card
-
-    def _footer(self, width: int) -> Image.Image:
-        """What the colours mean, as tall as it needs; nothing where nothing is painted."""
-        if not self.legend:
-            return Image.new("RGB", (width, 0), PAPER)
-        small, bar = font(_SMALL), legend_bar(120, 10)
-        lines = wrap(f"weight: {self.legend}", small, width - bar.width - 10, 3)
-        step = line_height(small)
-        legend = Image.new("RGB", (width, (1 + len(lines)) * step), PAPER)
-        pen = ImageDraw.Draw(legend)
-        for number, line in enumerate(lines):
-            middle = (1 + number) * step + step // 2
-            pen.text((bar.width + 10, middle), line, FAINT_INK, font=small, anchor="lm")
-        legend.paste(bar, (0, step + step // 2 - bar.height // 2))
-        return legend
-
-
-def _paste_framed(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None:
-    """Paste with a hairline around, so that a white picture does not melt into the paper."""
-    sheet.paste(image, (x, y))
-    ImageDraw.Draw(sheet).rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)
+        return [
+            [(name, label, FAINT_INK), *((line, text, INK) for line in wrap(said, text, width, 4))]
+            for name, said in (("asked", self.question), ("answered", self.answer))
+            if said.strip()
+        ]

@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from PIL import Image, ImageDraw
 
 from saccade import geometry
-from saccade.errors import DataError
 from saccade.show import acts as drawing
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Values, by_shared_peak, legend_bar
-from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.colours import (
+    FAINT_INK,
+    INK,
+    PAPER,
+    Values,
+    by_shared_peak,
+    legend_bar,
+)
 from saccade.show.overlay import (
     OPACITY,
     Mark,
@@ -27,6 +32,16 @@ from saccade.show.overlay import (
     draw_marks,
     fit_panel,
     paint,
+)
+from saccade.show.sheet import (
+    AFTER_BAR,
+    elide,
+    font,
+    line_height,
+    paste_framed,
+    wrap,
+    write,
+    write_legend,
 )
 from saccade.trace import AttentionTrace, Look
 
@@ -74,10 +89,6 @@ def glimpse_strip(
         opacity: how much of the picture the peak of a map hides.
         panel: longest side of a panel in pixels.
     """
-    if not has_glimpses(trace):
-        raise DataError(f"a trace of glimpses has the looks {', '.join(_NAMES)}; use filmstrip for this one")
-    if panel < 1:
-        raise DataError(f"panel: found {panel}; it must be at least 1 pixel")
     original = as_picture(picture)
     shown = fit_panel(original, panel)
     trace = drawing.one_example(trace, (original.height, original.width))
@@ -143,9 +154,8 @@ class _Sheet:
         sheet = Image.new("RGB", (sheet_width, top + len(self.rows) * (height + GUTTER) + foot + MARGIN), PAPER)
         pen = ImageDraw.Draw(sheet)
         if head:
-            pen.text((MARGIN, MARGIN), "read as", FAINT_INK, font=title)
             text = elide(self.answer, said, sheet_width - 2 * MARGIN)
-            pen.text((MARGIN, MARGIN + line_height(title)), text, INK, font=said)
+            write(sheet, MARGIN, MARGIN, [("read as", title, FAINT_INK), (text, said, INK)])
         for number, heading in enumerate((*COLUMNS, "said")):
             pen.text((MARGIN + number * (column + GUTTER), MARGIN + head), heading, FAINT_INK, font=title)
         for number, row in enumerate(self.rows):
@@ -154,25 +164,18 @@ class _Sheet:
         return sheet
 
     def _row(self, sheet: Image.Image, row: _Row, y: int, column: int, words: int) -> None:
-        pen = ImageDraw.Draw(sheet)
         for place, image in enumerate(row.panels):
-            x = MARGIN + place * (column + GUTTER)
-            sheet.paste(image, (x, y))
-            pen.rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)
+            paste_framed(sheet, image, MARGIN + place * (column + GUTTER), y)
         x, middle = MARGIN + len(row.panels) * (column + GUTTER), y + self.panel[1] // 2
         is_label = bool(row.note)
         face, ink = (font(_SAID, bold=True), INK) if is_label else (font(_TITLE), FAINT_INK)
         lines = wrap(row.word, face, words, 2)
-        start = middle - len(lines) * line_height(face) // 2
-        for number, line in enumerate(lines):
-            pen.text((x, start + number * line_height(face)), line, ink, font=face)
+        end = write(sheet, x, middle - len(lines) * line_height(face) // 2, [(line, face, ink) for line in lines])
         if is_label:
-            pen.text((x, start + len(lines) * line_height(face) + 4), row.note, FAINT_INK, font=font(_SMALL))
+            write(sheet, x, end + 4, [(row.note, font(_SMALL), FAINT_INK)])
 
     def _footer(self, sheet: Image.Image) -> None:
         face, bar = font(_SMALL), legend_bar(120, 10)
-        y = sheet.height - MARGIN - line_height(face) // 2
-        sheet.paste(bar, (MARGIN, y - bar.height // 2))
-        room = sheet.width - 2 * MARGIN - bar.width - 10
+        room = sheet.width - 2 * MARGIN - bar.width - AFTER_BAR
         text = elide("weight: 0 … the peak of all maps of the same kind", face, room)
-        ImageDraw.Draw(sheet).text((MARGIN + bar.width + 10, y), text, FAINT_INK, font=face, anchor="lm")
+        write_legend(sheet, bar, [text], face, MARGIN, sheet.height - MARGIN - line_height(face) // 2)

@@ -9,7 +9,6 @@ from PIL import Image, ImageDraw
 
 from saccade.show import acts as drawing
 from saccade.show.colours import INK, PAPER
-from saccade.show.lettering import font, line_height
 from saccade.show.overlay import (
     MIN_SIDE,
     Mark,
@@ -21,6 +20,7 @@ from saccade.show.overlay import (
     enlarge,
     let_through,
 )
+from saccade.show.sheet import font, line_height
 from saccade.trace import AttentionTrace
 
 _PAD = 3

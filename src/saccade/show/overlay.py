@@ -33,7 +33,7 @@ from saccade import geometry
 from saccade.errors import DataError, ShapeError
 from saccade.show import colours
 from saccade.show.colours import MapLike, Scaled, Values, as_map, by_own_peak
-from saccade.show.lettering import font
+from saccade.show.sheet import font
 
 _LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
 _WARM = (255, 184, 77)  # of numbered discs: neither in the colour map of weights nor in grey pictures
@@ -102,8 +102,6 @@ def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[in
 
 
 def _box_points(box: Box) -> list[tuple[float, float]]:
-    if len(box.corners) != 4:
-        raise ShapeError("box", "(4,) as x0, y0, x1, y1", (len(box.corners),))
     x0, y0, x1, y1 = (float(value) for value in box.corners)
     return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
 
@@ -295,39 +293,28 @@ def overlay(
     shown = enlarge(original, least_side)
     scaled = attention if isinstance(attention, Scaled) else by_own_peak(attention)
     values = stretch(scaled.values, (shown.height, shown.width), cells=cells)
-    if colormap is None and alpha is None:
-        painted = paint(shown, values, opacity)
-    else:
-        painted = paint_clear(shown, values, opacity if alpha is None else alpha, colormap)
+    painted = paint(shown, values, opacity if alpha is None else alpha, colormap, clear=alpha is not None)
     return draw_marks(painted, as_marks(outline), original.size)
 
 
-def paint(picture: Image.Image, values: Values, opacity: float = OPACITY) -> Image.Image:
+def paint(
+    picture: Image.Image, values: Values, opacity: float = OPACITY, colormap: str | None = None, *, clear: bool = False
+) -> Image.Image:
     """Colours of ``values`` (H,W) in 0..1 over an RGB ``picture`` of the same size.
 
     The picture loses half its own colour as the opacity grows, so that its blues and greens are not read as weights.
+    With ``clear`` or a ``colormap``, a pixel without weight stays as it is, and the peak hides ``opacity`` of it.
     """
     if not 0 <= opacity <= 1:
         raise DataError(f"opacity: found {opacity}; it must lie between 0 and 1")
-
-    def mix(pixels: Values, weights: Values) -> Values:
-        share = colours.cover(weights, opacity)[..., None]  # (h,W,1)
-        return pixels * (1 - share) + colours.heat(weights) * share  # (h,W,3)
-
-    return _by_bands(ImageEnhance.Color(picture).enhance(1 - opacity / 2), values, mix)
-
-
-def paint_clear(picture: Image.Image, values: Values, alpha: float, colormap: str | None = None) -> Image.Image:
-    """As :func:`paint`, but a pixel without weight stays as it is, and the peak hides ``alpha`` of the picture."""
-    if not 0 <= alpha <= 1:
-        raise DataError(f"alpha: found {alpha}; it must lie between 0 and 1")
+    clear = clear or colormap is not None
     colour = colours.heat if colormap is None else colours.named(colormap)
 
     def mix(pixels: Values, weights: Values) -> Values:
-        share = (alpha * weights)[..., None]  # (h,W,1)
+        share = (opacity * weights if clear else colours.cover(weights, opacity))[..., None]  # (h,W,1)
         return pixels * (1 - share) + colour(weights) * share  # (h,W,3)
 
-    return _by_bands(picture, values, mix)
+    return _by_bands(picture if clear else ImageEnhance.Color(picture).enhance(1 - opacity / 2), values, mix)
 
 
 def let_through(picture: Image.Image, values: Values) -> Image.Image:

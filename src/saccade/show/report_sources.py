@@ -13,10 +13,25 @@ from PIL import Image
 
 from saccade.errors import CheckpointError, DataError
 from saccade.record import Record
-from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
+from saccade.show.curves import (
+    course,
+    figure_svg,
+    metrics_with_a_course,
+    training_curves,
+)
 from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
-from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report import (
+    Block,
+    Cell,
+    Code,
+    KeyFigures,
+    Picture,
+    Report,
+    Section,
+    Table,
+    percent,
+)
 from saccade.show.report_tables import DASH
 from saccade.show.slot_html import SlotHeat
 from saccade.show.slot_table import slot_grid
@@ -88,7 +103,12 @@ def report_from_records(records: Sequence[Record], left_out: str = "") -> Report
     lead += f", by {', '.join(models)}." if models else "."
     lead += f"\n\n{left_out}" if left_out else ""
     several = len(models) > 1
-    sections = [_record_section(number, record, name_model=several) for number, record in enumerate(records, 1)]
+    sections = []
+    for number, record in enumerate(records, 1):
+        try:
+            sections.append(_record_section(number, record, name_model=several))
+        except (TypeError, ValueError, LookupError, AttributeError) as error:  # what a file says in a shape of its own
+            raise DataError(f"report: record {number} cannot be drawn ({error}); make it again") from error
     return Report("What was asked, and where the model looked", lead, sections, left_out=left_out)
 
 
@@ -105,9 +125,7 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
             continue
         try:
             row = parse_json(line)
-            if not isinstance(row["values"], dict):
-                raise TypeError("values is not an object")
-            row["step"] = int(row["step"])
+            row |= {"values": dict(row["values"]), "step": int(row["step"])}
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             if number == len(lines):
                 break
@@ -122,10 +140,8 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.yaml"
     try:
         settings = parse_yaml(read_regular(path).decode("utf-8"))
-    except OSError as error:
-        raise CheckpointError(f"{folder}: not a run folder (no config.yaml: {error.strerror or error})") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: not YAML ({error})") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds config.yaml") from error
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path}: expected a mapping of settings")
     return settings
@@ -224,7 +240,7 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     blocks: list[Block] = []
     spatial = [look for look in trace.looks if look.is_spatial]
     if spatial and record.picture is not None:
-        strip = _strip(record, question, sure)
+        strip = _strip(record, record.picture, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
     sentences = _texts(info, "sentences") or _texts(info, "slots")
     over_slots = [look.name for look in trace.looks if not look.is_spatial]
@@ -241,11 +257,9 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
 
 
-def _strip(record: Record, question: str, answer: str) -> Image.Image:
+def _strip(record: Record, picture: Image.Image, question: str, answer: str) -> Image.Image:
     """The looks on the record's picture; label by label or word by word if it was read so."""
-    info, trace, picture = record.info, record.trace, record.picture
-    if picture is None:
-        raise DataError("report: this record has no picture to draw on")
+    info, trace = record.info, record.trace
     if has_glimpses(trace):
         return glimpse_strip(picture, trace, labels=_pairs(info, "labels"), answer=answer)
     if has_words(trace) and info.get("words"):
@@ -277,10 +291,10 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
 
 def _listed(info: Mapping[str, object], key: str) -> Sequence[Any]:
     """The list that ``info`` has under ``key``, empty where it has none."""
-    found = info.get(key)
-    if found is None or isinstance(found, (list, tuple)):
-        return found or ()
-    raise _other_shape(key, "a list", found)
+    found = info.get(key) or ()
+    if not isinstance(found, (list, tuple)):
+        raise TypeError(f"'{key}' is no list")
+    return found
 
 
 def _texts(info: Mapping[str, object], key: str) -> list[str]:
@@ -289,22 +303,15 @@ def _texts(info: Mapping[str, object], key: str) -> list[str]:
 
 def _pairs(info: Mapping[str, object], key: str) -> list[tuple[str, float]]:
     """Words with their shares."""
-    pairs = []
-    for each in _listed(info, key):
-        if not isinstance(each, (list, tuple)) or len(each) != 2 or not _is_number(each[1]):
-            raise _other_shape(key, "pairs of a word and its share", each)
-        pairs.append((_said(each[0]), float(each[1])))
-    return pairs
+    return [(_said(word), float(share)) for word, share in _listed(info, key)]
 
 
 def _words_said(info: Mapping[str, object]) -> list[tuple[str, float]]:
     """The words of a caption with their probabilities."""
-    words = []
-    for each in _listed(info, "words"):
-        if not isinstance(each, Mapping) or "word" not in each or not _is_number(each.get("log_probability", 0.0)):
-            raise _other_shape("words", "mappings with word and log_probability", each)
-        words.append((_said(each["word"]), math.exp(min(0.0, each.get("log_probability", -math.inf)))))
-    return words
+    return [
+        (_said(each["word"]), math.exp(min(0.0, each.get("log_probability", -math.inf))))
+        for each in _listed(info, "words")
+    ]
 
 
 def _captions(info: Mapping[str, object]) -> dict[str, str | list[str]] | None:
@@ -315,10 +322,6 @@ def _captions(info: Mapping[str, object]) -> dict[str, str | list[str]] | None:
     return {
         key: [_said(each) for each in text] if isinstance(text, list) else _said(text) for key, text in found.items()
     }
-
-
-def _other_shape(key: str, expected: str, found: object) -> DataError:
-    return DataError(f"report: '{key}' of a record should be {expected}, found {repr(found)[:60]}; make it again")
 
 
 def _is_number(value: object) -> bool:

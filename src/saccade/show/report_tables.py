@@ -16,8 +16,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from saccade.errors import DataError, ShapeError
-
 _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CODE = re.compile("`([^`]+)`")
 
@@ -123,11 +121,6 @@ class Table:
     def html(self, notes: Notes) -> str:
         """The table, able to scroll sideways on a narrow screen."""
         rows = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
-        for row in rows:
-            if len(row) != len(self.columns):
-                raise ShapeError("table row", f"({len(self.columns)},), one cell per column", (len(row),))
-        if self.best_row is not None and not 0 <= self.best_row < len(rows):
-            raise DataError(f"table: best_row {self.best_row} is not one of its {len(rows)} rows")
         numeric = [
             any(row[index].is_number for row in rows)
             and all(row[index].is_number or not row[index].value for row in rows)

@@ -21,8 +21,16 @@ from PIL import Image, ImageDraw
 from saccade.errors import DataError, ShapeError
 from saccade.show import acts as drawing
 from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Values, by_own_peak
-from saccade.show.lettering import elide, font, line_height, wrap
-from saccade.show.overlay import Mark, PictureLike, as_marks, as_picture, draw_marks, fit_panel, let_through
+from saccade.show.overlay import (
+    Mark,
+    PictureLike,
+    as_marks,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    let_through,
+)
+from saccade.show.sheet import elide, font, line_height, paste_framed, wrap, write
 from saccade.trace import AttentionTrace
 
 _SHEET_MARGIN, _SHEET_GUTTER, _LINES = 28, 18, 2
@@ -50,8 +58,6 @@ def contact_sheet(
     for name, given in (("captions", captions), ("marks", marks)):
         if given and len(given) != len(pictures):
             raise ShapeError(name, f"({len(pictures)},), one per picture", (len(given),))
-    if columns < 1 or panel < 1:
-        raise DataError(f"contact sheet: columns {columns} and panel {panel} must be at least 1")
     face = font(14)
     wrapped = [wrap(caption, face, panel, _LINES) for caption in captions]
     caption_height = 6 + max(len(lines) for lines in wrapped) * line_height(face) if captions else 0
@@ -60,17 +66,13 @@ def contact_sheet(
     width = 2 * _SHEET_MARGIN + per_row * panel + (per_row - 1) * _SHEET_GUTTER
     height = 2 * _SHEET_MARGIN + rows * (panel + caption_height) + (rows - 1) * _SHEET_GUTTER
     sheet = Image.new("RGB", (width, height), PAPER)
-    pen = ImageDraw.Draw(sheet)
     for number, picture in enumerate(pictures):
         x = _SHEET_MARGIN + number % per_row * (panel + _SHEET_GUTTER)
         y = _SHEET_MARGIN + number // per_row * (panel + caption_height + _SHEET_GUTTER)
         original = as_picture(picture)
         thumb = draw_marks(fit_panel(original, panel), marks[number] if marks else (), original.size)
-        at = (x + (panel - thumb.width) // 2, y + (panel - thumb.height) // 2)
-        sheet.paste(thumb, at)
-        pen.rectangle([at[0] - 1, at[1] - 1, at[0] + thumb.width, at[1] + thumb.height], outline=RULE)
-        for line, text in enumerate(wrapped[number] if captions else ()):
-            pen.text((x, y + panel + 6 + line * line_height(face)), text, INK, font=face)
+        paste_framed(sheet, thumb, x + (panel - thumb.width) // 2, y + (panel - thumb.height) // 2)
+        write(sheet, x, y + panel + 6, [(line, face, INK) for line in wrapped[number]] if captions else [])
     return sheet
 
 
@@ -116,10 +118,6 @@ def comparison_grid(examples: Sequence[Example], *, panel: int = 200) -> Image.I
         examples: at least one.
         panel: longest side of a picture in pixels.
     """
-    if not examples:
-        raise DataError("comparison grid: no examples came; there is nothing to show")
-    if panel < 1:
-        raise DataError(f"comparison grid: panel {panel} must be at least 1")
     rows = [[each for shown in example.shown for each in _panels(example, shown, panel)] for example in examples]
     titles = [[(each.model, each.title) for each in row] for row in rows]
     if any(row != titles[0] for row in titles):
@@ -139,7 +137,7 @@ def comparison_grid(examples: Sequence[Example], *, panel: int = 200) -> Image.I
         _write_example(sheet, example, top, panel)
         for x, each in zip(starts, row):
             for y, image in ((top, each.attended), (top + panel + _SEAM, each.weights)):
-                _paste(sheet, image, x, y)
+                paste_framed(sheet, image, x, y)
     return sheet
 
 
@@ -182,14 +180,8 @@ def _write_heads(sheet: Image.Image, titles: Sequence[tuple[str, str]], starts: 
 
 def _write_example(sheet: Image.Image, example: Example, top: int, panel: int) -> None:
     original = as_picture(example.picture)
-    _paste(sheet, draw_marks(fit_panel(original, panel), as_marks(example.outline), original.size), _MARGIN, top)
-    pen = ImageDraw.Draw(sheet)
-    for line, text in enumerate(example.notes):
-        y = top + panel + _SEAM + 2 + line * line_height(_SMALL)
-        pen.text((_MARGIN, y), elide(text, _SMALL, panel), INK if line == 0 else FAINT_INK, font=_SMALL)
-
-
-def _paste(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None:
-    """Paste with a hairline around, so that a white picture does not melt into the paper."""
-    sheet.paste(image, (x, y))
-    ImageDraw.Draw(sheet).rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)
+    paste_framed(sheet, draw_marks(fit_panel(original, panel), as_marks(example.outline), original.size), _MARGIN, top)
+    lines = [
+        (elide(text, _SMALL, panel), _SMALL, FAINT_INK if number else INK) for number, text in enumerate(example.notes)
+    ]
+    write(sheet, _MARGIN, top + panel + _SEAM + 2, lines)

@@ -33,7 +33,7 @@ from saccade.show.colours import (
     ink_on,
     legend_bar,
 )
-from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.sheet import elide, font, line_height, wrap
 from saccade.trace import AttentionTrace, Look
 
 NEEDED = "the answer needs it"

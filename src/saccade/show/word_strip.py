@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from PIL import Image, ImageDraw
 
-from saccade.errors import DataError, nearest
 from saccade.show import acts as drawing
 from saccade.show.colours import (
     FAINT_INK,
@@ -27,15 +25,32 @@ from saccade.show.colours import (
     legend_bar,
     smooth,
 )
-from saccade.show.lettering import elide, font, line_height, wrap
-from saccade.show.overlay import OPACITY, Mark, PictureLike, as_picture, draw_marks, fit_panel, paint
+from saccade.show.overlay import (
+    OPACITY,
+    Mark,
+    PictureLike,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    paint,
+)
+from saccade.show.sheet import (
+    AFTER_BAR,
+    elide,
+    font,
+    line_height,
+    paste_framed,
+    wrap,
+    write,
+    write_legend,
+)
 from saccade.trace import AttentionTrace
 
 LOOK = "word"
 """What the look of a captioner is called."""
 MARGIN, GUTTER, COLUMNS = 28, 14, 7
 GATE = SERIES[1]
-_GATE_HEIGHT, _AFTER_BAR = 5, 10
+_GATE_HEIGHT = 5
 _WORD, _SMALL, _SAID = 18, 13, 26
 
 
@@ -62,7 +77,7 @@ def word_strip(
     words: Sequence[tuple[str, float]],
     answer: str = "",
     evidence: Sequence[Mark | None] = (),
-    scale: Literal["own", "shared"] = "own",
+    scale: drawing.Scale = "own",
     cells: bool = False,
     opacity: float = OPACITY,
     columns: int = COLUMNS,
@@ -82,21 +97,13 @@ def word_strip(
         columns: panels in a row at most; rows are made equally long.
         panel: longest side of a panel in pixels.
     """
-    if not has_words(trace):
-        raise DataError(f"a trace of a caption has a look '{LOOK}' with a step a word; use filmstrip for this one")
-    if scale not in ("own", "shared"):
-        raise DataError(f"scale: found '{scale}'; {nearest(str(scale), ('own', 'shared'))}")
-    if columns < 1 or panel < 1:
-        raise DataError(f"word_strip: columns {columns} and panel {panel} must be at least 1")
     original = as_picture(picture)
     shown = fit_panel(original, panel)
     trace = drawing.one_example(trace, (original.height, original.width))
     look = trace.look(LOOK)
-    if len(words) > look.steps:
-        raise DataError(f"{len(words)} words came, and the look has {look.steps} steps: pass the words of this trace")
     acts = [drawing.Act(look.step(step), step) for step in range(len(words))]
     maps = [_map(trace, act, shown, cells=cells) for act in acts]
-    scaled = by_shared_peak(maps) if scale == "shared" else [by_own_peak(each) for each in maps]
+    scaled = by_shared_peak(maps) if drawing.is_shared(scale) else [by_own_peak(each) for each in maps]
     panels = [_Panel(shown, "", [f"{original.width} × {original.height} px"])]
     for number, (act, each, (word, share)) in enumerate(zip(acts, scaled, words)):
         image = paint(shown, each.values, opacity)
@@ -107,7 +114,7 @@ def word_strip(
         peak = float(act.look.weights.max()) if act.look.weights is not None else 0.0
         sure = f"p {share:.0%}" if gate is None else f"p {share:.0%} · β {gate:.2f}"
         panels.append(_Panel(image, word, [sure, f"peak {peak:.3f}"], gate))
-    top = "the peak of all panels" if scale == "shared" else "each panel's own peak"
+    top = "the peak of all panels" if drawing.is_shared(scale) else "each panel's own peak"
     return _Sheet(panels, shown.size, columns, answer, top).draw()
 
 
@@ -137,7 +144,7 @@ class _Sheet:
         widest = max(font(_WORD, bold=True).getlength(entry.word) for entry in self.panels)
         column = max(width, 110, min(round(widest + 0.5), 180))  # under a narrow picture words and notes need room
         row = height + _GATE_HEIGHT + 8 + line_height(font(_WORD, bold=True)) + 2 * line_height(font(_SMALL)) + GUTTER
-        legend = max(bar.width + _AFTER_BAR + font(_SMALL).getlength(text) for bar, text in self._legend())
+        legend = max(bar.width + AFTER_BAR + font(_SMALL).getlength(text) for bar, text in self._legend())
         # A single word is narrower than its legend.
         across = max(per_row * column + (per_row - 1) * GUTTER, round(legend + 0.5))
         sheet_width = max(2 * MARGIN + across, 480)
@@ -146,9 +153,7 @@ class _Sheet:
         head = len(lines) * line_height(said) + (GUTTER if lines else 0)
         foot = len(self._legend()) * line_height(font(_SMALL)) + GUTTER // 2
         sheet = Image.new("RGB", (sheet_width, 2 * MARGIN + head + rows * row + foot), PAPER)
-        pen = ImageDraw.Draw(sheet)
-        for number, line in enumerate(lines):
-            pen.text((MARGIN, MARGIN + number * line_height(said)), line, INK, font=said)
+        write(sheet, MARGIN, MARGIN, [(line, said, INK) for line in lines])
         for number, entry in enumerate(self.panels):
             x = MARGIN + number % per_row * (column + GUTTER)
             self._panel(sheet, entry, x, MARGIN + head + number // per_row * row, column)
@@ -158,8 +163,7 @@ class _Sheet:
     def _panel(self, sheet: Image.Image, entry: _Panel, x: int, y: int, room: int) -> None:
         pen, word, small = ImageDraw.Draw(sheet), font(_WORD, bold=True), font(_SMALL)
         width, height = self.panel
-        sheet.paste(entry.image, (x, y))
-        pen.rectangle([x - 1, y - 1, x + width, y + height], outline=RULE)
+        paste_framed(sheet, entry.image, x, y)
         y += height + 3
         if entry.gate is not None:
             pen.rectangle([x - 1, y, x + width, y + _GATE_HEIGHT - 1], fill=RULE)
@@ -167,11 +171,8 @@ class _Sheet:
             if filled:
                 pen.rectangle([x - 1, y, x - 1 + filled, y + _GATE_HEIGHT - 1], fill=GATE)
         y += _GATE_HEIGHT + 4
-        if entry.word:
-            pen.text((x, y), elide(entry.word, word, room), INK, font=word)
-            y += line_height(word)
-        for number, note in enumerate(entry.notes):
-            pen.text((x, y + number * line_height(small)), elide(note, small, room), FAINT_INK, font=small)
+        lines = [(elide(entry.word, word, room), word, INK)] if entry.word else []
+        write(sheet, x, y, [*lines, *((elide(note, small, room), small, FAINT_INK) for note in entry.notes)])
 
     def _legend(self) -> list[tuple[Image.Image, str]]:
         """A bar and its meaning, for each line of the legend."""
@@ -183,10 +184,8 @@ class _Sheet:
         return lines
 
     def _footer(self, sheet: Image.Image) -> None:
-        pen, small, lines = ImageDraw.Draw(sheet), font(_SMALL), self._legend()
+        small, lines = font(_SMALL), self._legend()
         y = sheet.height - MARGIN - len(lines) * line_height(small) + line_height(small) // 2
         for number, (bar, text) in enumerate(lines):
-            middle = y + number * line_height(small)
-            sheet.paste(bar, (MARGIN, middle - bar.height // 2))
-            x = MARGIN + bar.width + _AFTER_BAR
-            pen.text((x, middle), elide(text, small, sheet.width - x - MARGIN), FAINT_INK, font=small, anchor="lm")
+            told = elide(text, small, sheet.width - 2 * MARGIN - bar.width - AFTER_BAR)
+            write_legend(sheet, bar, [told], small, MARGIN, y + number * line_height(small))

@@ -13,8 +13,6 @@ from starlette.responses import FileResponse, Response
 from saccade.data.gallery import EXAMPLES
 from saccade.errors import nearest
 from saccade.web.errors import ApiError, PlainJson
-from saccade.web.pictures import bytes_of, shown_name
-from saccade.web.records import StoredAnswer
 from saccade.web.scenes import backgrounds
 from saccade.web.schemas import (
     EditedQuestion,
@@ -32,6 +30,7 @@ from saccade.web.schemas import (
     Views,
 )
 from saccade.web.service import Service
+from saccade.web.store import StoredAnswer, bytes_of, shown_name
 
 _ERRORS: dict[int | str, dict[str, Any]] = {status: {"model": ErrorBody} for status in (404, 409, 413, 422, 429)}
 _UPLOAD = {
@@ -110,10 +109,6 @@ def api_of(service: Service) -> APIRouter:
         kept = service.records.find(record)
         html = await service.studio.run(kept.page)
         return _file(kept, html.encode("utf-8"), "text/html; charset=utf-8", "html")
-
-    @router.api_route("/{rest:path}", methods=["GET", "POST"], include_in_schema=False)
-    async def nothing_here(rest: str) -> Response:
-        raise ApiError(404, "not_found", "no such call; GET /api/openapi.json lists them")
 
     return router
 

@@ -13,11 +13,10 @@ from starlette.types import ASGIApp
 
 from saccade import __version__
 from saccade.families import families
-from saccade.web.access import Access
 from saccade.web.api import api_of
 from saccade.web.errors import ApiError, install_error_handlers
 from saccade.web.family_page import family_modules
-from saccade.web.guard import Guard
+from saccade.web.guard import Access, Guard
 from saccade.web.page import offline_page
 from saccade.web.service import Service
 

@@ -21,7 +21,7 @@ from PIL import AvifImagePlugin, Image
 import saccade
 from saccade.data.pictures.decoding import decode
 from saccade.errors import DataError
-from saccade.web.limits import Limits
+from saccade.web.serve import Limits
 
 _BOOT = "import sys; sys.path[:] = sys.argv[2:] + sys.path; from saccade.web.decode import main; main(sys.argv[1])"
 _KEPT_ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # to find libraries; no secrets

@@ -4,7 +4,7 @@
 
 =============================  =====================================================================================
 ``prompt(facts)``              how a question begins that the model's queries end, such as "What colour is the …"
-``trained_scenes(facts)``      the scenes of the model's training, as :class:`~saccade.web.scene_kinds.TrainedScenes`
+``trained_scenes(facts)``      the scenes of the model's training, as :class:`TrainedScenes`
 ``page_model(predictor)``      the model for the engine of the page; see :mod:`saccade.web.weights`
 ``panel_facts(facts)``         what the family's panel is told of the model besides its entry, as plain JSON values
 =============================  =====================================================================================
@@ -22,18 +22,35 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
+from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.families.contract import Family, load_target
 from saccade.families.responder import Asks, Responder
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor
-from saccade.web.scene_kinds import TrainedScenes
+
+CANVAS = 100
+"""Side of a composed scene in pixels, as the models of digits were trained."""
+Behind = Literal["black", "distractors", "clutter", "photo"]
+
+
+@dataclass(frozen=True)
+class TrainedScenes:
+    """What the scenes of a model's training have in common."""
+
+    digits: tuple[int, int]
+    """Fewest and most."""
+    sizes: tuple[tuple[int, int], ...]
+    """Ranges of the sides of their boxes in pixels."""
+    background: Behind
+    colours: tuple[str, ...] = COLOURS
+    repeats: bool = False
+    """Whether a digit may be there twice."""
+
 
 Takes = Literal["picture", "json"] | None
 """How a model is sent what it reads: as a picture, as JSON, or not at all."""
-_HOOKS = {"panel": "panel(place, page)", "runtime": "network(weights, tools)"}
-_IMPORT = re.compile(r"^\s*import\b", re.MULTILINE)
 _BESIDE = re.compile(r'^import \{[^{}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 
 
@@ -106,12 +123,7 @@ def page_model(predictor: Predictor) -> dict[str, object]:
 
 def _page_module(family: Family) -> object:
     """The module that ``Family.page`` names; None for a family that has nothing to tell the page."""
-    if family.page is None:
-        return None
-    try:
-        return importlib.import_module(family.page)
-    except ImportError as error:
-        raise ConfigError(f"family '{family.name}': its page module '{family.page}' does not load ({error})") from error
+    return None if family.page is None else importlib.import_module(family.page)
 
 
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:
@@ -123,7 +135,7 @@ def family_modules(family: Family, what: Literal["panel", "runtime"]) -> dict[st
     """The family's panel or runtime and the modules that it imports, by file name, itself first; none declared: none.
 
     Raises:
-        ConfigError: a file is not there or lies elsewhere, imports in another form, or lacks what the page calls.
+        ConfigError: a file is not there or lies elsewhere.
     """
     declared = getattr(family, what)
     if declared is None:
@@ -137,15 +149,7 @@ def family_modules(family: Family, what: Literal["panel", "runtime"]) -> dict[st
         where = f"family '{family.name}': its {what} '{name}'"
         if not file.is_relative_to(folder) or not file.is_file():
             raise ConfigError(f"{where} is no file of the family's folder; name one that is")
-        text = file.read_text(encoding="utf-8")
-        beside = _BESIDE.findall(text)
-        if len(beside) != len(_IMPORT.findall(text)):
-            form = 'import { a } from "./file.js";'
-            raise ConfigError(f"{where} imports in a form that cannot be served; write {form}")
-        hook = _HOOKS[what]
-        exported = rf"^export (?:async )?function {hook.partition('(')[0]}\("
-        if file == first and not re.search(exported, text, re.MULTILINE):
-            raise ConfigError(f"{where} has no 'export function {hook}'; the page would not know what to call")
+        beside = _BESIDE.findall(file.read_text(encoding="utf-8"))
         found[file.name] = file
         wanted += [path for each in beside if (path := (file.parent / each).resolve()).name not in found]
     return found

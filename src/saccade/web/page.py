@@ -43,7 +43,6 @@ from pathlib import Path
 from typing import Literal
 
 from saccade import __version__
-from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url
 from saccade.show.report import Live, policy
@@ -56,9 +55,6 @@ WORKER = STATIC / "js" / "engine" / "worker.js"
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BLANK = re.compile(r"\s*\n\s*")
-_JOINED = re.compile(r"(?<=[{};,])\n")  # elsewhere a line end parts two selectors
-_SPARE = re.compile(r";(?=\})| (?=\{)")
-_BODY = re.compile(r"<body>\n(.*)\n</body>", re.DOTALL)
 
 
 def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> Live:
@@ -68,12 +64,12 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
         predictors: models to carry; those that cannot run inside a page are a ConfigError.
         views: shown when the page opens, in place of a scene.
     """
-    script = _script(predictors)
+    script = bundle(MAIN, _declared(predictors, "panel"))
     data = {
         "policy": policy(_style(), script=script),
         "weights": [page_model(predictor) for predictor in predictors],
-        "worker": _worker(predictors) if predictors else None,
-        "glyphs": _glyphs() if predictors else None,
+        "worker": bundle(WORKER, _declared(predictors, "runtime")) if predictors else None,
+        "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
         "views": list(views),
     }
     return Live(_markup(), _style(), script, _inside_script(data))
@@ -108,44 +104,20 @@ def _index() -> str:
 
 def _markup() -> str:
     """What stands in the body of the served page, without indentation."""
-    found = _BODY.search(_index())
-    if found is None:
-        raise ConfigError(f"{STATIC / 'index.html'}: no body to take the page from")
-    return _BLANK.sub("\n", found.group(1))
+    return _BLANK.sub("\n", _index().partition("<body>\n")[2].partition("\n</body>")[0])
 
 
 @lru_cache
 def _style() -> str:
     """The stylesheets of the served page, in their order, without what only a reader needs: a page is to stay small."""
     sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
-    return _SPARE.sub("", _JOINED.sub("", _BLANK.sub("\n", _COMMENT.sub("", sheets))))
-
-
-def _script(predictors: Sequence[Predictor]) -> str:
-    """The page's modules and the panels of the models' families."""
-    panels = _declared(predictors, "panel")
-    return bundle(MAIN, panels) if panels else _plain(MAIN)
-
-
-def _worker(predictors: Sequence[Predictor]) -> str:
-    """The engine's worker with the runtimes of the models' families."""
-    runtimes = _declared(predictors, "runtime")
-    return bundle(WORKER, runtimes) if runtimes else _plain(WORKER)
+    return _BLANK.sub("\n", _COMMENT.sub("", sheets))
 
 
 def _declared(predictors: Sequence[Predictor], what: Literal["panel", "runtime"]) -> dict[str, Path]:
     """Modules that the models' families declare, by their addresses."""
     declared = {address_of(each.family, what): family_modules(each.family, what) for each in predictors}
     return {address: next(iter(files.values())) for address, files in declared.items() if files}
-
-
-@lru_cache
-def _plain(entry: Path) -> str:
-    return bundle(entry)
-
-
-def _glyphs() -> str:
-    return data_url((STATIC / "glyphs.png").read_bytes())
 
 
 def _inside_script(data: Mapping[str, object]) -> str:

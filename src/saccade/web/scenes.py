@@ -26,7 +26,7 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import GLYPH
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
-from saccade.web.scene_kinds import CANVAS
+from saccade.web.family_page import CANVAS
 from saccade.web.schemas import LEAST, MOST, Digit, Scene
 
 

@@ -10,8 +10,7 @@ from saccade.answer import AnswerKind
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
 from saccade.families.responder import Asks
-from saccade.web.family_page import Takes
-from saccade.web.scene_kinds import CANVAS, TrainedScenes
+from saccade.web.family_page import CANVAS, Takes, TrainedScenes
 
 LEAST, MOST = 7, CANVAS
 """Sides of a digit's box in pixels."""

@@ -52,6 +52,14 @@ def test_files_are_found_in_either_spelling_gzipped_or_not(tiny_mnist):
     assert train.labels[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
 
 
+def test_a_file_of_the_cache_that_was_replaced_is_refused(tiny_mnist, monkeypatch):
+    """In the folder that downloads fill, a sound idx file with other digits is not MNIST."""
+    monkeypatch.setenv("SACCADE_HOME", str(tiny_mnist.parent))
+    tiny_mnist.rename(tiny_mnist.parent / "mnist")
+    with pytest.raises(DataError, match="digest"):
+        load_mnist("train")
+
+
 def test_disjoint_splits_share_no_glyph(tiny_mnist):
     train, val, test = (glyphs_for(split, "disjoint", folder=tiny_mnist) for split in ("train", "val", "test"))
     assert (len(train), len(val), len(test)) == (30, 5_000, 20)

@@ -63,6 +63,13 @@ def test_a_folder_of_files_has_its_splits_by_name(tmp_path: Path) -> None:
     assert {row.split for row in read(tmp_path / "data").rows} == {"train", "test"}
 
 
+def test_a_picture_of_the_cache_that_was_replaced_is_not_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.parquet", {"image": [png(10)], "label": ["x"]})
+    picture = read(path).rows[0].image
+    picture.write_bytes(png(99))
+    assert read(path).rows[0].image.read_bytes() == png(10)
+
+
 def test_paths_are_found_from_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(1))
     table = read(write(tmp_path / "t.parquet", {"file_name": ["a.png", "gone.png"], "label": ["x", "x"]}))

@@ -1,21 +1,33 @@
 """Causal sets on disk: written, pinned, read back, refused where they are broken, and asked about as a table."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from saccade.commands.door import app
+from saccade.config import from_dict
 from saccade.data.causal import read_causal_set, writing
 from saccade.data.causal import truth as causal_facts
 from saccade.data.causal.truth import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
 from saccade.data.tables.references import with_reader
-from saccade.errors import DataError, OutputError
+from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
 from saccade.families.question.splits import CausalConfig, write_causal
 from saccade.families.question.tables.data import TableData, TableDataConfig
 
 FIRST = min(V1_DIGESTS)
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def said(result):
+    return " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +90,37 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
         assert np.array_equal((image.permute(1, 2, 0) * 255).round().byte().numpy(), scene.image)
 
 
+def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
+    out = tmp_path / "new"
+    made = run("data", "make", "causal", "--count", 3, "--scenes", "mdist", "--seed", 4, "--out", out)
+    assert made.exit_code == 0, made.output
+    facts = json.loads((out / "causal.json").read_text())
+    assert (facts["count"], facts["seed"], facts["background"]) == (3, 4, "distractors-17")
+    assert facts["other_background"] == "distractors-17, drawn anew"
+    card = (out / "README.md").read_text()
+    for told in (facts["digest"], "cc-by-sa-3.0", "__QUERY", "settings of its own", *TWINS):
+        assert told in card
+    shown = run("data", "show", out, "--out", tmp_path / "sheet.png")
+    assert shown.exit_code == 0, shown.output
+    for wrong, complaint in (
+        (("--count", 0), "count"),
+        (("--count", -3), "count"),
+        (("--scenes", "mreff"), "did you mean 'mref'"),
+        (("--protocol", "authors"), "protocol: 'causal' has no such setting"),
+        (("--out", pinned), "not an empty folder"),
+    ):
+        given = {"--count": 2, "--out": tmp_path / "never"} | {wrong[0]: wrong[1]}
+        result = run("data", "make", "causal", *(each for pair in given.items() for each in pair))
+        assert result.exit_code == 2
+        assert complaint in said(result)
+    assert not (tmp_path / "never").exists()
+    alone = run("data", "show", "causal")
+    assert alone.exit_code == 2
+    assert "then name it causal:DIR" in said(alone)
+    other = run("data", "make", "mref", "--scenes", "mdist", "--count", 1, "--out", tmp_path / "never")
+    assert "scenes: 'mref' has no such setting" in said(other)
+
+
 def broken_line(folder):
     lines = (folder / "truth.jsonl").read_text().splitlines()
     (folder / "truth.jsonl").write_text("\n".join([lines[0], lines[1][:-20], lines[2]]))
@@ -115,23 +158,22 @@ def one_pixel(folder):
 
 
 BROKEN = {
-    "broken line": (broken_line, "line 2 is not a scene"),
-    "too few lines": (lines_short, "2 scenes, but causal.json says 3"),
-    "other order": (swapped_lines, "the digest of its lines is"),
-    "no questions": (lambda folder: edited(folder, questions=[]), "line 1 is not a scene (questions)"),
+    "broken line": (broken_line, "line 2"),
+    "too few lines": (lines_short, "2 scenes"),
+    "other order": (swapped_lines, "of digest"),
+    "no questions": (lambda folder: edited(folder, questions=[]), "line 1"),
     "leads out": (lambda folder: edited(folder, image="../../secret.png"), "leads out of the folder"),
-    "an object too far": (lambda folder: edited(folder, target=99), "line 1 is not a scene"),
+    "an object too far": (lambda folder: edited(folder, target=99), "line 1"),
     "not utf-8": (lambda folder: (folder / "truth.jsonl").write_bytes(b"\xff\xfe"), "cannot be read"),
     "no lines": (lambda folder: (folder / "truth.jsonl").unlink(), "No such file"),
     "no facts": (lambda folder: (folder / "causal.json").unlink(), "causal.json is not there"),
     "facts no json": (lambda folder: (folder / "causal.json").write_text("{"), "cannot be read"),
-    "facts a list": (lambda folder: (folder / "causal.json").write_text("[]"), "expected a JSON object"),
+    "facts a list": (lambda folder: (folder / "causal.json").write_text("[]"), "causal.json"),
     "facts of others": (lambda folder: (folder / "causal.json").write_text("{}"), "not the facts of a causal set"),
     "a later format": (lambda folder: other_facts(folder, format=2), "format 2 is newer"),
     "a false version": (lambda folder: other_facts(folder, version=V1), f"it says {V1}"),
     "another version": (lambda folder: other_facts(folder, version="causal-v9"), "version 'causal-v9' is unknown"),
-    "parquet alone": (lambda folder: other_facts(folder, pictures=False), "holds Parquet alone"),
-    "another digest": (lambda folder: other_facts(folder, digest="00" * 32), f"causal.json says {'00' * 32}"),
+    "another digest": (lambda folder: other_facts(folder, digest="00" * 32), "00" * 32),
     "a pixel": (one_pixel, "is not as it was written"),
     "a missing twin": (lambda folder: first_twin(folder).unlink(), "No such file"),
     "no picture": (lambda folder: first_twin(folder).write_bytes(b"text"), "cannot be read"),
@@ -147,6 +189,14 @@ def test_a_broken_set_is_named(small, damage):
     with pytest.raises(DataError) as error:
         read_causal(small, CausalOptions(check=True))
     assert complaint in str(error.value)
+
+
+def test_a_missing_picture_of_a_question_ends_in_exit_code_2(small, tmp_path):
+    shutil.rmtree(small / "images")
+    result = run("data", "show", f"causal:{small}", "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 2
+    assert "no question in split 'test' can be used" in said(result)
+    assert "unreadable picture" in said(result)
 
 
 def test_a_frozen_set_that_comes_out_otherwise_is_not_written(tmp_path, monkeypatch):
@@ -181,3 +231,5 @@ def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):
         write_causal(config, split, 3, tmp_path / name)
         digests.add(read_causal_set(tmp_path / name).facts.digest)
     assert len(digests) == 3
+    with pytest.raises(ConfigError, match="seed"):
+        from_dict(CausalConfig, {"seed": -1})

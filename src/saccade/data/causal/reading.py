@@ -5,6 +5,7 @@ Files are untrusted: every line is checked, pictures are opened only inside the 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,12 +26,11 @@ from saccade.data.causal.truth import (
     CausalFacts,
     Pixels,
     Row,
-    SetDigest,
     facts_of,
     map_name,
     scene_digest,
 )
-from saccade.errors import DataError, nearest
+from saccade.errors import DataError
 from saccade.untrusted import open_regular, read_regular
 
 _MAX_FACTS = 1 << 20
@@ -180,18 +180,16 @@ class CausalSet:
         Raises:
             DataError: a line that is none, or the wrong number of them, or digests of another set.
         """
-        digest, found = SetDigest(), 0
+        digest, found = hashlib.blake2b(digest_size=32), 0
         for row in self._rows():
-            digest.add(row["digest"])
+            digest.update(bytes.fromhex(row["digest"]))
             found += 1
             yield CausalScene(self.folder, self.facts.size, len(row["objects"]), row)
         where = self.folder / ROWS
-        if found != self.facts.count:
-            raise DataError(f"{where}: {found} scenes, but {FACTS} says {self.facts.count}; make or copy the set again")
-        if digest.hex() != self.facts.digest:
+        if (told := (found, digest.hexdigest())) != (self.facts.count, self.facts.digest):
             raise DataError(
-                f"{where}: the digest of its lines is {digest.hex()}, but {FACTS} says {self.facts.digest}; "
-                "make or copy the set again"
+                f"{where}: {told[0]} scenes of digest {told[1]}, but {FACTS} says {self.facts.count} of "
+                f"{self.facts.digest}; make or copy the set again"
             )
 
     def verify(self, progress: Callable[[int, int], None] | None = None) -> None:
@@ -218,8 +216,9 @@ class CausalSet:
                         row = json.loads(line)
                         _check(row)
                     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+                        said = f"{type(error).__name__}: {error}"
                         raise DataError(
-                            f"{path}: line {number} is not a scene ({_said(error)}); make or copy the set again"
+                            f"{path}: line {number} is not a scene ({said}); make or copy the set again"
                         ) from error
                     yield row
         except (OSError, UnicodeDecodeError) as error:
@@ -230,7 +229,7 @@ def read_causal_set(folder: str | Path) -> CausalSet:
     """The causal set in ``folder``, to be iterated: each scene has image, question, answer, masks and twins.
 
     Raises:
-        DataError: no such set, or one without pictures.
+        DataError: no such set, or facts that are not those of one.
     """
     folder = Path(folder).expanduser()
     path = folder / FACTS
@@ -239,42 +238,36 @@ def read_causal_set(folder: str | Path) -> CausalSet:
             f"{folder}: no causal set, as {FACTS} is not there; `saccade data make causal --out DIR` writes one"
         )
     try:
-        told = json.loads(read_regular(path, _MAX_FACTS))
-    except (OSError, ValueError, RecursionError) as error:
+        told = dict(json.loads(read_regular(path, _MAX_FACTS)))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
-    if not isinstance(told, dict):
-        raise DataError(f"{path}: expected a JSON object; make or copy the set again")
-    facts = facts_of(told, str(path))
-    if not facts.pictures:
-        raise DataError(f"{folder}: holds Parquet alone; name it parquet:{folder}, or make the set again")
-    return CausalSet(folder, facts)
+    return CausalSet(folder, facts_of(told, str(path)))
 
 
 def _check(row: Any) -> None:
     """Refuse a line that lacks something, or that leads out of its folder."""
     objects, asked = row["objects"], row["questions"]
-    if not isinstance(row["id"], str) or len(bytes.fromhex(row["digest"])) != 16:
-        raise ValueError("id or digest")
-    if len(asked) != 2 or [each["object"] for each in asked] != [row["target"], row["other"]]:
-        raise ValueError("questions")
-    if not all(type(at) is int and 0 <= at < len(objects) for at in (row["target"], row["other"])):
-        raise ValueError("target or other")
-    if not all(isinstance(each[key], str) for each in asked for key in ("query", "answer")):
-        raise ValueError("query or answer")
-    if unknown := [name for name in row["twins"] if name not in TWINS]:
-        raise ValueError(f"twin '{unknown[0]}': {nearest(unknown[0], TWINS)}")
-    for name in (*TWINS, None):
-        each = row if name is None else row["twins"][name]
-        for key in ("image", "mask"):
-            path = PurePosixPath(each[key])
-            if path.is_absolute() or ".." in path.parts or "\\" in each[key]:
-                raise ValueError(f"{key} leads out of the folder")
-        if name is not None and len(each["answers"]) != 2:
-            raise ValueError(f"answers of {name}")
+    pair = (row["target"], row["other"])
+    shown = [row, *(row["twins"][name] for name in TWINS)]
+    right = {
+        "id": isinstance(row["id"], str),
+        "digest": len(bytes.fromhex(row["digest"])) == 16,
+        "target or other": all(type(at) is int and 0 <= at < len(objects) for at in pair),
+        "questions": len(asked) == 2
+        and tuple(each["object"] for each in asked) == pair
+        and all(isinstance(each[key], str) for each in asked for key in ("query", "answer")),
+        "twins": len(row["twins"]) == len(TWINS) and all(len(twin["answers"]) == 2 for twin in shown[1:]),
+        "image or mask, which leads out of the folder": not any(
+            _leads_out(each[key]) for each in shown for key in ("image", "mask")
+        ),
+    }
+    if wrong := [what for what, holds in right.items() if not holds]:
+        raise ValueError(wrong[0])
 
 
-def _said(error: Exception) -> str:
-    return f"no '{error.args[0]}'" if isinstance(error, KeyError) else str(error)[:100]
+def _leads_out(path: str) -> bool:
+    named = PurePosixPath(path)
+    return named.is_absolute() or ".." in named.parts or "\\" in path
 
 
 def _decoded(path: Path, mode: str, size: int) -> Pixels:

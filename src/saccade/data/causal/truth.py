@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -79,23 +79,6 @@ def scene_digest(row: Mapping[str, object], images: Mapping[str, Pixels], masks:
     line = {key: value for key, value in row.items() if key != "digest"}
     found.update(json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
     return found.hexdigest()
-
-
-class SetDigest:
-    """The digest of a set, scene by scene."""
-
-    def __init__(self, scenes: Iterable[str] = ()) -> None:
-        self._found = hashlib.blake2b(digest_size=32)
-        for scene in scenes:
-            self.add(scene)
-
-    def add(self, scene: str) -> None:
-        """Take in the digest of the next scene."""
-        self._found.update(bytes.fromhex(scene))
-
-    def hex(self) -> str:
-        """Digest of the scenes so far."""
-        return self._found.hexdigest()
 
 
 FACTS = "causal.json"

@@ -5,6 +5,7 @@ One thread draws, others encode and write. At most :data:`_AHEAD` batches are in
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -33,7 +34,6 @@ from saccade.data.causal.truth import (
     CausalFacts,
     Pixels,
     Row,
-    SetDigest,
     check_frozen,
     is_frozen,
     map_name,
@@ -59,18 +59,18 @@ def write_set(
         out: a new or empty folder.
         progress: called with (scenes written, scenes in all).
     """
-    digest, done, last = SetDigest(), 0, 0
+    digest, done, last = hashlib.blake2b(digest_size=32), 0, 0
     with folder_in_place(out, durable=False) as place:
         make_folder(place / "images")
         make_folder(place / "masks")
         with _one_core_to_draw(), (place / ROWS).open("w", encoding="utf-8") as lines:
             for row in _written(batches, place):
                 lines.write(json.dumps(row) + "\n")
-                digest.add(row["digest"])
+                digest.update(bytes.fromhex(row["digest"]))
                 last, done = int(row["id"]), done + 1
                 if progress is not None and (done % _TOGETHER == 0 or done == facts.count):
                     progress(done, facts.count)
-        whole = replace(facts, digest=digest.hex(), last=last)
+        whole = replace(facts, digest=digest.hexdigest(), last=last)
         whole = replace(whole, version=V1 if is_frozen(whole) and whole.count == V1_COUNT else None)
         check_frozen(whole, str(out))
         (place / FACTS).write_text(json.dumps(whole.to_json(), indent=2) + "\n", encoding="utf-8")

@@ -7,19 +7,17 @@ because reading them means unpickling. An HDF5 file may not link to another file
 from __future__ import annotations
 
 import io
-import lzma
-import tarfile
 import weakref
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import shorten
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from saccade.errors import DataError, MissingExtraError
+from saccade.errors import DataError, MissingExtraError, SaccadeError
 from saccade.untrusted import MAX_PIXELS
 
 Array = npt.NDArray[Any]
@@ -33,12 +31,6 @@ MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
 """Largest file, and largest array in it."""
 MAX_SIDE = 1 << 14
 """Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
-BROKEN = (
-    OSError, EOFError, ValueError, LookupError, RuntimeError, SyntaxError, TypeError, zlib.error, lzma.LZMAError,
-    tarfile.TarError, zipfile.BadZipFile,
-)  # fmt: skip
-"""What the libraries raise on damaged files."""
-_KEYS_SHOWN = 8
 
 
 def read_array(data: bytes, suffix: str, name: str, key: str | None = None) -> Array:
@@ -58,15 +50,7 @@ def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
 
     Scores do not change with the scale of a map, so values that float32 cannot hold are divided by the largest first.
     """
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"{name}: expected numbers, found {values.dtype}")
-    shape = values.shape
-    while values.ndim > 2 and 1 in (values.shape[0], values.shape[-1]):
-        values = values[0] if values.shape[0] == 1 else values[..., 0]
-    if values.ndim != 2 or values.size == 0:
-        cure = "sum over channels first, as map.sum(0) or abs(map).sum(0), and say which"
-        cure = cure if values.ndim == 3 else "save one map in each file"
-        raise DataError(f"{name}: a map is (H,W), found {shape}; {cure}")
+    values = _plane(values, name, "map")
     if max(values.shape) > MAX_SIDE:
         raise DataError(f"{name}: a map of {values.shape}; no side may be longer than {MAX_SIDE:,}; make it smaller")
     if values.dtype.kind == "f" and values.dtype.itemsize > 4:
@@ -79,18 +63,22 @@ def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
 
 def as_mask(values: Array, name: str) -> npt.NDArray[np.bool_]:
     """The array as a mask (H,W): true where it is not 0. Of colours, any channel counts."""
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"{name}: expected numbers, found {values.dtype}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError(f"{name}: a mask that holds NaN or infinity; make it of 0 and 1")
-    shape, inside = values.shape, np.asarray(values != 0)
-    if inside.ndim == 3 and inside.shape[-1] in (3, 4):
-        inside = np.asarray(inside[..., :3].any(-1))  # (H,W)
-    while inside.ndim > 2 and 1 in (inside.shape[0], inside.shape[-1]):
-        inside = inside[0] if inside.shape[0] == 1 else inside[..., 0]
-    if inside.ndim != 2 or inside.size == 0:
-        raise DataError(f"{name}: a mask is (H,W), found {shape}; save one mask in each file")
-    return inside
+    if values.dtype.kind in "biuf" and values.ndim == 3 and values.shape[-1] in (3, 4):
+        values = np.asarray(values[..., :3].any(-1))  # (H,W)
+    return np.asarray(_plane(values, name, "mask") != 0)
+
+
+def _plane(values: Array, name: str, what: str) -> Array:
+    """The numbers (H,W) of a map or mask; further axes of length 1 go."""
+    shape = values.shape
+    while values.ndim > 2 and 1 in (values.shape[0], values.shape[-1]):
+        values = values[0] if values.shape[0] == 1 else values[..., 0]
+    if values.dtype.kind not in "biuf" or values.ndim != 2 or values.size == 0:
+        cure = "; sum over channels first, as map.sum(0) or abs(map).sum(0), and say which" if values.ndim == 3 else ""
+        raise DataError(f"{name}: a {what} is (H,W) numbers, found {shape} of {values.dtype}{cure}")
+    return values
 
 
 def npy_array(data: bytes, name: str) -> Array:
@@ -106,12 +94,9 @@ def npy_array(data: bytes, name: str) -> Array:
 def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Shape and type that the header tells, once both can be read safely; the file stands behind the header."""
     version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    else:
-        raise DataError(f"{name}: version {version[0]}.{version[1]} of the npy format; save plain numbers with np.save")
+    one = version == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if one else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
     if dtype.hasobject:
         raise DataError(
             f"{name}: an array of Python objects, which can run code when it is read; save numbers, "
@@ -179,32 +164,29 @@ def open_arrays(file: BinaryIO, suffix: str, name: str) -> _Npz | _Hdf:
 
 @contextmanager
 def sound(name: str) -> Iterator[None]:
-    """What the libraries say of a damaged file, as a DataError."""
+    """What the libraries say of a damaged file, as a DataError; a decoder may raise anything on damaged bytes."""
+    from saccade.data.pictures.decoding import damaged
+
     try:
         yield
-    except BROKEN as error:
-        raise DataError(f"{name}: damaged or cut short ({_line(error)}); write it again") from error
+    except (SaccadeError, MemoryError):
+        raise
+    except Exception as error:
+        raise damaged(name, error) from error
 
 
-def _grey(data: bytes, name: str) -> Array:
-    """Values (H,W) of a grey picture of any depth; indices of a palette; (H,W,C) of a colour picture."""
-    from PIL import Image, UnidentifiedImageError
+def _grey(data: bytes, name: str, palette: bool = True) -> Array:
+    """Values (H,W) of a grey picture of any depth; (H,W,C) of colours. ``palette``: its indices, not its colours."""
+    from PIL import Image
 
-    from saccade.data.pictures.decoding import check_size, damaged
+    from saccade.data.pictures.decoding import check_size
 
-    try:
-        image = Image.open(io.BytesIO(data), formats=("PNG", "TIFF"))
+    with sound(name):
+        image: Image.Image = Image.open(io.BytesIO(data), formats=("PNG", "TIFF"))
         check_size(image.size, name, MAX_PIXELS)
         if (frames := getattr(image, "n_frames", 1)) > 1:
             raise DataError(f"{name}: holds {frames} pictures; save one map in each file")
-        image.load()
-    except (DataError, MemoryError):
-        raise
-    except UnidentifiedImageError as error:
-        raise DataError(f"{name}: not a PNG or TIFF file, whatever its name says; write it again") from error
-    except Exception as error:  # a decoder may raise anything on damaged bytes
-        raise damaged(name, error) from error
-    return np.asarray(image)
+        return np.asarray(image if palette or image.mode != "P" else image.convert("RGBA"))
 
 
 def grey_map(data: bytes, name: str) -> Array:
@@ -212,14 +194,9 @@ def grey_map(data: bytes, name: str) -> Array:
 
     The indices of a palette are no amounts either. A palette of greys, and colours whose channels are equal, are read.
     """
-    from PIL import Image
-
-    values = _grey(data, name)
+    values = _grey(data, name, palette=False)
     if values.ndim == 2:
-        with Image.open(io.BytesIO(data), formats=("PNG", "TIFF")) as image:
-            if image.mode != "P":
-                return values
-            values = np.asarray(image.convert("RGBA"))  # (H,W,4)
+        return values
     if values.shape[-1] == 2:
         return values[..., 0]  # grey with transparency
     colours = values[..., :3]
@@ -231,11 +208,4 @@ def grey_map(data: bytes, name: str) -> Array:
 
 
 def _listed(names: list[str]) -> str:
-    if not names:
-        return "no array"
-    more = f" and {len(names) - _KEYS_SHOWN} more" if len(names) > _KEYS_SHOWN else ""
-    return f"{', '.join(name[:60] for name in names[:_KEYS_SHOWN])}{more}"
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:160] or type(error).__name__
+    return shorten(", ".join(names), 200, placeholder=" …") or "no array"

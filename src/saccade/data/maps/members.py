@@ -6,13 +6,13 @@ import os
 import tarfile
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from saccade.data.maps.arrays import MAX_BYTES, SEVERAL, Array, grey_map, member_bytes, open_arrays, read_array, sound
 from saccade.data.maps.arrays import PICTURES as PICTURE_SUFFIXES
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.untrusted import open_regular, read_regular
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -35,25 +35,45 @@ class Members(Protocol):
 
 def open_members(path: Path, suffixes: Collection[str]) -> Members:
     """What ``path`` holds: a folder through and through, an archive, or a file of several arrays."""
+    where, name = str(path), path.name.lower()
     if path.is_dir():
-        return FolderMembers(path, suffixes)
+
+        def in_folder(file: str) -> bytes:
+            with sound(str(path / file)):
+                return read_regular(path / file, MAX_BYTES)
+
+        return _Files(where, sorted(_walk(path)), suffixes, in_folder)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; check the path")
-    name = path.name.lower()
-    if name.endswith(".zip"):
-        return ZipMembers(path, suffixes)
-    if name.endswith(ARCHIVES[1:]):
-        return TarMembers(path, suffixes)
+    with sound(where):
+        if name.endswith(".zip"):
+            packed = zipfile.ZipFile(path)
+            infos = {info.filename: info for info in packed.infolist() if not info.is_dir()}
+            return _Files(where, list(infos), suffixes, lambda file: member_bytes(packed, infos[file], where))
+        if name.endswith(ARCHIVES[1:]):
+            archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
+            members = {info.name.removeprefix("./"): info for info in archive if info.isreg()}
+            return _Files(where, list(members), suffixes, lambda file: _tar_bytes(archive, members[file], where))
     if path.suffix.lower() in SEVERAL:
         return ArrayMembers(path)
     raise DataError(f"{path}: expected a folder, {', '.join(ARCHIVES)}, .npy, .npz or .h5")
 
 
-class _Files:
-    """What folders and archives share: names of files, of which no two differ in their suffix alone."""
+def _tar_bytes(archive: tarfile.TarFile, info: tarfile.TarInfo, where: str) -> bytes:
+    if info.size > MAX_BYTES:
+        raise DataError(f"{where}: {info.name} has {info.size:,} bytes, and at most {MAX_BYTES:,} are allowed")
+    with sound(f"{where}: {info.name}"):
+        member = archive.extractfile(info)
+        return b"" if member is None else member.read(info.size)
 
-    def __init__(self, where: str, files: list[str], suffixes: Collection[str]) -> None:
-        self.where = where
+
+class _Files:
+    """The files of a folder or an archive, of which no two differ in their suffix alone."""
+
+    def __init__(
+        self, where: str, files: list[str], suffixes: Collection[str], bytes_of: Callable[[str], bytes]
+    ) -> None:
+        self.where, self._bytes = where, bytes_of
         shown = [file for file in files if not any(part.startswith((".", "__MACOSX")) for part in file.split("/"))]
         fitting = [file for file in shown if PurePosixPath(file).suffix.lower() in suffixes]
         self.ignored = len(shown) - len(fitting)
@@ -65,60 +85,16 @@ class _Files:
 
     @property
     def names(self) -> list[str]:
+        """In the order in which they are quickest to read: those of a compressed archive as they lie in it."""
         return list(self._files)
 
     def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
+        """See :class:`Members`."""
         file = self._files[name]
         data, suffix = self._bytes(file), PurePosixPath(file).suffix.lower()
         if grey and suffix in PICTURE_SUFFIXES:
             return grey_map(data, file)
         return read_array(data, suffix, file, key)
-
-    def _bytes(self, file: str) -> bytes:
-        raise NotImplementedError
-
-
-class FolderMembers(_Files):
-    """The files of a folder and of those in it."""
-
-    def __init__(self, path: Path, suffixes: Collection[str]) -> None:
-        self._path = path
-        super().__init__(str(path), sorted(_walk(path)), suffixes)
-
-    def _bytes(self, file: str) -> bytes:
-        with sound(str(self._path / file)):
-            return read_regular(self._path / file, MAX_BYTES)
-
-
-class ZipMembers(_Files):
-    """The files of a zip archive."""
-
-    def __init__(self, path: Path, suffixes: Collection[str]) -> None:
-        with sound(str(path)):
-            self._archive = zipfile.ZipFile(path)
-        self._infos = {info.filename: info for info in self._archive.infolist() if not info.is_dir()}
-        super().__init__(str(path), list(self._infos), suffixes)
-
-    def _bytes(self, file: str) -> bytes:
-        return member_bytes(self._archive, self._infos[file], self.where)
-
-
-class TarMembers(_Files):
-    """The files of a tar archive; of a compressed one it is quickest to read them in their order."""
-
-    def __init__(self, path: Path, suffixes: Collection[str]) -> None:
-        with sound(str(path)):
-            self._archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
-            self._infos = {info.name.removeprefix("./"): info for info in self._archive if info.isreg()}
-        super().__init__(str(path), list(self._infos), suffixes)
-
-    def _bytes(self, file: str) -> bytes:
-        info = self._infos[file]
-        if info.size > MAX_BYTES:
-            raise DataError(f"{self.where}: {file} has {info.size:,} bytes, and at most {MAX_BYTES:,} are allowed")
-        with sound(f"{self.where}: {file}"):
-            member = self._archive.extractfile(info)
-            return b"" if member is None else member.read(info.size)
 
 
 class ArrayMembers:
@@ -171,22 +147,11 @@ def picture_of(name: str, separator: str) -> str:
     return picture or name
 
 
-def checked_separator(separator: str) -> str:
-    """``separator``, if it can stand between two names."""
-    if not separator or separator.isspace():
-        raise ConfigError("separator: what stands between picture and question must not be empty; the usual one is __")
-    return separator
-
-
 def short_names(sides: Sequence[Iterable[str]], separator: str) -> bool:
     """Whether the last part of a path is enough: on every side no two paths share it."""
     if separator == "/":
         return False
-    for side in sides:
-        paths = list(side)
-        if len({PurePosixPath(path).name for path in paths}) < len(paths):
-            return False
-    return True
+    return all(len({PurePosixPath(path).name for path in paths}) == len(paths) for paths in map(list, sides))
 
 
 def by_short_name(paths: Iterable[str], short: bool) -> dict[str, str]:

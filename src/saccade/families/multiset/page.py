@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saccade.families.multiset.scenes import MultisetSpec
 from saccade.models.io.facts import ModelFacts
-from saccade.web.scene_kinds import CANVAS, TrainedScenes
+from saccade.web.family_page import CANVAS, TrainedScenes
 
 SPECS = {
     "mnist-multiset": MultisetSpec(CANVAS),

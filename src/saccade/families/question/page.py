@@ -17,7 +17,7 @@ from saccade.models.hattnet import HAttNetModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
-from saccade.web.scene_kinds import Behind, TrainedScenes
+from saccade.web.family_page import Behind, TrainedScenes
 from saccade.web.weights import BLOCK, convolution, head, input_size, norm, page_facts, scorer
 
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}

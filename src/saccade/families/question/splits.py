@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from saccade.config import Seed
 from saccade.data.causal.scenes import causal_batches
 from saccade.data.causal.truth import CausalFacts
 from saccade.data.causal.writing import write_set
@@ -48,7 +49,7 @@ class CausalConfig:
     backgrounds: str | None = None
     """Folder of photographs for mbg."""
     drawing: Drawing = "blend"
-    seed: int = 0
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if self.scenes not in SPECS:
