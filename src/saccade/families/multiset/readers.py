@@ -74,7 +74,10 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
         MissingExtraError: h5py is not installed, and the file was never read before.
         DataError: the file is damaged or something else.
     """
-    memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
+    try:
+        memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     try:
         remembered = json.loads(memory.read_text(encoding="utf-8"))
         return [HouseNumber(name, tuple(digits), tuple(map(tuple, boxes))) for name, digits, boxes in remembered]
