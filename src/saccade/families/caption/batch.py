@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,7 +20,6 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.errors import DataError
 from saccade.families.caption.scenes import SceneGrammar
 from saccade.families.caption.vocabulary import NO_WORD
 from saccade.geometry import compose
@@ -82,25 +81,20 @@ class CaptionBatch:
             which: the digit that is changed, 0 for the one named first, or (B,) one for each scene.
             colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
         """
-        if self.layout is None or self.grammar is None:
-            raise DataError("recolour: these pictures are files, which cannot be rendered again; use generated scenes")
+        scenes, grammar = cast(SceneLayout, self.layout), cast(SceneGrammar, self.grammar)  # files are never recoloured
         if isinstance(which, int):
             which = torch.full_like(self.picture, which)
-        old = self.layout.colour.gather(1, which.clamp(0, self.layout.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
+        old = scenes.colour.gather(1, which.clamp(0, scenes.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
         if colour is None:
-            draw = hash_u32(self.layout.seed, self.layout.index, which.clamp(min=0), _RECOLOUR)
+            draw = hash_u32(scenes.seed, scenes.index, which.clamp(min=0), _RECOLOUR)
             colour = (old + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)
-        elif bool((colour == old).any()):
-            raise DataError("recolour: a new colour must differ from the old one in every scene")
-        layout = self.layout.recolour(which, colour)
-        words, names = self.grammar.describe(layout)
+        layout = scenes.recolour(which, colour)
+        words, names = grammar.describe(layout)
         return replace(self, images=as_float(render(layout)), words=words, names=names, layout=layout)
 
     def framed(self, images: Tensor, frames: Tensor) -> CaptionBatch:
         """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; of files alone."""
-        if self.canvas is None:
-            raise DataError("framed: what is known of generated scenes does not follow; use pictures of files")
-        return replace(self, images=images, canvas=compose(self.canvas, frames))
+        return replace(self, images=images, canvas=compose(cast(Tensor, self.canvas), frames))
 
     def to(self, device: torch.device | str) -> CaptionBatch:
         """The same captions on another device."""

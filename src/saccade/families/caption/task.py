@@ -329,8 +329,7 @@ class CaptionTask(PictureTask):
         ``words`` are the model's, by id. ``sweeps`` are photographs whose words are asked for again while parts of them
         are altered; generated scenes are rendered again instead, so of them it must be 0 or None.
         """
-        if not isinstance(model, SatModel):
-            raise ConfigError("the task 'caption' scores models that say captions")
+        model = cast(SatModel, model)
         config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
         if sweeps and config.is_generated:
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")

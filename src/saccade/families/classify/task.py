@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -219,8 +219,7 @@ class ClassifyTask(PictureTask):
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
-        if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{self.name}' scores models that take no question")
+        model = cast(ImageOnlyModel, model)
         scores = Values()
         height, width = self.data_config.size
         together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
@@ -257,8 +256,7 @@ class ClassifyTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{cls.name}' scores models that take no question")
+        model = cast(ImageOnlyModel, model)
         config = from_dict(LabelDataConfig, data, where="data")
         chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)
         if chosen.size is None:

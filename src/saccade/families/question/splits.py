@@ -1,6 +1,6 @@
 """Splits of question data: opened for display, and generated scenes written to disk.
 
-Causal sets of questions about scenes: which scenes are drawn. ``tables/causal_table.py`` reads them as a table.
+Causal sets of questions about scenes: which scenes are drawn. ``readers.py`` reads them as a table.
 
 The folder and what is in it are those of :mod:`saccade.data.causal`.
 """

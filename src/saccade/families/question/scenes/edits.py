@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -197,9 +198,7 @@ def _cells(trace: AttentionTrace, look: Look, twins: SceneTwins) -> _Cells:
 
 
 def _weights(look: Look) -> Tensor:
-    if look.weights is None:
-        raise ValueError(f"look '{look.name}' has no weights")  # can_edit has been asked
-    return look.weights
+    return cast(Tensor, look.weights)  # can_edit has been asked
 
 
 _ROUND, _LEAST = 1.5, 10.0  # a window round a digit: so much larger than it, and so many pixels at least

@@ -172,8 +172,7 @@ class SceneTask(QuestionTask):
         config = from_dict(SceneDataConfig, data, where="data")
         device = next(model.parameters()).device
         chosen = SceneData(replace(config, absent=0.0), cast(Split, split), device=device, allow_pack=allow_pack)
-        if not isinstance(model, QueryModel):
-            raise ConfigError("the family 'question' scores models that answer queries")
+        model = cast(QueryModel, model)
         scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, twins=twins, progress=progress)
         summary = scores.summary()
         if config.absent:

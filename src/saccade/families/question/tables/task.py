@@ -232,8 +232,7 @@ class TableTask(QuestionTask):
         if twins:
             raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
         config = from_dict(TableDataConfig, data, where="data")
-        if not isinstance(model, QueryModel):
-            raise ConfigError("the family 'question' scores models that answer queries")
+        model = cast(QueryModel, model)
         table = read_questions(config.name, config.options)
         device = next(model.parameters()).device
         chosen = TableData(config, split, device, table=table, queries=queries, answers=answers)
