@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
-import torch
 from PIL import Image
 
 from saccade.record import read_record
@@ -169,15 +168,6 @@ def test_looks_are_answers_files_and_rows(folder: Path, done: dict[str, Done]) -
     assert "takes no question" in done["asked"].said
 
 
-def test_runs_and_records_become_pages(folder: Path, done: dict[str, Done]) -> None:
-    run = (folder / "run.html").read_text("utf-8")
-    assert "Where it looks" in run
-    assert "cannot be shown" not in run
-    assert "Count dots with one soft attention" in run
-    assert "3 answers" in (folder / "looks.html").read_text("utf-8")
-    assert "by run, whole" in (folder / "both" / "00000001-compare.html").read_text("utf-8")
-
-
 def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) -> None:
     listed = json.loads(done["list"].out)
     assert listed["models"]["dots"]["family"] == "dots"
@@ -191,11 +181,6 @@ def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) ->
         "classify",
         "dots",
     ]
-
-
-def test_a_wrong_setting_is_named(done: dict[str, Done]) -> None:
-    assert done["misspelt"].code == 2
-    assert "did you mean 'side'" in done["misspelt"].said
 
 
 @pytest.mark.skipif(not HAS_ONNX, reason="needs the extra export")
@@ -243,14 +228,6 @@ def fetched(port: int, method: str, path: str, body: bytes = b"", kind: str = ""
     return json.loads(said)
 
 
-def test_it_is_short() -> None:
-    """What a family from outside costs: everything in the package, its metadata and its recipe."""
-    files = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix in {".py", ".toml", ".yaml"}]
-    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in files}
-    assert lines.keys() == {"pyproject.toml", "__init__.py", "family.py", "data.py", "model.py", "dots.yaml"}
-    assert sum(lines.values()) <= 150
-
-
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.syspath_prepend(str(PACKAGE))
@@ -265,17 +242,6 @@ def test_a_picture_has_as_many_dots_as_its_label_says(data: ModuleType) -> None:
     found = [str(ndimage.label(sum(each.masks).numpy())[1]) if each.masks else "0" for each in batch]
     assert found == [each.truth for each in batch]
     assert set(found) == set("012345")
-
-
-def test_a_picture_does_not_depend_on_its_batch(data: ModuleType) -> None:
-    from saccade.data.pictures.labelled import DrawnSplit
-
-    split = DrawnSplit(data.Dots(), "test")
-    together, alone = split.take(torch.tensor([3, 9, 4])), split.take(torch.tensor([9]))
-    assert torch.equal(together.images[1], alone.images[0])
-    assert torch.equal(together.evidence[1], alone.evidence[0])
-    assert together.label[1] == alone.label[0]
-    assert not torch.equal(DrawnSplit(data.Dots(seed=1), "test").take(torch.tensor([9])).images, alone.images)
 
 
 @pytest.mark.slow

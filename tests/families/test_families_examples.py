@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 from PIL import Image
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.splits import examples as caption_examples
-from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.splits import examples as multiset_examples
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples, table_examples
 from saccade.families.question.tables.data import TableData, TableDataConfig
@@ -44,15 +41,6 @@ def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
     assert [each.caption for each in found] == ["top → red", "side → red"]
     assert [len(each.masks) for each in found] == [0, 1]
     assert int(found[1].masks[0].sum()) == 6 * 4
-
-
-@pytest.mark.parametrize(("kind", "truths"), [("multiset", ["{a, b, b}", "{}"]), ("list", ["b, a, b", ""])])
-def test_multisets_are_told_in_braces_and_lists_in_their_order(tmp_path: Path, kind: str, truths: list[str]) -> None:
-    name = table(tmp_path, "image,labels,split\n0.png,b;a;b,train\n1.png,,train\n2.png,a,test\n")
-    data = MultisetData(MultisetDataConfig(name, size=20, options={"kind": kind}), "train")
-    found = multiset_examples(data, 9)
-    assert [each.truth for each in found] == [each.caption for each in found] == truths
-    assert all(each.question is None and each.masks == () for each in found)
 
 
 def test_captioned_scenes_show_every_digit_that_is_named() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from text_toy import NAMES, PLACES, Stories, Story, StoryModel
+from text_toy import NAMES, Stories
 from typer.testing import CliRunner, Result
 
 import saccade
@@ -71,14 +71,6 @@ def test_it_learns_and_is_scored(run: Path) -> None:
     assert (scores["data"], scores["n"], scores["attention"]) == ("tales", 40, {})
 
 
-def test_its_card_and_its_facts_say_nothing_of_pictures(run: Path) -> None:
-    assert json.loads((run / "model" / "config.json").read_text("utf-8"))["preprocessing"] is None
-    card = (run / "model" / "card.md").read_text("utf-8")
-    assert "RGB" not in card
-    assert "scene.png" not in card
-    assert "asks: mary, john, sandra" in card
-
-
 def test_a_look_is_a_row_and_an_object_and_a_table_of_sentences(run: Path, tmp_path: Path) -> None:
     told = run.parent / "texts" / "told.txt"
     row = verb("look", told, "-m", run, "--ask", "Mary").stdout
@@ -109,13 +101,6 @@ def test_a_record_reads_back_and_becomes_a_page(run: Path, tmp_path: Path) -> No
     assert "john → office" in page
 
 
-def test_the_page_of_a_run_shows_looks_over_sentences(run: Path, tmp_path: Path) -> None:
-    verb("report", run, "--out", tmp_path / "run.html", "--looks", 2)
-    page = (tmp_path / "run.html").read_text("utf-8")
-    assert "Where it looks" in page
-    assert "cannot be shown" not in page
-
-
 def test_given_weights_answer_from_another_sentence(run: Path) -> None:
     model = saccade.load(run, "cpu")
     encoded = model.encode(TOLD)
@@ -135,17 +120,6 @@ def test_stories_of_different_lengths_are_read_together(run: Path) -> None:
     assert short.trace.look("sentence").weights[0, :1].tolist() == pytest.approx([1.0])
     assert short.confidence == pytest.approx(alone.confidence, abs=1e-6)
     assert short.filmstrip().size == alone.filmstrip().size
-
-
-def test_it_is_compared_listed_and_shown(run: Path, tmp_path: Path) -> None:
-    told = run.parent / "texts" / "told.txt"
-    verb("look", told, "-m", run, "-m", run, "--ask", "john", "--out", tmp_path)
-    assert (tmp_path / "told-ask-john-compare.png").is_file()
-    assert "Weights of sentence" in (tmp_path / "told-ask-john-compare.html").read_text("utf-8")
-    assert json.loads(verb("list", "models", "--json").stdout)["models"]["tale"]["family"] == "tale"
-    shown = verb("data", "show", "tales", "-n", 3).stdout
-    assert "is in the" in shown
-    assert any(place in shown for place in PLACES)
 
 
 def test_what_it_cannot_do_is_said(run: Path, tmp_path: Path) -> None:
@@ -170,14 +144,3 @@ def test_bad_stories_are_named_and_the_rest_goes_on(run: Path, tmp_path: Path) -
     assert good["answer"] == "office"
     with pytest.raises(DataError, match="no texts in"):
         Stories().find([str(tmp_path / "*.md")])
-
-
-def test_the_base_model_runs_any_input() -> None:
-    torch.manual_seed(0)
-    model = StoryModel(StoryModel.Config())
-    (words,) = Stories().prepare([Story(TOLD), Story(TOLD[:2])], None).inputs
-    query = torch.tensor([0, 1])
-    output = model(words, query=query)
-    assert output.trace.image_size is None
-    output.trace.validate()
-    assert torch.equal(output.logits, model.respond(model.encode(words), query)["logits"])

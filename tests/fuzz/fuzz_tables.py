@@ -13,7 +13,7 @@ from fuzzing import Odd, Target
 from mutate import ODD_TEXT, as_json, odd, spoilt_bytes, spoilt_values
 from PIL import Image
 
-from saccade.families.caption.readers import read_captions
+from saccade.families.caption.published import read_captions
 from saccade.families.multiset.readers import read_multisets
 from saccade.families.question.readers import read_questions
 

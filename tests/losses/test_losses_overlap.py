@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from saccade.errors import ConfigError
-from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.task import CrossEntropy, Default
 from saccade.losses.maps import overlap_loss
 from saccade.metrics.maps.localisation import total_variation
 from saccade.models.hattnet import HAttNetModel

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
-from saccade.families.question.losses import Default
 from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.task import Default
 from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
 
 

@@ -16,9 +16,9 @@ from story_models import QUESTION, STORY, save_story_model
 
 import saccade
 from saccade.errors import ConfigError, DataError
-from saccade.families.story.page.examples import EXAMPLES, FOUNDING, examples, generated
-from saccade.families.story.readers.sent import sent_sentences
+from saccade.families.story.page import EXAMPLES, FOUNDING, examples, generated
 from saccade.families.story.stories import words_of
+from saccade.families.story.text import sent_sentences
 from saccade.families.story.world import TASKS
 from saccade.models.io.facts import read_facts
 from saccade.web.family_page import page_entry, page_model

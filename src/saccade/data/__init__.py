@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from saccade.data.scenes.hashing import distinct_below, hash_u32, uniform_below
     from saccade.data.tables.labelled import LabelRow, LabelTable
     from saccade.families.caption.data import CaptionData, CaptionDataConfig
-    from saccade.families.caption.readers import read_captions
+    from saccade.families.caption.published import read_captions
     from saccade.families.classify.data import LabelData, LabelDataConfig
     from saccade.families.classify.readers import read_labels
     from saccade.families.multiset.data import MultisetData, MultisetDataConfig

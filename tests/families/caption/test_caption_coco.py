@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.caption import coco as coco_captions
-from saccade.families.caption.coco import CocoOptions, read_coco
+from saccade.families.caption import published
+from saccade.families.caption.published import CocoOptions, read_coco
 
 PLAIN, WITH_REST = CocoOptions(), CocoOptions(restval=True)
 
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_annotations_are_cut_into_val_test_and_the_rest(folder, monkeypatch):
     assert counts(read_coco(folder, PLAIN)) == [4, 4, 4]  # fewer than 10,000: half of them each
-    monkeypatch.setattr(coco_captions, "HELD_OUT", 2)
+    monkeypatch.setattr(published, "COCO_HELD_OUT", 2)
     assert counts(read_coco(folder, PLAIN)) == [4, 2, 2]
     table = read_coco(folder, WITH_REST)
     assert counts(table) == [9, 2, 2]

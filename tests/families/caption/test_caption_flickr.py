@@ -4,14 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from saccade.errors import DataError
-from saccade.families.caption import flickr
-from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.flickr import FlickrOptions, read_flickr8k, read_flickr30k
-from saccade.families.caption.task import CaptionTask
-from saccade.models.sat import SatConfig, SatModel
+from saccade.families.caption import published
+from saccade.families.caption.published import FlickrOptions, read_flickr8k, read_flickr30k
 
 PICTURES = {"train": [f"t{n}.jpg" for n in range(6)], "val": ["v0.jpg", "v1.jpg"], "test": ["s0.jpg"]}
 LISTS = {"train": "Flickr_8k.trainImages.txt", "val": "Flickr_8k.devImages.txt", "test": "Flickr_8k.testImages.txt"}
@@ -53,42 +49,14 @@ def test_the_official_lists(folder):
     assert "unlisted.jpg" not in {row.image.name for row in table.rows}
 
 
-def test_the_official_archives_unpack_elsewhere(folder):
-    (folder / "Images").rename(folder / "Flicker8k_Dataset")
-    (folder / "Flickr8k_text").mkdir()
-    for file in folder.glob("*.txt"):
-        file.rename(folder / "Flickr8k_text" / file.name)
-    assert counts(read_flickr8k(folder, OFFICIAL)) == [6, 2, 1]
-
-
 def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
-    monkeypatch.setattr(flickr, "HELD_OUT", 2)
+    monkeypatch.setattr(published, "FLICKR_HELD_OUT", 2)
     table = read_flickr8k(folder, ON_DEV)
     assert counts(table) == [4, 2, 2]
     by_split = {split: {row.image.name for row in table.rows if row.split == split} for split in PICTURES}
     assert by_split["test"] == set(PICTURES["val"])
     assert by_split["train"] | by_split["val"] == set(PICTURES["train"])
     assert {row.image.name for row in read_flickr8k(folder, ON_DEV).rows if row.split == "val"} == by_split["val"]
-
-
-@pytest.mark.parametrize(("splits", "told"), [("official", None), ("dev", "dev pictures")])
-def test_scores_on_dev_say_so(folder, monkeypatch, splits, told):
-    monkeypatch.setattr(flickr, "HELD_OUT", 2)
-    for picture in (folder / "Images").iterdir():
-        Image.new("RGB", (48, 40), (90, 10 * len(picture.name), 30)).save(picture)
-    config = {"name": f"flickr8k:{folder}", "options": {"splits": splits}, "at_least": 1}
-    words = CaptionData(CaptionDataConfig(**config, size=(40, 48)), "test").vocabulary
-    settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
-    model = SatModel(SatConfig(vocabulary=len(words), input_size=(40, 48), longest=6, **settings)).eval()
-    found = CaptionTask.evaluate(
-        model, config, "test", words=tuple(words[number] for number in range(len(words))), beam=1
-    )
-    assert found.get("scored_part") == told
-
-
-def test_no_test_list_is_no_mistake(folder):
-    (folder / LISTS["test"]).unlink()
-    assert counts(read_flickr8k(folder, OFFICIAL)) == [6, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -154,27 +122,6 @@ def karpathy(folder: Path, **changes: object) -> Path:
     images[0] |= changes
     (folder / "dataset_flickr8k.json").write_text(json.dumps({"images": images, "dataset": "flickr8k"}))
     return folder
-
-
-def test_karpathys_file_says_the_same(folder):
-    plain = read_flickr8k(folder, OFFICIAL)
-    (folder / "Flickr8k.token.txt").unlink()
-    assert read_flickr8k(karpathy(folder), OFFICIAL).rows == plain.rows
-
-
-@pytest.mark.parametrize(
-    ("changes", "skipped"),
-    [
-        ({"filename": "t9.jpg"}, ("no such picture: t9.jpg",)),
-        ({"filename": "t1.jpg"}, ("picture named twice: t1.jpg",)),
-        ({"sentences": []}, ("no caption: t0.jpg",)),
-        ({"sentences": [{"raw": "A dog"}, {"raw": "."}]}, ("empty caption: t0.jpg, '.' has no word",)),
-        ({"sentences": [{"raw": "A dog"}, {"raw": None}]}, ("caption is not text: t0.jpg, None",)),
-        ({"split": "restval"}, ()),
-    ],
-)
-def test_entries_that_cannot_be_used(folder, changes, skipped):
-    assert read_flickr8k(karpathy(folder, **changes), OFFICIAL).skipped == skipped
 
 
 def test_a_file_of_another_layout_is_named(folder):

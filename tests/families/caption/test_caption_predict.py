@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
 
 import saccade
@@ -16,7 +14,6 @@ from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor
 from saccade.record import read_record
 from saccade.show.report_sources import report_from_records
-from tiny_models import save_tiny
 
 PICTURE = Image.new("RGB", (68, 62), (200, 40, 40))  # laid into 31 × 34 at half its size
 
@@ -33,19 +30,6 @@ def test_a_caption_is_its_words(teller: Predictor) -> None:
     assert seen.answer == " ".join(word for word, _ in seen.labels)
     assert all(word in WORDS[2:] for word, _ in seen.labels)  # neither an end nor an unknown word is ever told
     assert (seen.question, seen.others, seen.alternatives, seen.is_caption) == (None, (), (), True)
-
-
-def test_the_log_probability_is_that_of_the_words_and_the_end(teller: Predictor) -> None:
-    seen = teller.look(PICTURE)
-    words = torch.tensor([[WORDS.index(word) for word, _ in seen.labels]])
-    ended = words.shape[1] < teller.model.config.longest
-    given = torch.cat([words, torch.zeros(1, 1, dtype=torch.long)], dim=1) if ended else words
-    logits = teller.model.teacher_force(teller.encode(PICTURE).features, given)["logits"].double().log_softmax(-1)
-    each = logits[0, torch.arange(given.shape[1]), given[0]]
-    assert seen.log_probability == pytest.approx(float(each.sum()), abs=1e-4)
-    assert seen.confidence == pytest.approx(math.exp(float(each.mean())), abs=1e-5)
-    for (_, share), log_share in zip(seen.labels, each):
-        assert share == pytest.approx(float(log_share.exp()), abs=1e-6)
 
 
 def test_the_trace_has_a_step_for_every_word_and_lies_on_the_picture(teller: Predictor) -> None:
@@ -76,31 +60,6 @@ def test_greedy_is_a_beam_of_one(teller: Predictor) -> None:
     assert teller.look(PICTURE, beam=1).answer == " ".join(WORDS[word] for word in words if word > 1)
 
 
-def test_many_are_captioned_as_one_by_one(teller: Predictor) -> None:
-    pictures = [torch.rand(3, 31, 34, generator=torch.Generator().manual_seed(n)) for n in range(4)]
-    for one, other in zip(map(teller.look, pictures), teller.look_many(pictures, batch_size=3), strict=True):
-        assert one.answer == other.answer
-        assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
-        torch.testing.assert_close(one.trace.image_map(), other.trace.image_map(), atol=1e-5, rtol=1e-4)
-
-
-def test_json_tells_every_word(teller: Predictor) -> None:
-    told = teller.look(PICTURE, captions=2).to_json()
-    json.dumps(told, allow_nan=False)
-    for entry in told["words"]:
-        assert entry["log_probability"] <= 0
-        assert 0 <= entry["gate"] <= 1
-        assert 0 < entry["peak_weight"] <= 1
-        x, y = entry["peak"]
-        assert 0 <= x < 68
-        assert 0 <= y < 62
-    assert "labels" not in told
-    (other,) = told["other_captions"]
-    assert other["answer"] == told["alternatives"][0][0]
-    assert other["words"]
-    assert "other_captions" not in teller.look(PICTURE).to_json()
-
-
 def test_saved_captions_are_strips_and_read_back(teller: Predictor, tmp_path: Path) -> None:
     seen = teller.look(PICTURE, captions=2)
     written = seen.save(tmp_path, "dog")
@@ -116,17 +75,6 @@ def test_saved_captions_are_strips_and_read_back(teller: Predictor, tmp_path: Pa
     assert seen.answer in seen._repr_html_()
     overlay = seen.save(tmp_path / "other", filmstrip=False)[0]
     assert Image.open(overlay).size == seen.overlay().size
-
-
-def test_cells_are_drawn_on_request(teller: Predictor, tmp_path: Path) -> None:
-    seen = teller.look(torch.rand(3, 31, 34, generator=torch.Generator().manual_seed(0)))
-    smooth, exact = (seen.save(tmp_path, f"cells-{cells}", cells=cells)[0].read_bytes() for cells in (False, True))
-    assert smooth != exact
-
-
-def test_questions_are_refused(teller: Predictor) -> None:
-    with pytest.raises(DataError, match="'teller' takes no question"):
-        teller.look("no-such-picture.png", ask="what")
 
 
 @pytest.mark.parametrize(("beam", "captions"), [(2, 3), (0, 1), (1, 0)])
@@ -148,16 +96,3 @@ def test_the_length_penalty_ranks_what_a_beam_has_found(teller: Predictor) -> No
     }
     with pytest.raises(ConfigError, match="length_penalty: a number, found nan"):
         teller.look(PICTURE, length_penalty=math.nan)
-
-
-def test_a_wide_beam_is_taken_for_many_captions(teller: Predictor) -> None:
-    seen = teller.look(PICTURE, captions=7)
-    assert 4 <= len(seen.others) <= 6  # places that hold no caption are left out
-
-
-def test_models_that_say_no_captions_refuse_the_options(tmp_path: Path) -> None:
-    tiny = saccade.load(save_tiny(tmp_path / "tiny"), "cpu")
-    with pytest.raises(DataError, match="'tiny' has no beam: its family 'question' takes twins; leave it out"):
-        tiny.look(PICTURE, ask=1, beam=3)
-    with pytest.raises(DataError, match="'tiny' has no captions, length_penalty: its family"):
-        list(tiny.look_many([PICTURE], ask=1, captions=2, length_penalty=0.0))

@@ -14,8 +14,7 @@ from torch import Tensor
 from caption_stubs import captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.losses import SelfCritical
-from saccade.families.caption.rewards import JudgedPictures
+from saccade.families.caption.losses import JudgedPictures, SelfCritical
 from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
 from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses import self_critical_loss
@@ -23,7 +22,6 @@ from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_wo
 from saccade.metrics.text.tokens import ptb_tokens
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
-VARIED = {"augment": {"area": (0.6, 0.8), "mirror": True}}
 
 
 @pytest.fixture(autouse=True)
@@ -109,15 +107,6 @@ def test_references_are_the_words_that_scores_compare(tmp_path: Path) -> None:
     second = [[a, number("cannot-do"), fox, END, -1, -1], [a, fox, a, fox, END, -1], [fox, END, -1, -1, -1, -1]]
     assert judged.references(torch.tensor([1, 0])).tolist() == [second, [*first, nothing]]
     assert judged.references(torch.tensor([1])).shape == (1, 3, 5)  # no larger than it needs to be
-
-
-def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> None:
-    task = on_files(table)
-    judged = task.training_split(OWN_WORDS)
-    assert judged.size == task.split("train").size
-    order = task.order(judged, 0, 4)
-    assert sorted(order.tolist()) == list(range(judged.size))
-    assert not torch.equal(order, task.order(judged, 1, 4))
 
 
 @pytest.mark.parametrize("loss", ["self_critical", "default"])
@@ -226,47 +215,9 @@ def test_the_material_and_the_loss_go_together(table: str) -> None:
     assert task.phase_loss(own_words({"name": "self_critical", "meteor": 1})) == SelfCritical(bleu=0.0, meteor=1.0)
 
 
-@pytest.mark.parametrize(
-    ("weights", "complaint"),
-    [
-        ({"bleu": -1}, "bleu"),
-        ({"bleu": 0.2, "meteor": -1}, "meteor"),
-        ({"meteor": float("nan")}, "meteor"),
-        ({"meteor": float("inf")}, "meteor"),
-        ({"bleu": "x"}, "loss.bleu: expected float, found str 'x'"),
-        ({"bleeu": 0.2}, "unknown setting 'loss.bleeu': did you mean 'bleu'"),
-    ],
-)
-def test_weights_that_cannot_be_are_refused(table: str, weights: dict, complaint: str) -> None:
-    with pytest.raises(ConfigError, match=complaint):
-        on_files(table).phase_loss(own_words({"name": "self_critical", **weights}))
-
-
 def test_scenes_have_nobody_to_agree_with() -> None:
     data = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
         CaptionTask(model="sat-soft", model_config=SMALL, data=data).training_split(OWN_WORDS)
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
         CaptionTask(model="sat-soft", model_config=SMALL, data=data).phase_loss(own_words("self_critical"))
-
-
-def test_pictures_are_varied_wherever_they_are_seen(table: str) -> None:
-    """Kept features are those of the pictures as they are; batches stay a function of their number."""
-    plain, varied, again = on_files(table), on_files(table, data=VARIED), on_files(table, data=VARIED)
-    for data in ("default", OWN_WORDS):
-        one, other = (batches(task, 2, data=data)[1] for task in (plain, varied))
-        assert not torch.equal(one["images"], other["images"])
-        (alone,) = batches(again, 1, data=data, start=1)
-        assert torch.equal(alone["images"], other["images"])
-    for key in ("features", "words"):
-        assert torch.equal(*(batches(task, 1, features="kept")[0][key] for task in (plain, varied)))
-    tasks = (on_files(table, data={"features_mb": 0, **more}) for more in ({}, VARIED))
-    assert not torch.equal(*(batches(task, 1, features="kept")[0]["images"] for task in tasks))
-
-
-def test_a_phase_in_the_middle_of_an_epoch_has_its_own_order(table: str) -> None:
-    """As a resumed run would have it, which never saw the phase before."""
-    task, resumed = on_files(table), on_files(table)
-    batches(task, 1)
-    one, other = (batches(each, 1, data=OWN_WORDS, start=1)[0] for each in (task, resumed))
-    assert torch.equal(one["images"], other["images"])

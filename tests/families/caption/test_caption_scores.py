@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 from torch import Tensor
 
-from caption_stubs import Reciter, captioned_files, short_splits
+from caption_stubs import Reciter, short_splits
 from saccade import geometry
-from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
-from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScores, _sampled, score_captions
-from saccade.families.caption.task import CaptionTask
-from saccade.families.caption.word_scores import SCORES
+from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, _sampled, score_captions
 from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
 from saccade.trace import Look
-from stored_summaries import check_summary
 
 SCENES = 6
 
@@ -195,21 +190,6 @@ def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sp
         assert one.n == other.n
 
 
-def unedited(found: dict) -> dict:
-    """Without scores of edited attention: these captioners say their words whatever their random weights are."""
-    return {name: held for name, held in found.items() if name != "interventions"}
-
-
-def test_summaries_are_as_stored(data: CaptionData, sparse: CaptionData, batch: CaptionBatch) -> None:
-    check_summary("captions: the truth", unedited(scored(script(batch), data)))
-    maps = torch.rand(SCENES, 11, 10, 10, generator=torch.Generator().manual_seed(0))
-    found = score_captions(Watcher(maps).eval(), sparse, beam=1).summary()
-    check_summary("captions: empty scenes", unedited(found))
-    with short_splits(test=3):
-        bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
-    check_summary("captions: all empty", scored(bare.pictures(torch.arange(3)).words, bare))
-
-
 def test_scenes_that_are_all_empty_have_sentences_alone() -> None:
     with short_splits(test=3):
         bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
@@ -233,39 +213,6 @@ class _Some:
 
     def references(self, place: int) -> tuple[str, ...]:
         return self.data.references(int(self.numbers[place]))
-
-
-def test_files_have_sentences_alone(tmp_path: Path) -> None:
-    config = CaptionDataConfig(f"csv:{captioned_files(tmp_path / 'files', 16)}", size=(40, 48), at_least=1)
-    data = CaptionData(config, "test")
-    torch.manual_seed(0)
-    settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
-    model = SatModel(SatConfig(vocabulary=len(data.vocabulary), input_size=(40, 48), longest=6, **settings)).eval()
-    words = tuple(data.vocabulary[number] for number in range(len(data.vocabulary)))
-    found = CaptionTask.evaluate(model, {"name": config.name, "at_least": 1}, "test", words=words, beam=2)
-    assert (found["data"], found["split"], found["beam"], found["n"]) == ("csv", "test", 2, data.picture_count)
-    assert set(found["attention"]) <= set(SCORES)
-    assert "exact_match" not in found["metrics"]
-    assert {"bleu_1", "rouge_l", "cider", "meteor_lite"} <= set(found["metrics"])
-    counted = {name: many for name, many in found["counts"].items() if name not in SCORES}
-    assert counted == {"references": 2 * data.picture_count, "altered_pictures": data.picture_count, "skipped": 0}
-
-
-def test_meteor_stands_there_where_it_can_run(data: CaptionData, tmp_path: Path, monkeypatch) -> None:
-    scores = CaptionScores(said=["a dog"], references=[("a dog",)])
-    monkeypatch.setattr("saccade.families.caption.scores.meteor_missing", lambda: "no Java here")
-    assert scores.summary()["note"] == "no METEOR 1.5: no Java here"
-    monkeypatch.setattr("saccade.families.caption.scores.meteor_missing", lambda: None)
-    monkeypatch.setattr("saccade.families.caption.scores.meteor_jar", lambda said, references: 0.25)
-    found = scores.summary()
-    assert found["metrics"]["meteor"] == 0.25
-    assert "note" not in found
-
-
-def test_training_scenes_have_no_end_to_be_scored_to() -> None:
-    endless = CaptionData(CaptionDataConfig(glyphs="pack"), "train")
-    with pytest.raises(DataError, match="has no end; score val or test"):
-        score_captions(Reciter(torch.zeros(1, 11, dtype=torch.long)), endless, beam=1)
 
 
 def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(tmp_path):

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
-from saccade.families import family_of_data
-from saccade.families.caption.readers import read_captions
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv, read_caption_jsonl
 
 STRICT = CaptionOptions(strict=True)
@@ -47,19 +46,6 @@ def test_rows_of_one_picture_are_gathered(folder):
     assert list(table.captions("train")) == ["A dog.", "Two dogs"]
     assert table.some("train", 0).count("train") == 0
     assert table.some("train", 0).count("test") == 1
-
-
-def test_json_lists_of_captions(folder):
-    table = jsonl(folder, {"image": "a.png", "captions": ["A dog", "Two"]}, {"image": "b.png", "caption": "A cat"})
-    assert [row.captions for row in table.rows] == [("A dog", "Two"), ("A cat",)]
-
-
-def test_captions_beyond_five_are_dropped_without_a_word(folder):
-    rows = "".join(f"a.png,dog number {n},train\n" for n in range(7))
-    table = csv(folder, f"image,caption,split\n{rows}", STRICT)
-    assert table.rows[0].captions == tuple(f"dog number {n}" for n in range(5))
-    two = csv(folder, f"image,caption,split\n{rows}", CaptionOptions(captions=2))
-    assert len(two.rows[0].captions) == 2
 
 
 def test_splits_without_a_column_keep_a_picture_whole(folder):
@@ -117,29 +103,5 @@ def test_files_that_cannot_be_used(folder):
     (folder / "t.csv").write_bytes("image,caption\na.png,caf\xe9\n".encode("latin-1"))
     with pytest.raises(DataError, match="not UTF-8"):
         read_caption_csv(folder / "t.csv", STRICT)
-    with pytest.raises(ConfigError, match="captions: a picture has one or more, found 0"):
-        CaptionOptions(captions=0)
-
-
-def test_which_tables_hold_captions(folder):
-    (folder / "c.csv").write_text("image,caption\na.png,A dog\n")
-    (folder / "q.csv").write_text("image,query,label,caption\na.png,x,y,z\n")
-    (folder / "m.csv").write_text("image,labels\na.png,x\n")
-    (folder / "c.jsonl").write_text('{"image": "a.png", "captions": ["A dog"]}\n')
-    references = (f"csv:{folder}/c.csv", f"csv:{folder}/q.csv", f"csv:{folder}/m.csv", f"jsonl:{folder}/c.jsonl")
-    found = [family_of_data(reference).name for reference in references]
-    assert found == ["caption", "question", "multiset", "caption"]
-    assert family_of_data("flickr8k:nowhere").name == "caption"
-    assert family_of_data("scenes").name == "caption"
-
-
-def test_one_warning_counts_what_was_left_out(folder):
-    (folder / "t.csv").write_text("image,caption\na.png,A dog\nz.png,A cat\nb.png,\n")
-    with pytest.warns(
-        UserWarning, match="1 picture read, left out 1 × no such picture in .* .line 3, z.png., 1 × empty"
-    ):
-        read_captions(f"csv:{folder}/t.csv")
-    with pytest.raises(ConfigError, match="did you mean 'captions'"):
-        read_captions(f"csv:{folder}/t.csv", {"caption": 3})
-    with pytest.raises(DataError, match="did you mean 'flickr8k'"):
-        read_captions("flickr8:x")
+    with pytest.raises(ConfigError, match="captions"):
+        from_dict(CaptionOptions, {"captions": 0})

@@ -18,9 +18,7 @@ from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
-from saccade.families.caption.scenes import scene_vocabulary
 from saccade.models.io.facts import read_facts
-from tiny_models import save_tiny
 
 SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"
 TINY = (
@@ -68,18 +66,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"csv:{captioned_files(tmp_path_factory.mktemp('files'), 16)}"
 
 
-def rows(run: Path, kind: str) -> list[dict]:
-    found = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [row for row in found if row["kind"] == kind]
-
-
-def test_the_curve_of_section_4_3_is_logged(run: Path) -> None:
-    validations = rows(run, "validation")
-    assert len(validations) == 2
-    assert all({"bleu_4", "log_likelihood", "exact_match"} <= set(row["values"]) for row in validations)
-    assert all({"loss", "penalty", "gate", "log_likelihood"} <= set(row["values"]) for row in rows(run, "train"))
-
-
 @pytest.mark.parametrize("recipe", ["sat-soft-scenes", "sat-hard-scenes"])
 def test_resuming_is_exact(recipe: str, tmp_path: Path, monkeypatch) -> None:
     """Of hard attention the draws and the moving average too."""
@@ -95,24 +81,6 @@ def test_resuming_is_exact(recipe: str, tmp_path: Path, monkeypatch) -> None:
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert ("baseline" in one) == ("hard" in recipe)
-
-
-def test_the_model_folder_keeps_its_words(run: Path) -> None:
-    facts = read_facts(run / "model")
-    assert facts.answers == ("<end>", "<unknown>", *scene_vocabulary(empty=True).words)
-    assert (run / "model" / "vocab.json").is_file()
-    assert (facts.family, facts.queries, facts.dtype) == ("caption", (), "float16")
-
-
-@pytest.mark.parametrize(
-    "change", ["model.config.gate=false", "model.config.attention_kind=none", "phases.0.loss.penalty=1"]
-)
-def test_ablations_are_overrides(change: str, tmp_path: Path) -> None:
-    found = saccade.evaluate(train(tmp_path / "run", change).out, device="cpu", limit=4, beam=1)
-    assert (found["n"], found["beam"]) == (4, 1)
-    if "none" in change:
-        uniform = found["baselines"]["uniform"]["true_positive_strength"]
-        assert found["attention"]["true_positive_strength"] == pytest.approx(uniform, rel=1e-3)
 
 
 @pytest.mark.parametrize("recipe", ["sat-soft", "sat-hard"])
@@ -135,38 +103,6 @@ def test_files_are_trained_on_kept_features_and_scored(recipe: str, table: str, 
     assert f", {words} words; an epoch is " in (out / "log.txt").read_text(encoding="utf-8").splitlines()[0]
 
 
-@pytest.fixture(scope="module")
-def says_nothing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on scenes that are all empty: after a few steps it says so of every picture."""
-    out = tmp_path_factory.mktemp("runs") / "bare"
-    return train(out, "data.empty=1.0", "phases.0.steps=12", "phases.0.optimizer.lr=0.1").out
-
-
-def test_hard_attention_begins_with_soft_attention_that_knows_empty_scenes(tmp_path: Path, recwarn) -> None:
-    soft = train(tmp_path / "soft", "data.empty=0.4").out
-    hard = train(tmp_path / "hard", "data.empty=0.4", f"start={soft}", recipe="sat-hard-scenes").out
-    assert not [str(each.message) for each in recwarn if "begins anew" in str(each.message)]
-    for run in (soft, hard):
-        facts = read_facts(run / "model")
-        assert (facts.answers[-1], len(facts.answers), facts.data["empty"]) == ("nothing", 24, 0.4)
-        found = saccade.evaluate(run, device="cpu", limit=12, beam=1)
-        assert 0 < found["counts"]["exact_match_empty"] < 12
-        assert 0 <= found["metrics"]["exact_match_empty"] <= 1
-
-
-def test_an_empty_picture_is_answered_by_one_word(says_nothing: Path, tmp_path: Path) -> None:
-    Image.new("RGB", (48, 48)).save(tmp_path / "bare.png")
-    command = ["look", str(tmp_path / "bare.png"), "--model", str(says_nothing), "--device", "cpu"]
-    found = json.loads(runner.invoke(app, [*command, "--json"]).output)
-    assert found["answer"] == "nothing"
-    assert [entry["word"] for entry in found["words"]] == ["nothing"]
-    shown = runner.invoke(app, [*command, "--out", str(tmp_path / "out")])
-    assert shown.exit_code == 0, shown.output
-    assert Image.open(tmp_path / "out" / "bare.png").width < 600  # the picture and one panel of 200
-    scores = saccade.evaluate(says_nothing, device="cpu", limit=4)
-    assert (scores["metrics"]["exact_match"], scores["metrics"]["exact_match_empty"]) == (1, 1)
-
-
 def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
     result = runner.invoke(
         app,
@@ -184,11 +120,6 @@ def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
     shown = runner.invoke(app, ["evaluate", str(run), "--limit", "4", "--device", "cpu", "--quiet"])
     assert "exact_match" in shown.output
     assert "by_kind.colour" in shown.output
-
-
-def test_only_captions_are_searched_for(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="beam: the family 'question' has no such option"):
-        saccade.evaluate(save_tiny(tmp_path / "tiny"), beam=3, device="cpu")
 
 
 def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> None:
@@ -219,21 +150,6 @@ def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> No
     made = runner.invoke(app, ["report", str(tmp_path / "out" / "a.json"), "--out", str(tmp_path / "page.html")])
     assert made.exit_code == 0, made.output
     assert found["answer"] in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (["--ask", "3"], "takes no question"),
-        (["--beam", "2", "--captions", "3"], "found 3 of 2"),
-        (["--beam", "0"], "beam"),
-    ],
-)
-def test_wrong_options_end_in_one_line(run: Path, tmp_path: Path, options: list[str], complaint: str) -> None:
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    result = runner.invoke(app, ["look", str(tmp_path / "a.png"), "--model", str(run), "--device", "cpu", *options])
-    assert result.exit_code == 2
-    assert complaint in result.output
 
 
 def test_the_report_shows_captions_of_scenes_and_of_files(run: Path, table: str, tmp_path: Path) -> None:

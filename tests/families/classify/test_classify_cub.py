@@ -9,7 +9,6 @@ import torch
 from PIL import Image
 
 from saccade.errors import DataError
-from saccade.families import family_of_data
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.readers import read_labels
 
@@ -58,11 +57,6 @@ def test_boxes_are_evidence_in_the_network_input(folder: Path) -> None:
     expected = torch.zeros(40, 40, dtype=torch.bool)
     expected[10:30, :20] = True
     assert torch.equal(batch.evidence[0], expected)
-
-
-def test_the_birds_shown_by_name_are_those_with_questions(folder: Path) -> None:
-    """Two families read them; without a model or a recipe the first is meant, as before there was a second."""
-    assert family_of_data(f"cub:{folder}").name == "question"
 
 
 def test_a_folder_that_is_not_cub_is_named(tmp_path: Path) -> None:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
 from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
-from saccade.commands.door import app
 from saccade.config import from_dict
-from saccade.data.tables import rows
-from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.errors import ConfigError, DataError
 from saccade.families import family_of_data
 from saccade.families.classify.data import LabelData, LabelDataConfig
@@ -44,19 +37,6 @@ def test_folders_become_batches(tmp_path: Path) -> None:
     assert middle.argmax(1).tolist() == [COLOURS["blue"], COLOURS["red"]]
 
 
-def test_one_class_is_warned_of(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    """In training: a model that always says it is always right."""
-    top = class_folders(tmp_path, each=3, splits=("train", "val"))
-    settings = {"name": f"folder:{top}", "size": [32, 32]}
-    ClassifyTask(model="resnet", model_config=SMALL_NET, data=settings)
-    assert not recwarn
-    for colour in ("red", "green"):
-        shutil.rmtree(top / "train" / colour)
-        shutil.rmtree(top / "val" / colour)
-    with pytest.warns(UserWarning, match=r"all training pictures have the label 'blue'.*add pictures with another"):
-        ClassifyTask(model="resnet", model_config=SMALL_NET, data=settings)
-
-
 def test_training_pictures_are_varied_by_the_seed_alone(tmp_path: Path) -> None:
     top = class_folders(tmp_path, splits=("train", "val"))
     numbers = torch.arange(6)
@@ -66,14 +46,6 @@ def test_training_pictures_are_varied_by_the_seed_alone(tmp_path: Path) -> None:
         assert torch.equal(one, same)
         assert not torch.equal(one, other)
         assert not torch.equal(one, data.take(numbers).images)
-
-
-def test_bytes_stay_bytes_until_the_model_needs_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_cifar(monkeypatch)
-    data = LabelData(config(f"cifar10:{write_binary(tmp_path)}", shift={}), "train")
-    kept = data.as_kept(torch.arange(4), 1)
-    assert kept.images.dtype == torch.uint8
-    torch.testing.assert_close(data.take(torch.arange(4), 1).images, kept.images.float() / 255)
 
 
 def test_pictures_of_every_kind_are_laid_in_or_named(tmp_path: Path) -> None:
@@ -113,39 +85,6 @@ def test_a_model_s_words_decide_what_is_scored(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="3 × label unknown to the model"):
         data = LabelData(config(f"folder:{top}", size=[16, 16]), "val", classes=("red", "blue"))
     assert data.take(torch.arange(6)).label.tolist() == [1, 1, 1, 0, 0, 0]
-
-
-def test_a_split_without_pictures_is_refused(tmp_path: Path) -> None:
-    top = class_folders(tmp_path, splits=("train", "val"), each=2)
-    with pytest.raises(DataError, match="test: no picture can be used"):
-        LabelData(config(f"folder:{top}", size=[16, 16]), "test")
-
-
-@pytest.mark.parametrize(
-    ("column", "cell", "advice"),
-    [
-        (",split", ",train", "add rows that name it in the column 'split'"),
-        ("", "", "add some, or a column 'split' that names it"),
-    ],
-)
-def test_an_empty_split_is_answered_with_what_its_table_can_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, cell: str, advice: str
-) -> None:
-    monkeypatch.setattr(rows, "split_of", lambda _: "train")
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    (tmp_path / "t.csv").write_text(f"image,label{column}\na.png,x{cell}\n")
-    with pytest.raises(DataError, match=rf"val: no picture can be used \(.*\); {advice}$"):
-        LabelData(config(f"csv:{tmp_path / 't.csv'}", size=[8, 8]), "val")
-
-
-def test_annotations_have_no_column_to_add(tmp_path: Path) -> None:
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    boxes = [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [0, 0, 4, 4]}]
-    pictures = [{"id": 1, "file_name": "a.png", "width": 8, "height": 8}]
-    told = {"images": pictures, "annotations": boxes, "categories": [{"id": 1, "name": "x"}]}
-    (tmp_path / "train.json").write_text(json.dumps(told))
-    with pytest.raises(DataError, match=f"; {OTHER_SPLIT}$"):
-        LabelData(config(f"coco:{tmp_path / 'train.json'}", size=[8, 8]), "val")
 
 
 def test_folders_are_read_by_every_family_that_takes_labels(tmp_path: Path) -> None:
@@ -204,16 +143,6 @@ def test_pictures_that_were_learnt_fit_no_temperature_and_no_likeness(
     assert facts.inputs is None
 
 
-def test_it_is_found_in_the_cache_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_cifar(monkeypatch)
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
-    with pytest.raises(DataError, match=r"CIFAR-10 is not there .* run 'saccade data get cifar10'"):
-        LabelData(config("cifar10"), "test")
-    write_package(tmp_path / "cifar10")
-    assert LabelData(config("cifar10"), "test").size == 20
-    assert family_of_data("cifar10").name == family_of_data(f"cifar10:{tmp_path}").name == "classify"
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -233,31 +162,6 @@ def test_damaged_batches_are_refused(
     (folder / file).write_bytes(content)
     with pytest.raises(DataError, match=message):
         LabelData(config(f"cifar10:{folder}"), "train")
-
-
-@pytest.mark.parametrize("damage", ["cut short", "one bit"])
-def test_a_damaged_png_of_pictures_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
-    """By the command too: one line, exit code 2. A bit that changes pixels must not go unseen."""
-    small_cifar(monkeypatch)
-    file = write_package(tmp_path) / "test_batch.png"
-    content = bytearray(file.read_bytes())
-    if damage == "cut short":
-        del content[len(content) // 2 :]
-    else:
-        content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    told = CliRunner().invoke(app, ["evaluate", "ran-56-cifar10", "--data", f"cifar10:{tmp_path}", "--device", "cpu"])
-    assert told.exit_code == 2
-    complaint = r"error: .*test_batch\.png: damaged or cut short .*; fetch or export it again\n"
-    assert re.fullmatch(complaint, told.stderr)
-
-
-def test_rows_of_another_width_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_cifar(monkeypatch)
-    folder = write_package(tmp_path)
-    Image.new("RGB", (20, 20)).save(folder / "test_batch.png")
-    with pytest.raises(DataError, match="20 × 20 pixels, expected 1,024 × 20"):
-        LabelData(config(f"cifar10:{folder}"), "test")
 
 
 def test_pickle_is_never_opened(tmp_path: Path) -> None:
@@ -282,9 +186,3 @@ def test_pickle_is_never_opened(tmp_path: Path) -> None:
 def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_dict(LabelDataConfig, settings)
-
-
-def test_cifar_has_one_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_cifar(monkeypatch)
-    with pytest.raises(DataError, match="its pictures are 32 × 32"):
-        LabelData(config(f"cifar10:{write_binary(tmp_path)}", size=[64, 64]), "test")

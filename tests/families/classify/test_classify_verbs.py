@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import saccade
 from labelled_files import class_folders, picture, small_cifar, write_binary
 from saccade.commands.door import app
 from saccade.errors import ConfigError
-from saccade.families.classify.task import ClassifyTask
 from saccade.record import read_record
 
 TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
@@ -61,16 +59,6 @@ def test_it_learns_colours(evaluation: dict[str, Any]) -> None:
     assert float(matrix.diag().sum() / matrix.sum()) == pytest.approx(metrics["accuracy"])
 
 
-def test_a_resumed_run_is_the_same_run(tmp_path: Path, folders: Path, run: Path) -> None:
-    out = tmp_path / "run"
-    saccade.train(
-        "ran-56", out=out, data=f"folder:{folders}", overrides=TINY, device="cpu", quiet=True, max_minutes=1e-9
-    )
-    saccade.train(out=out, resume=True, device="cpu", quiet=True)
-    one, other = ((each / "model" / "model.safetensors").read_bytes() for each in (run, out))
-    assert one == other
-
-
 def test_a_look_says_the_class_and_shows_every_mask(run: Path, folders: Path, tmp_path: Path) -> None:
     file = folders / "test" / "green" / "3.png"
     told = json.loads(invoke("look", str(file), "--model", str(run), "--out", str(tmp_path), "--json"))
@@ -107,56 +95,6 @@ def test_the_shipped_models_look_at_pictures_of_every_shape(model: str, tmp_path
         assert 0 <= y < image.height
         with Image.open(tmp_path / "out" / f"{name}.png") as drawn:
             assert min(drawn.size) > 50
-
-
-def test_masks_that_are_nearly_even_are_said_to_show_no_place() -> None:
-    predictor = saccade.load("ran-56-cifar10", "cpu")
-    cat = saccade.example("cat")
-    (told,) = predictor.look(cat).remarks
-    assert re.fullmatch(r"the masks differ by \d\.\d% at most .*: the map does not say where it looked", told)
-    steep = torch.linspace(0, 1, 32).expand(1, 32, 32)
-    assert not [told for told in predictor.look(cat, attention={"stage1": steep}).remarks if "masks differ" in told]
-
-
-def test_masks_of_channels_are_not_drawn_as_places(tmp_path: Path, folders: Path) -> None:
-    run = trained(tmp_path / "run", folders, "model.config.mask_type=channel", "phases.0.epochs=1")
-    seen = saccade.load(run, device="cpu").look(str(folders / "test" / "red" / "0.png"))
-    assert seen.looked_at == []
-    assert "peak" not in seen.to_json()
-    assert seen.overlay().tobytes() == seen.filmstrip().tobytes() == seen.picture.image.convert("RGB").tobytes()
-    written = seen.save(tmp_path / "looks")
-    assert read_record(written[1]).trace.looks[0].weights.shape == (1, 8)
-    invoke("report", str(tmp_path / "looks"), "--out", str(tmp_path / "looks.html"))
-
-
-def test_reports_and_comparisons_are_made(run: Path, folders: Path, tmp_path: Path) -> None:
-    invoke("report", str(run), "--looks", "2", "--out", str(tmp_path / "run.html"))
-    assert (tmp_path / "run.html").read_text("utf-8").count("data:image/") >= 2
-    sheet = tmp_path / "sheet.png"
-    invoke("data", "show", f"folder:{folders}", "--out", str(sheet), "--count", "6")
-    assert sheet.stat().st_size > 2000
-
-
-def test_the_page_has_the_verdict_the_confusions_and_the_mistakes_with_their_maps(
-    run: Path, folders: Path, evaluation: dict[str, Any], tmp_path: Path
-) -> None:
-    assert evaluation["verdict"].startswith(f"{100 * evaluation['metrics']['accuracy']:.1f} % against 33.3 % by always")
-    assert "it beats guessing by" in evaluation["verdict"]
-    assert "rests_on" not in evaluation  # folders tell no evidence
-    wrong = {"picture": str(folders / "test" / "red" / "3.png"), "true": "red", "said": "blue", "confidence": 0.75}
-    scores = tmp_path / "scores.json"
-    scores.write_text(json.dumps({**evaluation, "mistakes": [wrong | {"of_true": 0.125}]}))
-    invoke("report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(tmp_path / "run.html"))
-    page = (tmp_path / "run.html").read_text("utf-8")
-    assert page.count("it beats guessing by") == 2  # at the head, and with the scores
-    for heading in ("Confusion matrix", "Scores of classes", "Worst mistakes"):
-        assert page.count(f"{heading}</h2>") == 1
-    assert "red, said blue (75%; red 12%). 3.png" in page
-    assert page.count("<img") == 1
-    wrong["picture"] = str(tmp_path / "gone.png")
-    scores.write_text(json.dumps({**evaluation, "mistakes": [wrong]}))
-    invoke("report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(tmp_path / "run.html"))
-    assert "Not all can be shown" in (tmp_path / "run.html").read_text("utf-8")
 
 
 def test_masks_can_be_taught_where_to_look(tmp_path: Path, folders: Path) -> None:
@@ -207,16 +145,3 @@ def test_top_5_and_cifar_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found["metrics"]["accuracy"] <= found["metrics"]["top5"]
     on_val = saccade.evaluate(tmp_path / "run", split="val", device="cpu")
     assert "choose nothing" in on_val["note"]
-
-
-@pytest.mark.parametrize(
-    ("model", "data", "message"),
-    [
-        ({"answers": 4}, {}, "found 4, but the data has 10"),
-        ({}, {"name": ""}, "no pictures to train on: give `data="),
-        ({}, {"glyphs": "pack"}, "unknown setting 'data.glyphs'"),
-    ],
-)
-def test_settings_that_cannot_be(model: dict[str, Any], data: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        ClassifyTask(model="ran", model_config=model, data={"name": "cifar10", **data})

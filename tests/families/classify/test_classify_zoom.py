@@ -8,7 +8,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -25,13 +24,19 @@ from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
-from saccade.families.classify.losses import Proposals, Rank, Scales
-from saccade.families.classify.redrawn import causal_values, drawn_again
 from saccade.families.classify.scores import score_labels
-from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
-from saccade.families.classify.zoom_scores import zoom_values
-from saccade.families.classify.zooming import last_scale, taught_regions, wanted_regions, zoom_loss, zoom_options
+from saccade.families.classify.zoom_scores import causal_values, drawn_again, zoom_values
+from saccade.families.classify.zooming import (
+    Proposals,
+    Rank,
+    Scales,
+    last_scale,
+    taught_regions,
+    wanted_regions,
+    zoom_loss,
+    zoom_options,
+)
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.web.views import view_of
@@ -156,29 +161,6 @@ def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
     plain = ClassifyTask(model="resnet", model_config={"widths": [8, 8, 8, 8]}, data=DETAILS, seed=0)
     with pytest.raises(ConfigError, match="taught by cross_entropy"):
         plain.checked_loss(Scales(), "default")
-
-
-def test_details_have_one_size() -> None:
-    """Stripes are made for it."""
-    with pytest.raises(ConfigError, match="224 × 224"):
-        LabelDataConfig(name="details", size=(112, 112))
-    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "val")
-    batch = data.take(torch.arange(3))
-    assert batch.images.dtype == torch.float32
-    assert batch.evidence is not None
-    assert batch.evidence.flatten(1).sum(1).tolist() == [253, 253, 253]
-
-
-def test_details_are_written_as_they_are_drawn(tmp_path: Path) -> None:
-    """Pixel for pixel, at their own size without saying it; and read again with label and box."""
-    out = write_split({"name": "details"}, "test", 2, tmp_path / "made")
-    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
-    drawn = data.as_kept(torch.arange(2))
-    for number in range(2):
-        pixels = torch.from_numpy(np.array(Image.open(out / f"{number:08d}.png"))).permute(2, 0, 1)
-        assert torch.equal(pixels, drawn.images[number])
-    files = LabelData(LabelDataConfig(name=f"jsonl:{out / 'scenes.jsonl'}", size=(224, 224)), "test")
-    assert [row.label for row in files.source.rows] == [data.classes[label] for label in drawn.label]
 
 
 def test_evidence_goes_with_varied_pictures() -> None:
@@ -306,24 +288,3 @@ def test_a_network_that_taught_proposals_read_is_trained_no_more(name: str) -> N
         assert not moved & read, phase.name
         taught |= {part.split(".")[1] for part in chosen if part.startswith("proposals.")}
     assert taught == {"scale2", "scale3"}
-
-
-@pytest.mark.parametrize("name", ["centre", "box", "random", "whole", "full"])
-def test_controls_on_photographs_train_as_the_zoom_does(name: str) -> None:
-    """The same phases for its networks, setting for setting, with batches of the same size."""
-    zoom, control = load_recipe("racnn"), load_recipe(f"racnn-{name}")
-    taught = tuple(phase for phase in zoom.phases if not any(part.startswith("proposals") for part in phase.train))
-    assert [phase.name for phase in taught] == ["coarse", "closer", "closest", "classes"]
-    assert control.phases == taught
-    assert (control.batch_size, control.data, control.seed) == (zoom.batch_size, zoom.data, zoom.seed)
-    for scale in SCALES:
-        assert sum(phase.epochs or 0 for phase in taught if f"nets.{scale}.*" in phase.train) == 50, scale
-
-
-def test_controls_are_recipes() -> None:
-    """Each changes where crops come from, and is taught by classes alone."""
-    expected = {"centre": "centre", "random": "random", "box": "given", "whole": "whole", "full": "whole"}
-    for name, crops in expected.items():
-        recipe = load_recipe(f"racnn-{name}-details")
-        assert recipe.model.config["crops"] == crops
-        assert [phase.loss["name"] for phase in recipe.phases] == ["scales"]

@@ -12,7 +12,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.attention.spatial_transformer import given_window
 from saccade.data.pictures.labelled import LabelledBatch
-from saccade.families.classify.zoom_edits import zoom_edits
+from saccade.families.classify.zoom_scores import zoom_edits
 from saccade.metrics.maps.edits import covers_evidence, crop_boxes
 from saccade.models.base import Given, Raw
 from saccade.models.racnn import CROPS, RacnnModel

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.errors import ConfigError, DataError
-from saccade.families.multiset.data import _STREAMS, SCENES, MultisetBatch, MultisetData, MultisetDataConfig
+from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
 
 
 def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetData:
@@ -71,11 +69,6 @@ def test_the_scenes_of_a_set_do_not_depend_on_which_other_sets_there_are(name, m
     assert seeds() == STREAM_SEEDS[name]
 
 
-def test_every_set_has_a_number_of_its_own():
-    assert _STREAMS.keys() == SCENES.keys()
-    assert len({*_STREAMS.values(), 7}) == len(_STREAMS) + 1  # 7 is that of scenes with captions
-
-
 def test_sizes_and_streams_of_the_splits():
     sizes = {split: generated(split=split).size for split in ("train", "val", "test")}
     assert sizes == {"train": None, "val": 5_000, "test": 10_000}
@@ -87,15 +80,6 @@ def test_sizes_and_streams_of_the_splits():
     assert generated(split="train").take(torch.tensor([10**9])).picture.tolist() == [10**9]
 
 
-def test_a_picture_is_the_same_whoever_asks():
-    one, other = generated(split="train", seed=4), generated(split="train", seed=4)
-    alone = other.take(torch.tensor([700, 3]))
-    many = one.take(torch.arange(1024))
-    for field in ("images", "labels"):
-        assert torch.equal(getattr(many, field)[[700, 3]], getattr(alone, field))
-    assert not torch.equal(generated(split="train", seed=5).take(torch.arange(9)).images, many.images[:9])
-
-
 def test_empty_scenes_are_in_training_only_unless_asked_for():
     def empty(data: MultisetData) -> float:
         return float((data.take(torch.arange(1024)).present.sum(1) == 0).float().mean())
@@ -105,12 +89,6 @@ def test_empty_scenes_are_in_training_only_unless_asked_for():
     assert empty(generated(split="test")) == empty(generated(split="val", empty=0.5)) == 0
     assert empty(generated(split="test", options={"empty_held_out": 0.5})) == pytest.approx(0.5, abs=0.04)
     assert empty(generated("mnist-single", "train", empty=0.5)) == 0
-
-
-def test_options_and_size_reach_the_scenes():
-    bare = generated(options={"clutter": 0}).take(torch.arange(5))
-    assert torch.equal(bare.images[:, 0] > 0, bare.masks().any(1))
-    assert generated(size=60).take(torch.arange(2)).images.shape == (2, 3, 60, 60)
 
 
 @pytest.mark.parametrize("name", ["mnist-multiset", "mnist-set", "mnist-single"])
@@ -149,37 +127,6 @@ def test_every_order_is_as_likely():
     assert float(same) == pytest.approx(0.25, abs=0.06)
 
 
-def test_order_does_not_depend_on_the_batch():
-    data = generated()
-    whole = data.take(torch.arange(50), order_seed=2)
-    assert torch.equal(data.take(torch.tensor([31]), order_seed=2).labels[0], whole.labels[31])
-
-
-@given(st.lists(st.lists(st.integers(0, 4), max_size=3), min_size=1, max_size=4))
-def test_counts_are_counts(rows):
-    labels = torch.tensor([row + [-1] * (3 - len(row)) for row in rows])
-    batch = MultisetBatch(torch.zeros(len(rows), 3, 2, 2), labels, torch.arange(len(rows)))
-    assert batch.counts(5).tolist() == [[row.count(label) for label in range(5)] for row in rows]
-    assert batch.shuffled(3).counts(5).tolist() == batch.counts(5).tolist()
-
-
-def test_a_batch_of_tensors_alone_knows_no_place():
-    batch = MultisetBatch(torch.zeros(2, 3, 4, 6), torch.tensor([[1, -1], [-1, -1]]), torch.arange(2))
-    assert batch.boxes.shape == (2, 2, 4)
-    assert batch.boxes.isnan().all()
-    assert batch.masks().shape == (2, 2, 4, 6)
-    assert not batch.masks().any()
-    assert torch.equal(batch.to("cpu").labels, batch.labels)
-
-
-def test_a_generated_batch_moves_with_its_scenes():
-    batch = generated().take(torch.arange(3), order_seed=1)
-    moved = batch.to("cpu")
-    assert moved is not batch
-    assert torch.equal(moved.slot, batch.slot)
-    assert torch.equal(moved.masks(), batch.masks())
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Wide pictures of 40 × 20: a red left half, a blue right half."""
@@ -212,11 +159,6 @@ def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
     assert batch.picture.tolist() == [0, 1, 2]
 
 
-def test_boxes_end_where_their_picture_does(folder):
-    data = from_table(folder, ["0.png,red,train,-8 -4 20 50"])
-    assert data.take(torch.tensor([0])).boxes[0].tolist() == [[0, 5, 10, 15]]
-
-
 def test_files_are_shuffled_by_a_seed_and_lists_are_not(folder):
     lines = ["0.png,a;b;c;d,train,", "1.png,d;c;b;a,train,"]
     data, ordered = from_table(folder, lines), from_table(folder, lines, options={"kind": "list"})
@@ -241,17 +183,6 @@ def test_training_leaves_out_what_a_smaller_model_cannot_say(folder):
     assert data.take(torch.arange(2)).labels.tolist() == [[0, -1], [-1, -1]]
 
 
-def test_the_option_most_shortens_training(folder):
-    lines = ["0.png,a;b;a,train,", "1.png,a,train,", "2.png,a;a;a,test,", "3.png,b,test,"]
-    with pytest.warns(UserWarning, match="left out 1 × more than 2 labels"):
-        train = from_table(folder, lines, options={"most": 2})
-    with pytest.warns(UserWarning, match="1 with more than the 2 labels"):
-        test = from_table(folder, lines, "test", options={"most": 2})
-    assert (train.most, train.size, train.beyond) == (2, 1, 0)
-    assert (test.most, test.size, test.beyond) == (2, 2, 1)
-    assert from_table(folder, lines, options={"most": 9}).most == 3
-
-
 def test_labels_of_a_trained_model(folder):
     lines = ["0.png,a;b,train,", "1.png,a,train,", "2.png,,train,"]
     with pytest.warns(UserWarning, match=r"left out 1 × label unknown to the model \(0.png, 'b'\)"):
@@ -260,33 +191,6 @@ def test_labels_of_a_trained_model(folder):
     assert data.classes == ("z", "a")
     with pytest.raises(DataError, match=r"its labels are 0\.\.9, those of the model are a, b"):
         MultisetData(MultisetDataConfig(glyphs="pack"), "val", classes=("a", "b"))
-
-
-def test_pictures_of_any_size_or_kind(folder):
-    """One pixel, a thin strip, far too many pixels, no picture at all, a box beside it."""
-    Image.new("RGB", (1, 1), (255, 255, 255)).save(folder / "dot.png")
-    Image.new("L", (1, 500), 255).save(folder / "strip.png")
-    Image.new("1", (9_000, 9_000)).save(folder / "huge.png")
-    (folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    lines = [f"{name}.png,a,train," for name in ("dot", "strip", "huge", "broken")] + ["0.png,a,train,50 0 60 9"]
-    with pytest.warns(UserWarning, match="2 pictures, left out") as told:
-        data = from_table(folder, lines)
-    (message,) = [str(warning.message) for warning in told]
-    assert "9000×9000 pixels are more than the 64 million allowed" in message
-    assert "broken.png" in message
-    assert "box outside the picture (0.png, 40×20)" in message
-    assert len(data.skipped) == 3
-    batch = data.take(torch.arange(2))
-    assert (batch.images[0] == 1).all()
-    assert batch.images[1, 0].sum() == pytest.approx(20, abs=0.1)  # a column of one pixel
-
-
-def test_an_empty_split_says_which_have_pictures(folder):
-    with pytest.raises(
-        DataError,
-        match=r"val: no picture can be used \(the table has train 1, val 0, test 0\); add rows that name it in",
-    ):
-        from_table(folder, ["0.png,a,train,"], "val")
 
 
 def test_written_scenes_are_read_again(tmp_path):
@@ -385,34 +289,3 @@ def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ConfigError, match=message):
         from_dict(MultisetDataConfig, settings)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        (torch.tensor([-1]), r"val pictures are numbered 0\.\.4999, found -1\.\.-1"),
-        (torch.tensor([3, 5000]), r"found 3\.\.5000"),
-        (torch.zeros(0), "list of numbers"),
-        (torch.zeros(2, 2), r"found shape \(2, 2\)"),
-    ],
-)
-def test_numbers_that_are_not_there(numbers, message):
-    with pytest.raises(DataError, match=message):
-        generated().take(numbers)
-
-
-def test_an_unknown_split_is_named():
-    with pytest.raises(DataError, match="did you mean 'test'"):
-        generated(split="tset")
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_gpu_gives_the_same_batch():
-    config = MultisetDataConfig(glyphs="pack")
-    here = MultisetData(config, "val").take(torch.arange(300), order_seed=5)
-    there = MultisetData(config, "val", "cuda").take(torch.arange(300), order_seed=5).to("cpu")
-    assert torch.equal(here.labels, there.labels)
-    torch.testing.assert_close(here.images, there.images, rtol=1e-6, atol=0)  # x/255 is x·(1/255) there
-    assert torch.equal((255 * here.images).round(), (255 * there.images).round())
-    assert torch.equal(here.masks(), there.masks())

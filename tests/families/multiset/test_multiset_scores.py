@@ -13,7 +13,6 @@ from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, re
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
 from saccade.families.multiset.scores import MultisetScores, _sampled, add_answers, in_units_of_energy, score_multisets
 from saccade.models.hsal import HsalConfig, HsalModel
-from stored_summaries import check_summary
 
 N, T, STOP = 20, 5, 10
 
@@ -99,23 +98,6 @@ def test_a_label_too_many_costs_the_match_but_not_all_of_f1(data, batch) -> None
     found = scored(Known(batch, said, torch.zeros(N, T, 1, dtype=torch.long)), data)["metrics"]
     assert found["exact_match"] == 0
     assert 0.5 < found["macro_f1"] < 1
-
-
-def test_batches_and_limits_do_not_change_a_score(data, batch) -> None:
-    def model() -> Known:
-        return Known(batch, rightly(batch).flip(0), middles(batch, 5))
-
-    whole, parts = scored(model(), data), scored(model(), data, batch_size=6)
-    assert whole["metrics"] == parts["metrics"]
-    assert whole["attention"] == pytest.approx(parts["attention"])
-    assert scored(model(), data, limit=7)["n"] == 7
-
-
-def test_summaries_are_as_stored(data, batch) -> None:
-    model = Known(batch, rightly(batch).flip(0), middles(batch, 5))
-    check_summary("multisets: glimpses", scored(model, data, batch_size=6, habit=(3, 3)))
-    alone = Known(batch, rightly(batch), middles(batch, 20), (20, 20))
-    check_summary("multisets: one picture", scored(alone, data, limit=1))
 
 
 def test_raw_saliency_is_on_the_scale_of_the_energy() -> None:

@@ -6,15 +6,11 @@ import pytest
 import torch
 from PIL import Image
 
-from saccade.commands.evaluate import evaluate
 from saccade.data.pictures.prepared import cut_out
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struct
-from saccade.families.multiset.files import MultisetFiles
-from saccade.families.multiset.svhn import SvhnOptions, _enlarged, read_svhn
-from saccade.families.multiset.task import MultisetTask
+from saccade.families.multiset.readers import HouseNumber, SvhnOptions, _enlarged, read_digit_struct, read_svhn
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
 
@@ -82,36 +78,6 @@ def test_the_held_out_tenth_can_be_trained_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "split", "advice"),
-    [
-        ("train", "test", "with hold_out_test: false no test pictures are kept back: score val, or unpack test.tar.gz"),
-        ("test", "val", "score test, or unpack train.tar.gz beside it"),
-    ],
-)
-def test_a_split_without_pictures_is_answered_with_what_svhn_has(tmp_path, part, split, advice):
-    """It has no column that could name a split."""
-    reduced(tmp_path, [ROW.format(n=n) for n in range(1, 101)], part)
-    table = read_svhn(tmp_path, SvhnOptions(hold_out_test=False))
-    with pytest.raises(DataError, match=advice) as raised:
-        MultisetFiles(table, split, (48, 48), torch.device("cpu"), limit=1 << 20)
-    assert "column" not in str(raised.value)
-
-
-def test_a_trained_model_is_scored_on_the_test_pictures_alone(tmp_path):
-    """The model knows its classes and how many labels it says: nothing is needed of train."""
-    reduced(tmp_path, [ROW.format(n=n) for n in range(1, 9)], "test")
-    found = evaluate("hsal-svhn-multiset", data=f"svhn:{tmp_path}", split="test", device="cpu")
-    assert (found["n"], found["split"], found["counts"]["skipped_rows"]) == (8, "test", 0)
-    assert "macro_f1" in found["metrics"]
-    assert "note" not in found, "these are the official ones, not a held-out part of train"
-    assert "training_prior" not in found["baselines"], "there is no training picture to have a habit from"
-    with pytest.raises(DataError, match="no picture can be used"):
-        evaluate("hsal-svhn-multiset", data=f"svhn:{tmp_path}", split="val", device="cpu")
-    with pytest.raises(DataError, match="train"):
-        MultisetTask(model="hsal", model_config={}, data={"name": f"svhn:{tmp_path}", "size": 56})
-
-
-@pytest.mark.parametrize(
     ("row", "reason"),
     [
         ('gone.jpg,1,"1,1,9,9"', "no such picture: train/gone.jpg"),
@@ -125,16 +91,6 @@ def test_a_trained_model_is_scored_on_the_test_pictures_alone(tmp_path):
 )
 def test_a_number_that_cannot_be_used_is_named(tmp_path, row, reason):
     assert read_svhn(reduced(tmp_path, [ROW.format(n=1), row]), SvhnOptions()).skipped == (reason,)
-
-
-def test_another_place_says_what_belongs_there(tmp_path):
-    with pytest.raises(
-        DataError, match=r"neither train/digitStruct.mat nor train.csv is here, nor either of test; name the"
-    ):
-        read_svhn(tmp_path, SvhnOptions())
-    (tmp_path / "svhn.zip").write_bytes(b"PK")
-    with pytest.raises(DataError, match="it is a file: unpack it"):
-        read_svhn(tmp_path / "svhn.zip", SvhnOptions())
 
 
 def test_the_crop_is_the_union_and_15_percent_on_each_side():
@@ -151,13 +107,6 @@ def test_a_part_fills_the_whole_input():
     assert (pixels[1:] == 0).all()
     assert canvas.tolist() == [[5, 0, 10], [0, 1.25, 5]]  # 20 px over 4 columns, 10 px over 8 rows
     assert size.tolist() == [20, 40]
-
-
-def test_a_part_ends_where_the_picture_does():
-    picture = read_picture(Image.new("RGB", (40, 20)))
-    assert cut_out(picture, (-9, -9, 99, 10), (5, 5))[1].tolist() == [[8, 0, 0], [0, 2, 0]]
-    with pytest.raises(DataError, match=r"\(50, 0, 60, 9\) has nothing of its 40×20 pixels"):
-        cut_out(picture, (50, 0, 60, 9), (5, 5))
 
 
 def digit_struct(path: Path, numbers: list[tuple[str, list[tuple[float, ...]]]]) -> None:
@@ -236,19 +185,6 @@ def test_a_file_once_read_is_remembered_without_h5py(tmp_path, cache, monkeypatc
     first = read_digit_struct(path)
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     assert read_digit_struct(path) == first == [HouseNumber("1.png", ("7",), ((1, 2, 4, 6),))]
-
-
-def test_a_damaged_memory_or_a_cache_that_cannot_be_written_does_not_matter(tmp_path, cache):
-    path = tmp_path / "digitStruct.mat"
-    digit_struct(path, [("1.png", [(7.0, 1, 2, 3, 4)])])
-    first = read_digit_struct(path)
-    (memory,) = cache.iterdir()
-    memory.write_text("[[")
-    assert read_digit_struct(path) == first
-    memory.unlink()
-    cache.rmdir()
-    cache.write_text("a file where the folder should be")
-    assert read_digit_struct(path) == first
 
 
 def test_another_file_is_refused(tmp_path, cache):

@@ -4,22 +4,14 @@ Last, the most frequent multiset of a table, and what it scores as a baseline.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multiset_stubs import PACK, Known, short_splits
-from saccade.config import from_dict
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families import family_of_data
-from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.readers import read_multisets
-from saccade.families.multiset.scores import score_multisets
 from saccade.families.multiset.table import (
     Kind,
     MultisetRow,
@@ -93,11 +85,6 @@ def test_boxes_in_every_spelling(folder):
     assert csv(folder, "image,labels,boxes\na.png,3; 7, \n").rows[0].boxes == ()
 
 
-def test_some_pictures_of_a_split(folder):
-    table = csv(folder, "image,labels,split\na.png,3,train\nb.png,7,train\nc.png,3,test\n").some("train", 1)
-    assert [row.image.name for row in table.rows] == ["a.png", "c.png"]
-
-
 def test_without_a_split_the_picture_decides_as_in_tables_of_questions(tmp_path):
     from saccade.families.question.tables.rows import TableOptions, read_csv
 
@@ -112,11 +99,6 @@ def test_without_a_split_the_picture_decides_as_in_tables_of_questions(tmp_path)
 
 def test_a_table_without_training_rows_has_the_words_of_all(folder):
     assert csv(folder, "image,labels,split\na.png,3;3;3,test\nb.png,7,val\n").classes == ("3", "7")
-
-
-def test_tables_are_read_without_torch():
-    code = "import sys, saccade.families.multiset.readers; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 LABEL = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=5)
@@ -142,11 +124,6 @@ def test_a_set_refuses_repeats_by_line(folder):
         csv(folder, text, MultisetTableOptions(kind="set"))
     fine = csv(folder, text.replace("7;3;7", "7").replace("3;3", "3"), MultisetTableOptions(kind="set"))
     assert (fine.kind, fine.most) == ("set", 2)
-
-
-def test_a_list_keeps_its_order(folder):
-    table = csv(folder, "image,labels\na.png,7;3;7\n", MultisetTableOptions(kind="list"))
-    assert (table.kind, table.rows[0].labels) == ("list", ("7", "3", "7"))
 
 
 @pytest.mark.parametrize(
@@ -176,21 +153,6 @@ def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
 
 
 @pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ("{", "not a JSON object: line 2"),
-        ({"image": "a.png"}, "no labels: line 2, an empty multiset is an empty cell or []"),
-        ({"image": "a.png", "labels": None}, "no labels: line 2"),
-        ({"image": "a.png", "labels": [True]}, "unreadable labels: line 2"),
-        ({"image": "a.png", "labels": {"3": 2}}, "unreadable labels: line 2"),
-    ],
-)
-def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
-    (skipped,) = jsonl(folder, {"image": "b.png", "labels": ["x"]}, row).skipped
-    assert skipped.startswith(reason)
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "no column image, labels; the file is empty"),
@@ -202,23 +164,6 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
 def test_a_table_that_cannot_be_used_says_why(folder, text, message):
     with pytest.raises(DataError, match=message):
         csv(folder, text)
-
-
-def test_what_was_left_out_is_said_once(folder):
-    (folder / "t.csv").write_text("image,labels\na.png,3\ngone.png,3\nlost.png,3\n")
-    with pytest.warns(
-        UserWarning, match=r"1 picture read, left out 2 × no such picture in .* \(line 3, gone.png; line 4"
-    ):
-        assert len(read_multisets(f"csv:{folder / 't.csv'}").rows) == 1
-
-
-def test_options_are_checked(folder):
-    with pytest.raises(ConfigError, match="did you mean 'kind'"):
-        read_multisets("csv:t.csv", {"kin": "set"})
-    with pytest.raises(ConfigError, match="kind"):
-        read_multisets("csv:t.csv", {"kind": "bag"})
-    with pytest.raises(DataError, match="no reader 'cub'"):
-        read_multisets("cub:birds")
 
 
 def test_a_table_without_queries_holds_multisets(folder):
@@ -268,24 +213,3 @@ def test_nothing_may_be_the_commonest_and_ties_go_to_the_first():
 def test_without_training_pictures_in_these_words_there_is_none():
     assert commonest_multiset(of_rows(("test", "a")), CLASSES) is None
     assert commonest_multiset(of_rows(("train", "ab")), ("b",)) is None
-
-
-@pytest.mark.parametrize("size", [N, 7])
-def test_what_it_scores_stands_beside_the_model(size: int):
-    """Said of every picture, it is right where the picture holds just that."""
-    with short_splits(test=N):
-        data = MultisetData(from_dict(MultisetDataConfig, PACK), "test")
-    batch = data.take(torch.arange(N))
-    habit = batch.labels[3][batch.labels[3] >= 0].tolist()  # what the fourth picture holds
-    model = Known(batch, torch.full((N, 2), STOP), torch.zeros(N, 2, 1).long())
-    found = score_multisets(model, data, (100, 100), habit=habit, batch_size=size).summary()
-    alike = sum(sorted(row[row >= 0].tolist()) == sorted(habit) for row in batch.labels)
-    prior = found["baselines"]["training_prior"]
-    assert prior["exact_match"] == pytest.approx(alike / N)
-    assert prior["exact_match"] > found["metrics"]["exact_match"] == 0  # who says nothing at all
-    overall = {"overall_precision", "overall_recall"}
-    assert set(prior) == {"macro_f1", "exact_match", "macro_f1_by_presence"} | overall
-    assert found["metrics"]["overall_recall"] == 0
-    assert "overall_precision" not in found["metrics"], "nothing was said: there is no share of it"
-    model.done = 0
-    assert "training_prior" not in score_multisets(model, data, (100, 100)).summary()["baselines"]

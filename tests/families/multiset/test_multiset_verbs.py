@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from PIL import Image
-from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import saccade
@@ -16,10 +14,8 @@ from multiset_stubs import short_splits
 from saccade.commands.door import app
 from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
-from saccade.engine.stop import StopRequest
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.splits import examples
-from saccade.models.io.facts import read_facts
 
 TINY = (
     "data.glyphs=pack",
@@ -51,50 +47,6 @@ def train(out: Path, *more: str, recipe: str = "hsal-mnist-multiset") -> RunResu
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; not to be changed."""
     return train(tmp_path_factory.mktemp("runs") / "hsal").out
-
-
-def rows(run: Path, kind: str) -> list[dict]:
-    found = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [row for row in found if row["kind"] == kind]
-
-
-def test_curves_of_the_figures_are_logged(run: Path) -> None:
-    """Figure 5 is the saliency at glimpses over training, Figure 6 the F1."""
-    validations = rows(run, "validation")
-    assert [row["phase"] for row in validations] == ["activation"] * 2 + ["controllers"] * 2
-    assert all({"macro_f1", "exact_match", "single_accuracy"} <= set(row["values"]) for row in validations)
-    trained = {row["phase"]: row["values"] for row in rows(run, "train")}
-    assert {"loss", "single_accuracy"} <= set(trained["activation"])
-    assert {"loss", "class_reward", "location_reward", "attn_saliency", "entropy"} <= set(trained["controllers"])
-
-
-def test_the_backbone_rests_in_the_second_phase(run: Path) -> None:
-    folders = {path.name: path for path in (run / "checkpoints").iterdir()}
-    states = [load_file(next(folders[f"step-0000000{step}"].glob("*.safetensors"))) for step in (6, 7)]
-    changed = {
-        name.split("/")[1].split(".")[0]
-        for name in states[0]
-        if name.startswith("model/") and not torch.equal(states[0][name], states[1][name])
-    }
-    assert changed == {"meta", "controller"}
-
-
-@pytest.mark.parametrize("stop_after", [2, 4, 5])  # 4 is the border between the phases
-def test_resuming_is_exact_across_phases(run: Path, tmp_path: Path, stop_after: int, monkeypatch) -> None:
-    steps = iter(range(1, 100))
-    monkeypatch.setattr(StopRequest, "reason", lambda self: "time" if next(steps) >= stop_after else None)
-    stopped = train(tmp_path / "parts")
-    assert (stopped.stopped, stopped.step) == ("time", stop_after)
-    monkeypatch.undo()
-    with short_splits():
-        again = saccade.train(out=tmp_path / "parts", resume=True, device="cpu", quiet=True)
-    assert (again.stopped, again.step) == ("finished", 8)
-    one, other = (load_file(folder / "model" / "model.safetensors") for folder in (run, tmp_path / "parts"))
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert [row["values"] for row in rows(run, "validation")] == [
-        row["values"] for row in rows(tmp_path / "parts", "validation")
-    ]
 
 
 @pytest.mark.parametrize("recipe", ["hsal-ce-mnist-set", "hsal-oracle-mnist-multiset", "counts-mnist-multiset"])
@@ -138,16 +90,6 @@ def test_look_prints_a_multiset_and_writes_a_strip(run: Path, tmp_path: Path) ->
     assert found["answer"] in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_questions_are_refused_in_one_line(run: Path, tmp_path: Path) -> None:
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    command = ["look", str(tmp_path / "a.png"), "--device", "cpu"]
-    wrong = runner.invoke(app, [*command, "--model", str(run), "--ask", "3"])
-    missing = runner.invoke(app, [*command, "--model", "soft-mref"])
-    assert (wrong.exit_code, missing.exit_code) == (2, 2)
-    assert "takes no question" in wrong.output
-    assert "needs a question" in missing.output
-
-
 def test_the_report_shows_what_was_read(run: Path) -> None:
     section = run_looks(run, 2, "cpu")
     assert section is not None
@@ -155,17 +97,3 @@ def test_the_report_shows_what_was_read(run: Path) -> None:
     val = examples(MultisetData(MultisetDataConfig(glyphs="pack"), "val"), 2)
     assert [picture.caption.partition("true: ")[2] for picture in gallery.pictures] == [each.truth for each in val]
     assert all(len(each.masks) == each.truth.count(",") + 1 for each in val)
-
-
-def test_facts_have_no_queries_and_the_card_asks_nothing(run: Path) -> None:
-    assert read_facts(run / "model").queries == ()
-    card = (run / "model" / "card.md").read_text(encoding="utf-8")
-    assert "asks: nothing in particular" in card
-    assert '.look("scene.png")' in card
-
-
-def test_empty_scenes_are_in_training_alone() -> None:
-    config = MultisetDataConfig(glyphs="pack", empty=0.5)
-    train_data, val = (MultisetData(config, split) for split in ("train", "val"))
-    assert 4 <= int((train_data.take(torch.arange(20)).labels >= 0).any(1).sum()) <= 16
-    assert bool((val.take(torch.arange(12)).labels >= 0).any(1).all())

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.commands.train import build_task
-from saccade.config import from_dict, to_dict
+from saccade.config import to_dict
 from saccade.data.scenes.drawing import COLOURS
-from saccade.engine.recipe import load_recipe
-from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import NOT_THERE, SceneData, SceneDataConfig
 from saccade.families.question.scenes.task import SceneTask
 from saccade.models.io.facts import read_facts
@@ -56,19 +53,3 @@ def test_the_model_has_one_answer_more_and_is_scored_on_both_kinds(tmp_path: Pat
     found = SceneTask.evaluate(task.model.eval(), to_dict(CONFIG), "val", limit=40, sweeps=0)
     assert found["metrics"]["accuracy_absent"] == 1
     assert found["metrics"]["accuracy"] == 0  # of questions for digits that are there
-
-
-def test_another_number_of_answers_and_no_share_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.config\.answers: found 5, but with data\.absent there are 6"):
-        SceneTask(model="soft", model_config=small(answers=5), data=to_dict(CONFIG))
-    with pytest.raises(ConfigError, match="absent"):
-        from_dict(SceneDataConfig, {"absent": 1.5})
-
-
-def test_the_recipe_builds_it_and_other_runs_note_nothing_new() -> None:
-    recipe = load_recipe("hattnet-ctx-sparse-mref-absent", overrides=["data.glyphs=pack"])
-    task = build_task(recipe)
-    assert task.model.config.answers == 6
-    assert ("absent", "0.2") in task.data_parts()["settings"]
-    plain = build_task(load_recipe("soft-mref", overrides=["data.glyphs=pack"]))
-    assert "absent" not in dict(plain.data_parts()["settings"])

@@ -42,29 +42,3 @@ def test_options_reach_the_reader(table, tmp_path):
     assert result.exit_code == 2
     assert "no such picture" in result.output.replace("\n", " ")
     assert not (tmp_path / "s.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("args", "word"),
-    [
-        (["cvs:x.csv"], "did you mean 'csv'"),
-        (["csv:x.csv", "--option", "strict"], "expected key=value"),
-        (["csv:x.csv"], "cannot be read"),
-    ],
-)
-def test_what_cannot_be_shown(args, word):
-    result = run("data", "show", *args)
-    assert result.exit_code == 2
-    assert word in " ".join(result.output.split())
-
-
-def test_an_empty_split_says_which_have_questions(table):
-    result = run("data", "show", f"csv:{table}", "--split", "val")
-    assert result.exit_code == 2
-    assert "train 10" in " ".join(result.output.split())
-
-
-def test_a_misspelt_option_names_the_nearest(table):
-    result = run("data", "show", f"csv:{table}", "--option", "strct=1")
-    assert result.exit_code == 2
-    assert "did you mean 'strict'" in " ".join(result.output.split())

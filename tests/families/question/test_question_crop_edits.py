@@ -9,7 +9,6 @@ from test_question_scene_edits import Weighing, _key
 from torch import Tensor
 
 from saccade import geometry
-from saccade.families.question.crop_edits import can_aim
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.twin_scores import twin_scores
 from saccade.metrics.maps.edits import mask_boxes
@@ -86,9 +85,3 @@ def test_an_answer_that_ignores_its_window_stays(batch: SceneBatch) -> None:
         "zero_target": 0, "keep_target": 0, "keep_random": 0, "move": 0, "even": 0
     }  # fmt: skip
     assert changed["zero_random"] != changed["zero_random"]  # a window as tight as its digit cannot move and hold it
-
-
-def test_a_model_with_weights_is_not_aimed(batch: SceneBatch) -> None:
-    model = Weighing(batch)
-    trace = model.wrap(model.ask(batch.images[:2], batch.query[:2]), (100, 100)).trace
-    assert not can_aim(model, trace)

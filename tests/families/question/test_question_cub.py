@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from saccade.config import from_dict
-from saccade.errors import ConfigError, DataError
-from saccade.families.question.tables.cub import PARTS, CubOptions, read_cub
+from saccade.errors import DataError
+from saccade.families.question.tables.published import PARTS, CubOptions, read_cub
 
 CLICKS = sorted({click for clicks in PARTS.values() for click in clicks} | {"tail"})
 COLOURS = ("black", "red", "white")
@@ -121,21 +120,6 @@ def test_splits_by_species_share_none(folder):
     assert again.rows == table.rows
 
 
-def test_the_first_questions_are_a_fair_sample_and_pictures_stay_together(folder):
-    rows = read_cub(folder, CROWN_AND_WING).rows
-    assert len({row.group for row in rows[:16]}) > 4
-    pictures = [row.image for row in rows]
-    assert all(pictures[n] == pictures[n - 1] for n in range(1, len(rows)) if pictures[n] in pictures[:n])
-
-
-def test_either_folder_can_be_named_and_attributes_may_lie_inside(folder, tmp_path):
-    inner = read_cub(folder / "CUB_200_2011", CROWN_AND_WING)
-    assert inner.rows == read_cub(folder, CROWN_AND_WING).rows
-    moved = write_cub(tmp_path)
-    (moved / "attributes.txt").rename(moved / "CUB_200_2011/attributes/attributes.txt")
-    assert len(read_cub(moved, CROWN_AND_WING).rows) == len(inner.rows)
-
-
 def test_missing_pictures_are_counted(tmp_path):
     folder = write_cub(tmp_path)
     for number in (70, 71):
@@ -160,16 +144,3 @@ def test_damaged_folders_are_named(tmp_path, spoil, message):
     spoil(write_cub(tmp_path) / "CUB_200_2011")
     with pytest.raises(DataError, match=message):
         read_cub(tmp_path, CROWN_AND_WING)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"parts": ("crwon",)}, "did you mean 'crown'"),
-        ({"parts": ()}, "parts"),
-        ({"min_percent": 101.0}, "min_percent"),
-    ],
-)
-def test_options_that_cannot_be(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        from_dict(CubOptions, settings)

@@ -14,11 +14,10 @@ from question_tables import SPLITS, write_table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.table import Question, make_table
 from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.features import QuestionFeatures
-from saccade.families.question.tables.task import TableTask
+from saccade.families.question.tables.task import QuestionFeatures, TableTask
+from saccade.families.question.task import CrossEntropy, Default
 from saccade.models.picture_query import PictureQueryModel
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
@@ -78,25 +77,6 @@ def test_kept_features_come_with_the_evidence_that_a_loss_asks_for(table: Path) 
     assert torch.equal(batch["evidence"], whole["evidence"])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"augment": {"area": [0.9, 1.0]}},  # pictures are varied
-        {"features_mb": 0},  # nothing is to be kept
-        {
-            "model": "hattnet",
-            "config": {"channels": 4, "depth": 2, "hidden": 4},
-        },  # the query takes part in the backbone
-    ],
-)
-def test_other_phases_see_pictures(table: Path, home: Path, changes: dict[str, Any]) -> None:
-    task = new_task(table, **changes)
-    freeze(task)
-    assert "images" in first_batch(task)
-    task.validate(task.model.eval())
-    assert not home.exists()
-
-
 def test_moving_statistics_are_not_kept(table: Path) -> None:
     task = new_task(table)
     freeze(task)
@@ -104,19 +84,6 @@ def test_moving_statistics_are_not_kept(table: Path) -> None:
     assert "images" in first_batch(task)
     with pytest.raises(ConfigError, match="features 'kept': the weights or statistics of the encoder change"):
         first_batch(task, features="kept")
-
-
-def test_a_phase_can_say_whether_features_are_kept(table: Path, home: Path) -> None:
-    """``kept`` sees varied pictures as they are; ``fresh`` keeps nothing of pictures that never vary."""
-    varied, still = new_task(table, augment={"area": [0.5, 0.6]}), new_task(table)
-    for task in (varied, still):
-        freeze(task)
-    assert "images" in first_batch(still, features="fresh")
-    assert not home.exists()
-    kept, as_ever = first_batch(varied, features="kept"), first_batch(still)
-    assert torch.equal(kept["encoding"], as_ever["encoding"])
-    assert "images" in first_batch(varied)
-    assert "images" in first_batch(new_task(table, features_mb=0), features="kept")  # there is no room to keep them
 
 
 def test_keeping_features_of_what_learns_is_refused_before_training(table: Path) -> None:
@@ -189,17 +156,6 @@ def test_features_of_a_backbone_that_has_learnt_since_are_not_used(table: Path, 
     assert len(list(home.iterdir())) == 4  # train and val of both
 
 
-def test_another_model_is_validated_on_pictures(table: Path) -> None:
-    """A replica has a backbone of its own."""
-    task, other = new_task(table), new_task(table)
-    freeze(task)
-    first_batch(task)
-    with torch.no_grad():
-        for parameter in other.model.backbone.parameters():  # type: ignore[union-attr]
-            parameter.mul_(1.1)
-    assert task.validate(other.model.eval()) == other.validate(other.model.eval())
-
-
 def recipe(replicas: int = 1) -> Recipe:
     phase = {
         "name": "main", "freeze": FROZEN, "epochs": 3, "validate_every": 1, "select": {"metric": "score"},
@@ -214,19 +170,6 @@ def course(task: TableTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
     fit(task, recipe(**settings), out, device="cpu", progress="quiet")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     return [{key: line[key] for key in ("step", "kind", "values")} for line in lines]
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_a_run_is_the_same_with_and_without(tmp_path: Path, home: Path, several: bool) -> None:
-    table = write_table(tmp_path / "pictures", several=several)
-    tasks = new_task(table), new_task(table, features_mb=0)
-    one, other = (course(task, tmp_path / f"run{number}") for number, task in enumerate(tasks))
-    assert len(list(home.iterdir())) == 2  # train and val
-    assert [line["kind"] for line in one].count("validation") == 3
-    for mine, theirs in zip(one, other, strict=True):
-        assert (mine["step"], mine["kind"]) == (theirs["step"], theirs["kind"])
-        assert mine["values"] == pytest.approx(theirs["values"], rel=0.02, abs=2e-3), mine["step"]
-    assert one[0]["values"]["loss"] != one[-2]["values"]["loss"]
 
 
 def test_a_run_learns_the_same_to_the_last_bit_where_half_precision_is_exact(
@@ -246,9 +189,3 @@ def test_a_run_learns_the_same_to_the_last_bit_where_half_precision_is_exact(
             assert mine == theirs
         else:  # as many questions at once as the one or the other takes
             assert mine["values"] == pytest.approx(theirs["values"], rel=1e-5)
-
-
-def test_replicas_see_pictures(tmp_path: Path, table: Path, home: Path) -> None:
-    task = new_task(table, config={"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0})
-    assert course(task, tmp_path / "run", replicas=2)
-    assert not home.exists()

@@ -6,14 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
 from saccade.data.scenes.backgrounds import SIDE
 from saccade.data.scenes.drawing import COLOURS, rgb
-from saccade.engine.recipe import load_recipe
-from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.scores import score_scenes
-from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.scenes.twin_scores import twin_scores
 from saccade.models.base import QueryModel, Raw
 from saccade.trace import Look
@@ -82,16 +78,6 @@ def test_a_blind_question_tells_nothing():
     assert torch.equal(together.label[::2], together.label[1::2])
 
 
-def test_another_cause_is_refused():
-    with pytest.raises(ConfigError, match="planted"):
-        from_dict(SceneDataConfig, {"planted": "edge"})
-
-
-@pytest.mark.parametrize("planted", ["corner", "largest", "blind"])
-def test_recipes_plant_a_cause(planted: str):
-    assert load_recipe(f"soft-{planted}-mref").data["planted"] == planted
-
-
 def test_the_mask_of_the_target_loses_and_the_planted_cause_wins():
     found = twin_scores(CornerReader().eval(), taken("corner")).summary()
     own, target = found["model"]["scores"], found["model"]["baselines"]["target_mask"]
@@ -110,14 +96,3 @@ def test_a_planted_set_is_scored_without_a_target_to_follow():
     assert found["metrics"]["accuracy"] > 0.95
     assert "causal_follow" not in found["attention"]
     assert found["attention"]["causal_hold"] > 0.95
-
-
-def test_runs_that_plant_nothing_are_told_apart_from_nothing():
-    """Older runs did not note what was planted; a run of today that plants nothing learns from the same."""
-    model = {"name": "soft", "config": {"channels": 4, "hidden": 4}}
-    parts = [
-        SceneTask(model="soft", model_config=model["config"], data={"glyphs": "pack", **more}).data_parts()["settings"]
-        for more in ({}, {"planted": "corner"})
-    ]
-    assert "planted" not in dict(parts[0])
-    assert "planted" in dict(parts[1])

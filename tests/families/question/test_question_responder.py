@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
-from typer.testing import CliRunner
 
 import saccade
-from saccade.commands.door import app
 from saccade.families.question.responder import blind_queries
 from saccade.models.io.facts import CONFIG, Score, read_facts
 from tiny_models import save_tiny, tiny_facts
@@ -55,14 +52,3 @@ def test_an_answer_says_so_about_its_map(folder: Path) -> None:
     assert [SAID in each.notes for each in predictor.look_many([picture, picture], ask=1)] == [True, True]
     given = predictor.look(picture, ask=1, attention=seen.trace.as_given())
     assert SAID not in given.notes  # its weights are not the model's own
-
-
-def test_look_says_so_in_the_terminal(folder: Path, tmp_path: Path) -> None:
-    picture = tmp_path / "a.png"
-    Image.new("RGB", (24, 24)).save(picture)
-    told = {
-        ask: CliRunner().invoke(app, ["look", str(picture), "--model", str(folder), "--ask", ask]) for ask in ("0", "1")
-    }
-    assert [result.exit_code for result in told.values()] == [0, 0]
-    assert "to point better" not in told["0"].stderr
-    assert f"a.png: {SAID}" in " ".join(told["1"].stderr.split())

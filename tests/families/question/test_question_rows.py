@@ -4,11 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from call_count import calls
-from saccade.data.tables.rows import numbers_in
 from saccade.errors import DataError
 from saccade.families.question.table import QuestionTable
 from saccade.families.question.tables.rows import TableOptions, read_csv, read_jsonl
@@ -58,22 +55,12 @@ def test_evidence_in_every_spelling(folder):
     assert [row.mask for row in table.rows] == [folder / "m.png", None, None]
 
 
-def test_optional_cells_of_spaces_are_empty(folder):
-    head = "image,query,label,labels,split,box,point,mask\n"
-    (row,) = csv(folder, f"{head}a.png,q,red, ,train, ,  , \n", STRICT).rows
-    assert (row.labels, row.box, row.point, row.mask) == (("red",), None, None, None)
-
-
 def test_several_labels(folder):
     table = csv(
         folder, 'image,query,labels,split\na.png,q,red; shiny;red,train\nb.png,q,"[""a;b"", 7]",train\n', STRICT
     )
     assert table.multi_label
     assert [row.labels for row in table.rows] == [("red", "shiny"), ("a;b", "7")]
-
-
-def test_one_label_may_hold_a_semicolon(folder):
-    assert csv(folder, "image,query,label\na.png,q,red; shiny\n").rows[0].labels == ("red; shiny",)
 
 
 def test_json_lines(folder):
@@ -94,15 +81,6 @@ def test_json_lines(folder):
 def test_utf_8_with_or_without_a_mark(folder, encoding):
     table = csv(folder, "Image, Query ,LABEL\r\na.png,größe,grün\r\n", STRICT, encoding)
     assert (table.queries, table.answers) == (("größe",), ("grün",))
-
-
-@pytest.mark.parametrize(("encoding", "byte"), [("latin-1", "0xfc"), ("utf-16", "0xff")])
-def test_another_encoding_is_named(folder, encoding, byte):
-    with pytest.raises(DataError, match=f"not UTF-8 .byte {byte}.*save or export it as UTF-8"):
-        csv(folder, "image,query,label\na.png,q,grün\n", encoding=encoding)
-    (folder / "t.jsonl").write_bytes(b'{"image": "a.png"}\n\xfc')
-    with pytest.raises(DataError, match="not UTF-8"):
-        read_jsonl(folder / "t.jsonl", STRICT)
 
 
 def test_without_a_split_no_picture_is_in_two(tmp_path):
@@ -167,42 +145,6 @@ def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
 
 
 @pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ("{", "not a JSON object: line 2"),
-        ("[1]", "not a JSON object: line 2"),
-        ('{"image": ' + "9" * 5_000 + "}", "not a JSON object: line 2"),
-        ("[" * 100_000, "not a JSON object: line 2"),
-        ({"query": "q", "label": "x"}, "no image: line 2"),
-        ({"image": "a.png", "query": "q"}, "no labels: line 2"),
-        ({"image": "a.png", "query": "q", "label": ["x"]}, 'no label: line 2, found ["x"]'),
-        ({"image": "a.png", "query": "q", "labels": [" "]}, "empty label: line 2"),
-        ({"image": "a.png", "query": "q", "labels": "[x"}, "unreadable labels: line 2, [x"),
-        ({"image": "a.png", "query": "q", "labels": ["x", None]}, "unreadable labels: line 2, ['x', None]"),
-        ({"image": "a.png", "query": "q", "labels": [["x"]]}, "unreadable labels: line 2, [['x']]"),
-        ({"image": "a.png", "query": "q", "label": "x", "box": 7}, "unreadable box: line 2, '7' is not 4 numbers"),
-        ({"image": "a.png", "query": "q", "label": "x", "box": "1e400 0 1 1"}, "unreadable box: line 2, '1e400 0 1 1'"),
-        ({"image": "a.png", "query": "q", "label": "x", "box": [10**400, 0, 1, 1]}, "unreadable box: line 2, '[1000"),
-        (
-            {"image": "a.png", "query": "q", "label": "x", "point": [1e300, 0]},
-            "unreadable point: line 2, '[1e+300, 0]'",
-        ),
-        ({"image": "a.png", "query": "q", "label": "\ud800"}, "unreadable label: line 2, '\\ud800'"),
-        ({"image": "a.png", "query": "a\0b", "label": "x"}, "unreadable query: line 2, 'a\\x00b'"),
-        ({"image": "a.png", "query": "q", "labels": ["\udcff"]}, "unreadable labels: line 2"),
-        ({"image": "a.png", "query": "q", "label": "x", "group": "\ud800"}, "unreadable group: line 2"),
-        (
-            {"image": "a.png", "query": "q", "label": "x", "point": [1, None]},
-            "unreadable point: line 2, '[1, None]' is not 2",
-        ),
-    ],
-)
-def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
-    (skipped,) = jsonl(folder, {"image": "b.png", "query": "q", "label": "x"}, row).skipped
-    assert skipped.startswith(reason)
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "no column image, label; the file is empty"),
@@ -220,14 +162,6 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
 def test_a_table_that_cannot_be_used_says_why(folder, text, message):
     with pytest.raises(DataError, match=message):
         csv(folder, text)
-
-
-@pytest.mark.parametrize("between", [",", ";", "\t"])
-def test_semicolons_and_tabs_are_found_by_themselves(folder, between):
-    lines = ["image,query,label,box", 'a.png,q,"red, or so; both",1 2 3 4', "b.png,q,blue,"]
-    rows = csv(folder, "\n".join(line.replace(",", between) for line in lines).replace(f"red{between}", "red,")).rows
-    assert [row.labels for row in rows] == [("red, or so; both",), ("blue",)]
-    assert rows[0].box == (1, 2, 3, 4)
 
 
 def test_without_a_column_of_questions_all_are_asked_the_same(folder):
@@ -256,28 +190,6 @@ def test_folders_by_class_are_questions_too(tmp_path):
         ("dog", "train"),
     ]
     assert family_of_data(f"folder:{tmp_path}").name == "classify"
-
-
-def test_a_quoted_header_does_not_mislead(folder):
-    assert len(csv(folder, '"image","query","label","a;b;c;d;e"\na.png,q,x,\n').rows) == 1
-
-
-def test_the_datasets_library_calls_pictures_file_name(folder):
-    assert csv(folder, "file_name,query,label\na.png,q,x\n").rows[0].image.name == "a.png"
-    assert jsonl(folder, {"file_name": "b.png", "query": "q", "label": "x"}).rows[0].image.name == "b.png"
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match=r"t\.csv: cannot be read .No such file.*check the path"):
-        read_csv(tmp_path / "t.csv", STRICT)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_jsonl(tmp_path, STRICT)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2), st.sampled_from([" ", ", ", ";", "\t"]))
-def test_numbers_come_back_whatever_parts_them(numbers, between):
-    assert numbers_in(between.join(map(repr, numbers)), "point", 2) == tuple(numbers)
-    assert numbers_in(json.dumps(numbers), "point", 2) == tuple(numbers)
 
 
 def test_twice_the_rows_are_twice_the_work(folder):

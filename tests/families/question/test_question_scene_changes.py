@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from saccade.families.question.scenes.changes import (
+from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes.twin_scores import (
     RECOLOURED_OTHER,
     RECOLOURED_TARGET,
     REMOVED_OTHER,
     changed_scenes,
 )
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 
 
 @pytest.fixture(scope="module")

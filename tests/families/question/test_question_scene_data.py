@@ -3,13 +3,10 @@
 import pytest
 import torch
 
-from saccade.config import from_dict
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.data.scenes.twins import other_object
-from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 
 UNLIMITED = SceneDataConfig(glyphs="pack")
@@ -23,11 +20,6 @@ def batch() -> SceneBatch:
 
 def same(a: SceneBatch, b: SceneBatch) -> bool:
     return all(torch.equal(getattr(a, n), getattr(b, n)) for n in ("images", "query", "label", "object", "scene"))
-
-
-def test_the_vocabulary():
-    assert SceneData.queries == ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
-    assert SceneData.answers == ("green", "yellow", "white", "red", "blue")
 
 
 def test_sizes_by_protocol():
@@ -145,23 +137,6 @@ def test_changing_another_digit_leaves_the_answer(batch, edit):
     assert torch.equal(changed.evidence(), batch.evidence())
 
 
-def test_the_other_digit_is_drawn_from_all_others():
-    batch = SceneData(UNLIMITED, "val").take(torch.arange(400))
-    other = other_object(batch.layout, batch.object)
-    assert (other != batch.object).all()
-    assert batch.layout.present[torch.arange(400), other].all()
-    assert set(other.tolist()) == set(range(9))
-
-
-def test_bad_configs_are_named():
-    for wrong in ({"name": "mreff"}, {"glyphs": "all"}, {"protocol": "author"}, {"seed": -1}):
-        with pytest.raises(ConfigError, match=next(iter(wrong))):
-            from_dict(SceneDataConfig, wrong)
-    with pytest.raises(ConfigError, match="did you mean 'protocol'"):
-        from_dict(SceneDataConfig, {"protocl": "authors"})
-    assert from_dict(SceneDataConfig, {"glyphs": "pack"}) == UNLIMITED
-
-
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record how many scenes are made at a time."""
     import saccade.data.scenes.stream as stream_module
@@ -201,16 +176,6 @@ def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_str
     assert made == [4, 8]
 
 
-@pytest.mark.parametrize("split", ["train", "test"])
-def test_one_per_scene_names_different_scenes(split):
-    data = SceneData(UNLIMITED, split)
-    numbers = data.one_per_scene(30)
-    assert len(data.take(numbers).scene.unique()) == len(numbers) == 30
-    if data.size is not None:
-        everything = data.one_per_scene(10**9)
-        assert int(everything.max()) < data.size
-
-
 def test_a_fresh_scene_is_asked_for_several_of_its_digits():
     one, three = (SceneData(SceneDataConfig(glyphs="pack", asks=asks), "train") for asks in (1, 3))
     single, several = one.take(torch.arange(40)), three.take(torch.arange(120))
@@ -233,10 +198,3 @@ def test_what_is_asked_together_shares_a_picture():
     for name in ("query", "label", "object", "scene"):
         assert torch.equal(getattr(together, name), getattr(alone, name))
     assert torch.equal(together.layout.rgb, alone.layout.rgb)
-
-
-def test_as_many_digits_can_be_asked_for_as_every_scene_has():
-    assert SceneDataConfig(asks=5).asks == 5
-    for asks in (0, 6):
-        with pytest.raises(ConfigError, match="every scene has 5 digits to ask for"):
-            SceneDataConfig(asks=asks)

@@ -1,26 +1,17 @@
 """The training side of the attribute task: batches by number, the loss, what is refused, the model folder."""
 
-import inspect
 import itertools
 import math
 
 import pytest
 import torch
-from PIL import Image
 from torch import nn
 
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scenes.data as attributes
-from saccade.engine.protocol import Trainable
-from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import ConfigError, DataError
-from saccade.families import families, family
-from saccade.families.contract import load_target
-from saccade.families.question.losses import CrossEntropy, Default, Reinforce
 from saccade.families.question.scenes.task import SceneTask
-from saccade.families.question.tables.task import TableTask
-from saccade.models.io.facts import read_facts
-from saccade.models.io.folder import load_model
+from saccade.families.question.task import CrossEntropy, Default, Reinforce
 from saccade.tasks.task import in_batches
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
@@ -86,11 +77,6 @@ def test_pictures_of_a_finite_set_are_varied_anew_each_time_and_fresh_ones_not()
     )
 
 
-def test_a_finite_split_asks_every_digit_whatever_asks_says():
-    one, three = (batches(new_task(protocol="authors", asks=asks), 2, batch_size=10) for asks in (1, 3))
-    assert all(same(*pair) for pair in zip(one, three))
-
-
 @pytest.mark.parametrize("protocol", ["unlimited", "authors"])
 def test_a_batch_is_a_function_of_its_number(protocol):
     """Started anywhere, in another task, after other batches: batch n stays batch n."""
@@ -110,12 +96,6 @@ def test_ranks_together_see_the_batch_of_one(protocol):
     for number, one in enumerate(batches(task, 5, batch_size=12)):
         parts = [batches(task, 1, start=number, batch_size=4, rank=rank, world_size=3)[0] for rank in range(3)]
         assert same(joined(parts), one)
-
-
-def test_ranks_see_in_one_batch_what_one_sees_in_several():
-    task = new_task()
-    ranks = [batches(task, 1, start=1, batch_size=5, rank=rank, world_size=2)[0] for rank in range(2)]
-    assert same(joined(ranks), joined(batches(task, 2, start=2, batch_size=5)))
 
 
 def test_an_epoch_visits_each_triple_at_most_once_and_the_next_in_another_order():
@@ -157,18 +137,6 @@ def test_scenes_of_another_data_seed_are_others():
     )
 
 
-def test_a_batch_larger_than_the_set_is_refused():
-    task = new_task(protocol="authors")
-    assert len(batches(task, 1, batch_size=TRIPLES)[0]["label"]) == TRIPLES
-    for options in ({"batch_size": TRIPLES + 1}, {"batch_size": 26, "world_size": 2}):
-        with pytest.raises(DataError, match=rf"5[12] .* {TRIPLES} "):
-            batches(task, 1, **options)
-
-
-def test_fresh_scenes_have_no_epochs():
-    assert new_task().steps_per_epoch(8) is None
-
-
 def test_in_batches_goes_through_a_finite_split_once():
     data = new_task().split("val")
     parts = list(in_batches(data, 10))
@@ -177,20 +145,6 @@ def test_in_batches_goes_through_a_finite_split_once():
     assert asked == sorted(set(asked))  # every digit of a scene once, in order
     with pytest.raises(DataError, match="no end"):
         next(in_batches(new_task().split("train"), 10))
-
-
-def test_it_is_what_the_engine_trains():
-    """Every method of the protocol is there, and can be called with the protocol's arguments."""
-    task = new_task()
-    assert isinstance(task.model, nn.Module)
-    for name, asked in inspect.getmembers(Trainable, inspect.isfunction):
-        if name.startswith("_"):
-            continue
-        given = inspect.signature(getattr(SceneTask, name)).parameters
-        wanted = inspect.signature(asked).parameters
-        assert [(each.name, each.kind, each.default) for each in given.values()] == [
-            (each.name, each.kind, each.default) for each in wanted.values()
-        ], name
 
 
 def test_inputs_feed_the_model_and_no_label_leaks():
@@ -247,11 +201,6 @@ def test_drawn_locations_can_be_left_untaught():
     found = new_task().loss(raw, {"label": torch.tensor([0])}, CrossEntropy())
     assert float(found["loss"]) == pytest.approx(math.log(2))
     assert not found["loss"].requires_grad
-
-
-def test_reinforce_needs_a_model_that_draws():
-    with pytest.raises(ConfigError, match="draws no locations in training; take model 'hard' with estimator: reinf"):
-        new_task().loss({"logits": torch.zeros(1, 5)}, {"label": torch.tensor([0])}, Reinforce())
 
 
 @pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
@@ -318,102 +267,3 @@ def test_moving_makes_splits_anew():
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ConfigError, match=words):
         SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"glyphs": "pack"}, **settings})
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"loss": "cross_entrpy"}, "phase 'main': loss 'cross_entrpy': did you mean 'cross_entropy'"),
-        ({"loss": {"name": "reinforce", "entrpy": 1}}, "unknown setting 'loss.entrpy': did you mean 'entropy'"),
-        ({"loss": {"name": "reinforce", "entropy": -1}}, "entropy"),
-        ({"loss": {"name": "reinforce", "entropy": "much"}}, "loss.entropy: expected float, found str 'much'"),
-        (
-            {"loss": {"name": "cross_entropy", "entropy": 1}},
-            "unknown setting 'loss.entropy': choose from evidence_weight",
-        ),
-        ({"loss": "reinforce:0.1"}, "'reinforce'"),
-        ({"data": "objects"}, "data 'objects': choose from default"),
-    ],
-)
-def test_phases_that_cannot_be_are_refused(settings, words):
-    with pytest.raises(ConfigError, match=words):
-        new_task().phase_loss(Phase(steps=1, **settings))
-
-
-def test_the_loss_of_a_phase_is_built_from_its_settings():
-    task = new_task()
-    assert task.phase_loss(Phase(steps=1)) == Default()
-    assert task.phase_loss(Phase(steps=1, loss="cross_entropy")) == CrossEntropy()
-    assert task.phase_loss(Phase(steps=1, loss={"name": "reinforce", "entropy": 1})) == Reinforce(entropy=1.0)
-
-
-def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
-    class Spec:
-        def resolve(self):
-            return nn.Linear
-
-    monkeypatch.setattr("saccade.tasks.task.model_spec", lambda name: Spec())
-    with pytest.raises(ConfigError, match="needs one that answers queries"):
-        new_task()
-
-
-def test_tasks_are_found_by_name():
-    task = load_target(family("question").task)
-    assert task.for_data("mref") is SceneTask
-    assert task.for_data("csv:my.csv") is TableTask
-    assert all(load_target(each.task).name == name for name, each in families().items())
-    with pytest.raises(ConfigError, match="no family 'qestion': did you mean 'question'"):
-        family("qestion")
-
-
-def test_the_model_folder_says_how_it_was_made(tmp_path):
-    task = new_task(seed=2)
-    task.save_model(task.model, tmp_path / "m", {"recipe": {"name": "r"}, "revision": "abc", "step": 7, "minutes": 0.5})
-    model, facts = load_model(tmp_path / "m")
-    assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
-    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1}
-    assert facts.data == expected | {"planted": "none", "absent": 0.0, "drawing": "blend", "augment": None, "seed": 0}
-    assert (facts.architecture, facts.family, facts.seed, facts.protocol) == ("soft", "question", 2, "unlimited")
-    assert facts.model["channels"] == 4
-    assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")
-    assert facts.training == {"step": 7, "minutes": 0.5}
-    assert facts.queries == tuple("0123456789")
-    assert facts.answers == ("green", "yellow", "white", "red", "blue")
-    assert facts.preprocessing.size == (100, 100)
-
-
-def test_a_run_on_the_shipped_photographs_says_so_in_its_log_and_its_card(tmp_path, monkeypatch):
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "empty"))
-    task = new_task(name="mbg")
-    assert task.summary().startswith("photographs: shipped-train-4-3b287d7b (the nine photographs that ship")
-    task.save_model(task.model, tmp_path / "model", {})
-    card = (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
-    assert "- photographs: shipped-train-4-3b287d7b (the nine photographs that ship" in card
-
-
-def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
-    for number in range(12):
-        Image.new("RGB", (160, 120), (number * 20, 0, 0)).save(tmp_path / f"{number}.png")
-    assert (
-        new_task(name="mbg", backgrounds=str(tmp_path)).summary().startswith(f"photographs: {tmp_path.name}-train-10-")
-    )
-    assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).summary()
-    assert (new_task().summary(), new_task().training_notes()) == ("", {})
-
-
-def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path):
-    task = new_task(drawing="authors")
-    assert task.summary() == "drawing: authors"
-    assert ("drawing", '"authors"') in task.data_parts()["settings"]
-    task.save_model(task.model, tmp_path / "model", {})
-    assert "- data.drawing: authors\n" in (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
-    assert read_facts(tmp_path / "model").data["drawing"] == "authors"
-
-
-SCENE_RECIPES = [name for name in family("question").recipes() if name.endswith(("-mref", "-mdist", "-mbg", "-fast"))]
-
-
-@pytest.mark.parametrize("recipe", SCENE_RECIPES)
-def test_recipes_draw_as_the_authors_with_their_sizes_and_blend_fresh_scenes(recipe):
-    drawn = [load_recipe(recipe, protocol=protocol).data.get("drawing") for protocol in ("authors", "unlimited")]
-    assert drawn == ["authors", None]

@@ -13,17 +13,13 @@ from torch import Tensor, nn
 from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.twins import free_places
-from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import score_scenes
 from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.scenes.twin_scores import coarsest_cell, twin_scores
 from saccade.families.question.scenes.twins import SceneTwins
-from saccade.families.question.tables.task import TableTask
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.interventions import ALIKE
 from saccade.models.base import QueryModel, Raw
-from saccade.models.soft import SoftConfig, SoftModel
 from saccade.show.score_tables import answer_sections, score_tables, scores_section
 from saccade.trace import Look
 
@@ -279,16 +275,3 @@ def test_the_result_keeps_the_two_groups_apart(result: dict):
     page = [section.title for section in (scores_section(result), *answer_sections(result))]
     assert page[1:] == [f"Maps of re-rendered scenes: about the {group}" for group in ("scene", "model")]
     assert not any("re-rendered" in getattr(block, "caption", "") for block in scores_section(result).blocks)
-
-
-def test_old_results_without_them_have_tables(result: dict):
-    old = {name: value for name, value in result.items() if name != "interventions"}
-    assert not any("re-rendered" in table.caption for table in score_tables(old))
-
-
-def test_twins_are_asked_for(data: SceneData):
-    model = SoftModel(SoftConfig(channels=4, hidden=4, dropout=0.0)).eval()
-    assert "interventions" not in score_scenes(model, data, limit=40, sweeps=0).summary()
-    assert "interventions" not in SceneTask.evaluate(model, {"glyphs": "pack"}, "test", limit=40, sweeps=0, twins=0)
-    with pytest.raises(ConfigError, match="twins: photographs"):
-        TableTask.evaluate(model, {}, "test", queries=(), answers=(), twins=5)

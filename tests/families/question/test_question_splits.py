@@ -1,18 +1,14 @@
 """Scenes of questions on disk, and the catalog of data."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from saccade.data.fetch import DOWNLOADS
-from saccade.errors import DataError, OutputError
-from saccade.families import data_entries
-from saccade.families.question.scenes.data import SPECS, SceneData, SceneDataConfig
+from saccade.errors import OutputError
+from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import write_split
 
 PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
@@ -67,32 +63,3 @@ def test_an_interrupted_export_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write_split(PACK, "val", 3, tmp_path / "out", progress=stop)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_bad_requests_are_named(tmp_path):
-    with pytest.raises(DataError, match="at least 1"):
-        write_split(PACK, "val", 0, tmp_path / "x")
-    with pytest.raises(DataError, match=r"has \d+ scenes, asked for 5000\.\.5001"):
-        write_split(PACK, "val", 2, tmp_path / "x", start=5_000)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot write"):
-        write_split(PACK, "val", 1, tmp_path / "file" / "x")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_the_catalog_needs_no_torch_and_names_real_downloads():
-    code = "import sys, saccade.families as f; assert 'mref' in f.data_entries(); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    entries = [(name, entry) for name, held in data_entries().items() for _, entry in held]
-    for name, entry in entries:
-        assert all((entry.description, entry.licence, entry.get)), name
-        assert entry.download is None or entry.download in DOWNLOADS
-    assert SPECS.keys() <= data_entries().keys()
-
-
-def test_files_say_what_lies_behind_the_digits(tmp_path):
-    settings = {"name": "mdist", "glyphs": "pack"}
-    line = json.loads((write_split(settings, "val", 1, tmp_path / "out") / "scenes.jsonl").read_text())
-    assert line["background"] == "distractors-17"
-    image = SceneData(SceneDataConfig(**settings), "val").stream.scenes(torch.arange(1))[1][0]
-    assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / line["file"])), image.permute(1, 2, 0).numpy())

@@ -1,12 +1,7 @@
 """Tables of questions: whose words they have, and what is left out."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-from saccade.errors import DataError
 from saccade.families.question.table import Question, make_table, with_known_words
 
 
@@ -54,16 +49,6 @@ def test_a_table_without_train_has_all_its_words():
     assert (table.queries, table.answers, len(table.rows)) == (("crown", "wing"), ("blue", "red"), 2)
 
 
-def test_nothing_usable_and_strict_are_errors_that_say_why():
-    with pytest.raises(DataError, match=r"csv:x: no row can be used; left out 2 × empty label \(line 2; line 3\)"):
-        make_table("csv:x", [], ["empty label: line 2", "empty label: line 3"], multi_label=False)
-    with pytest.raises(DataError, match=r"^csv:x: it is empty; add"):
-        make_table("csv:x", [], [], multi_label=False)
-    with pytest.raises(DataError, match=r"strict, and 1 row cannot be used: 1 × empty label"):
-        make_table("csv:x", found(question()), ["empty label: line 2"], multi_label=False, strict=True)
-    assert make_table("csv:x", found(question()), [], multi_label=False, strict=True).rows
-
-
 def test_some_keeps_all_questions_about_the_first_pictures():
     rows = [
         Question(Path(f"{split}{n // 2}"), f"q{n % 2}", ("x",), split) for split in ("val", "train") for n in range(6)
@@ -71,12 +56,6 @@ def test_some_keeps_all_questions_about_the_first_pictures():
     table = make_table("csv:x", found(*rows), [], multi_label=False).some("val", 2)
     assert [row.image.name for row in table.rows if row.split == "val"] == ["val0", "val0", "val1", "val1"]
     assert table.count("train") == 6
-
-
-def test_tables_are_read_without_torch():
-    code = "import sys\n"
-    code += "from saccade.families.question.readers import READERS as r\nsys.exit('torch' in sys.modules or not r)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_words_that_only_a_model_knows_are_still_there_for_it():

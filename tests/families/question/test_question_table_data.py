@@ -8,14 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
-from saccade.config import from_dict, to_dict
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.label_evidence import POINT_RADIUS
 from saccade.data.pictures.reading import prepare, read_picture
-from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import TableBatch
+from saccade.errors import DataError
 from saccade.families.question.table import Question, make_table
-from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
 from saccade.geometry import apply, touched
 
 NAN = float("nan")
@@ -109,11 +107,6 @@ def test_boxes_and_points_go_through_the_canvas(tmp_path, assert_near):
     assert batch.mask is None
 
 
-def test_a_box_is_cut_to_its_picture(tmp_path, assert_near):
-    row = Question(picture(tmp_path, "a.png"), "q", ("x",), "train", box=(-5, 10, 60, 99))
-    assert_near(opened(row).take(torch.tensor([0])).box, [[0.0, 16.0, 32.0, 24.0]])
-
-
 def batch_of(box=(NAN,) * 4, point=(NAN,) * 2, mask=None, size=(28, 28)) -> TableBatch:
     zero = torch.zeros(1, dtype=torch.long)
     return TableBatch(
@@ -185,28 +178,6 @@ def test_masks_follow_varied_pictures_where_they_are_asked_for(tmp_path):
     assert len({int(each.sum()) for each in batch.mask}) > 5  # they do vary
 
 
-def test_evidence_without_pictures_is_that_of_the_batch(tmp_path):
-    image = picture(tmp_path, "a.png", (40, 20))
-    mask = save_mask(tmp_path / "m.png", (40, 20), (3, 3, 12, 9))
-    places = ({"box": (0, 0, 20, 10)}, {"point": (30, 12)}, {"mask": mask}, {})
-    rows = [Question(image, str(number), ("x",), "train", **place) for number, place in enumerate(places)]
-    data = opened(*rows)
-    numbers = torch.tensor([3, 0, 2, 1])
-    assert torch.equal(data.evidence(numbers), data.take(numbers).evidence())
-    assert data.evidence(numbers).flatten(1).any(1).tolist() == [False, True, True, True]
-
-
-def test_masks_that_are_not_kept_are_read_again(tmp_path):
-    image = picture(tmp_path, "a.png", (40, 20))
-    black, good = (save_mask(tmp_path / f"{n}.png", (40, 20), (0, 0, n, n)) for n in (0, 9))
-    rows = [Question(image, q, ("x",), "train", mask=m) for q, m in (("a", black), ("b", None), ("c", good))]
-    with pytest.warns(UserWarning, match="1 × unreadable mask"):
-        data = opened(*rows, cache_mb=0)
-    batch = data.take(torch.arange(2))
-    assert batch.mask.flatten(1).any(1).tolist() == [False, True]
-    assert not bool(data.take(torch.tensor([0])).mask.any())
-
-
 def test_varied_pictures_take_their_evidence_along(tmp_path):
     """A white square on black: wherever it goes, box and point go with it."""
     image = Image.new("RGB", (60, 60))
@@ -244,15 +215,6 @@ def test_evidence_follows_a_turned_and_slanted_picture(tmp_path):
         assert batch.box[b].tolist() == pytest.approx(edges, abs=2)  # a sharp corner is not quite white
 
 
-def test_batches_move_whole(tmp_path):
-    mask = save_mask(tmp_path / "m.png", (40, 20), (0, 0, 9, 9))
-    batch = opened(Question(picture(tmp_path, "a.png"), "q", ("x",), "train", mask=mask)).take(torch.tensor([0]))
-    moved = batch.to("meta")
-    assert {each.device.type for each in vars(moved).values()} == {"meta"}
-    assert len(moved) == 1
-    assert batch_of().to("meta").mask is None
-
-
 def test_what_does_not_fit_is_left_out_named_and_counted(tmp_path):
     good = picture(tmp_path, "good.png", (40, 20))
     (tmp_path / "cut.png").write_bytes(good.read_bytes()[:300])
@@ -283,53 +245,6 @@ def test_what_does_not_fit_is_left_out_named_and_counted(tmp_path):
     batch = data.take(torch.arange(2))
     assert batch.images.shape[0] == 2
     assert batch.mask is None
-
-
-def test_pictures_need_not_be_varied(tmp_path):
-    data = opened(Question(picture(tmp_path, "a.png"), "q", ("x",), "train"), augment=None)
-    numbers = torch.zeros(4, dtype=torch.long)
-    assert torch.equal(data.take(numbers, augment_seed=3).images, data.take(numbers).images)
-
-
-def test_a_split_without_questions(tmp_path):
-    row = Question(picture(tmp_path, "a.png"), "q", ("x",), "train")
-    with pytest.raises(DataError, match=r"no question in split 'val' can be used .*train 1, val 0.*add some"):
-        opened(row, split="val")
-    (tmp_path / "b.png").write_text("hello")
-    with pytest.raises(DataError, match="left out 1 × unreadable picture"):
-        opened(Question(tmp_path / "b.png", "q", ("x",), "train"))
-    with pytest.raises(DataError, match="did you mean 'train'"):
-        opened(row, split="trian")
-
-
-@pytest.mark.parametrize("indices", [torch.tensor([1]), torch.tensor([-1]), torch.tensor([[0]]), torch.tensor([])])
-def test_numbers_that_are_no_questions(tmp_path, indices):
-    data = opened(Question(picture(tmp_path, "a.png"), "q", ("x",), "train"))
-    with pytest.raises(DataError, match="questions are"):
-        data.take(indices)
-
-
-def test_settings_come_from_a_recipe_and_go_back():
-    values = {"name": "csv:t.csv", "size": [64, 48], "augment": {"area": [0.5, 1]}, "options": {"strict": True}}
-    config = from_dict(TableDataConfig, values)
-    assert (config.size, config.augment.area, config.options) == ((64, 48), (0.5, 1.0), {"strict": True})
-    assert from_dict(TableDataConfig, to_dict(config)) == config
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"name": "mref"}, "'mref' is not READER:PATH"),
-        ({"name": "cvs:x"}, "did you mean 'csv'"),
-        ({"name": "csv:x", "size": (0, 5)}, "size"),
-        ({"name": "csv:x", "size": (64, 100_000)}, "size"),
-        ({"name": "csv:x", "cache_mb": -1}, "cache_mb"),
-        ({"name": "csv:x", "features_mb": -1}, "features_mb"),
-    ],
-)
-def test_settings_that_cannot_be(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        from_dict(TableDataConfig, settings)
 
 
 def test_from_a_file_on_disk_to_a_batch(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,9 +14,7 @@ from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import score_table
 from saccade.models.base import QueryModel
-from saccade.show.score_tables import flat
 from saccade.trace import Look
-from stored_summaries import check_summary
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
 N = 2 * len(SPLITS["test"])
@@ -142,11 +139,6 @@ def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
     )
 
 
-def test_without_training_rows_there_is_no_habit(boxes):
-    found = score_table(Seer().eval(), boxes, None, sweeps=0).summary()
-    assert not any(name.startswith("training_prior") for name in found["baselines"])
-
-
 def test_one_location_of_many_is_scored_beside_the_sum(boxes):
     class Doubting(Seer):
         def ask(self, encoding, query):
@@ -244,21 +236,6 @@ def test_every_look_is_scored_when_there_are_several(points):
     assert glance["distance"] == pytest.approx(found["baselines"]["uniform"]["distance"], rel=1e-3)
 
 
-def test_summaries_are_as_stored(folder, boxes, points):
-    several, none = opened(folder, "several", several=True), opened(folder, "none", evidence="")
-    found = {
-        "boxes": scored(Seer(), boxes, sweeps=3),
-        "clicks, two looks": scored(Twice(), points, batch_size=8),
-        "no evidence": scored(Deaf(), none, sweeps=2),
-        "several labels": scored(Seer(answers=4, multi_label=True), several),
-        "no habits": score_table(Deaf().eval(), points, None, limit=7, sweeps=0).summary(),
-    }
-    for name, each in found.items():
-        for mistake in each.get("mistakes", ()):
-            mistake["picture"] = Path(mistake["picture"]).name  # the folder is another one each time
-        check_summary(f"table: {name}", each)
-
-
 class Constant(Seer):
     """Says red, whatever is there."""
 
@@ -294,40 +271,8 @@ def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
     assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12
 
 
-def test_sweeps_are_about_as_many_photographs_as_questions(by_label):
-    found = score_table(Seer().eval(), by_label, None, sweeps=10).summary()
-    assert (found["counts"]["deletion"], found["counts"]["swept_pictures"]) == (10, 10)
-    assert (found["counts"]["questions"], found["counts"]["pictures"]) == (72, 36)
-    whole, parts = (
-        score_table(Seer().eval(), by_label, None, sweeps=10, batch_size=size).summary() for size in (250, 20)
-    )
-    assert parts["attention"]["deletion"] == pytest.approx(whole["attention"]["deletion"])
-    assert parts["intervals"]["deletion"] == pytest.approx(whole["intervals"]["deletion"])
-
-
 def test_few_questions_about_one_picture_have_no_one_to_exchange_maps_with(boxes):
     found = scored(Seer(), boxes, limit=2)
     assert found["n"] == 2
     assert "shuffled" not in found["baselines"]
     assert "uniform" in found["baselines"]
-
-
-def test_batches_change_nothing_but_the_exchange_of_maps(boxes, seen, monkeypatch):
-    told = []
-    monkeypatch.setattr("saccade.families.question.tables.scores.SWEPT_AT_ONCE", 2)
-    parts = scored(Seer(), boxes, batch_size=8, sweeps=3, progress=lambda done, total: told.append((done, total)))
-    *swept, last = told
-    assert last == (N, N)
-    assert (8, N) in swept  # a batch; what is left over joins the last
-    assert len(told) == 4  # two of three sweeps, the third, and both batches
-    assert told == sorted(told)
-    for key in ("metrics", "attention", "counts"):
-        assert flat(parts[key]) == pytest.approx(flat(seen[key])), key
-    for name in seen["baselines"].keys() - {"shuffled"}:
-        assert parts["baselines"][name] == pytest.approx(seen["baselines"][name]), name
-
-
-def test_the_result_is_plain_numbers(seen):
-    assert json.loads(json.dumps(seen, allow_nan=False)) == seen
-    low, high = seen["intervals"]["true_positive_strength"]
-    assert low <= seen["attention"]["true_positive_strength"] <= high

@@ -1,6 +1,5 @@
 """The training side of questions about pictures: words from the table, batches by number, losses, what is refused."""
 
-import inspect
 import itertools
 import json
 import math
@@ -10,12 +9,9 @@ import torch
 from torch import nn
 
 from question_tables import SPLITS, write_table
-from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.losses import Default
-from saccade.families.question.tables.data import TableData
 from saccade.families.question.tables.task import TableTask
-from saccade.families.question.task import right_answers, sampled_loss
+from saccade.families.question.task import Default, right_answers, sampled_loss
 from saccade.metrics import weighted_map
 from saccade.models.io.folder import load_model
 
@@ -57,17 +53,6 @@ def test_the_words_of_the_table_size_the_model(table, several):
     assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
 
 
-def test_it_is_what_the_engine_trains(table):
-    assert isinstance(new_task(table).model, nn.Module)
-    for name, asked in inspect.getmembers(Trainable, inspect.isfunction):
-        if not name.startswith("_"):
-            given = inspect.signature(getattr(TableTask, name)).parameters
-            wanted = inspect.signature(asked).parameters
-            assert [(each.name, each.kind, each.default) for each in given.values()] == [
-                (each.name, each.kind, each.default) for each in wanted.values()
-            ], name
-
-
 def test_a_batch_is_a_function_of_its_number(table):
     whole = batches(new_task(table), 6, batch_size=16)
     assert TRAIN // 16 == 4  # so that 4 is in the second epoch
@@ -95,21 +80,6 @@ def test_augmentation_belongs_to_the_number_of_the_batch_and_to_the_seed(table):
     first_order, second_order = (task._members(task.split("train"), epoch, TRAIN) for epoch in (0, 1))
     back = second["images"][second_order.argsort()] - first["images"][first_order.argsort()]
     assert back.flatten(1).abs().amax(1).gt(0.01).float().mean() > 0.9
-
-
-def test_ranks_vary_their_pictures_differently_and_as_one_rank_would(table):
-    task = new_task(table)
-    ranks = [batches(task, 1, start=1, batch_size=8, rank=rank, world_size=2)[0] for rank in range(2)]
-    alone = batches(task, 2, start=2, batch_size=8)
-    assert all(same(one, other) for one, other in zip(ranks, alone))
-
-
-def test_nothing_is_varied_where_it_is_scored(table):
-    task = new_task(table)
-    val = task.split("val")
-    numbers = torch.arange(4)
-    assert torch.equal(val.take(numbers).images, val.take(numbers).images)
-    assert float(val.take(numbers).images.amax()) == 1  # the white dots as they were drawn
 
 
 def test_the_loss_of_a_set_by_hand(several):
@@ -175,19 +145,6 @@ def test_validation_by_hand(table, several):
     assert many.metric_names()[0] == "weighted_map"
 
 
-def test_a_model_starts_from_published_weights_when_it_says_so(table, monkeypatch):
-    from saccade.models.soft import SoftModel
-
-    started = []
-    monkeypatch.setattr(SoftModel, "load_pretrained", lambda self: started.append(self))
-    deep = {"backbone": "mobilenetv2", "through": "block2", "hidden": 4, "dropout": 0.0}
-    new_task(table, config=deep)
-    assert not started
-    task = new_task(table, config=deep | {"pretrained": True})
-    assert started == [task.model]
-    assert task.new_model(3) is started[1]
-
-
 def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
     task = new_task(table)
     recipe = {"name": "attributes", "data": {"name": f"csv:{table}", "size": [48, 48]}}
@@ -232,25 +189,3 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
         batches(new_task(table), 1, batch_size=TRAIN + 1)
     with pytest.raises(DataError, match="batch_size=32"):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
-
-
-def test_questions_with_one_answer_are_warned_of(table, recwarn):
-    header, *lines = table.read_text().splitlines()
-    new_task(table)
-    assert not [each for each in recwarn if "always says it" in str(each.message)]
-    column = header.split(",").index("label")
-    same = [
-        ",".join("red" if place == column else cell for place, cell in enumerate(line.split(","))) for line in lines
-    ]
-    one = table.with_name("one-answer.csv")
-    one.write_text("\n".join([header, *same]))
-    with pytest.warns(UserWarning, match=r"one-answer.csv: all training questions have the answer 'red', so a model"):
-        new_task(one)
-
-
-def test_splits_are_made_on_the_device_that_is_named(table):
-    task = new_task(table)
-    before = task.split("val")
-    task.to(torch.device("cpu"))
-    assert task.split("val") is not before
-    assert isinstance(task.split("val"), TableData)

@@ -4,16 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from PIL import Image
 
-from saccade.errors import ConfigError, DataError
-from saccade.families.question.tables import visual_genome
-from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.visual_genome import VisualGenomeOptions, read_visual_genome
-from visual_genome_miniature import COLOURS, SHAPES, write_miniature
+from saccade.errors import DataError
+from saccade.families.question.tables import published
+from saccade.families.question.tables.published import VisualGenomeOptions, read_visual_genome
 
 ALL = VisualGenomeOptions(min_count=0)
 
@@ -77,8 +72,8 @@ def test_objects_that_say_nothing_are_no_objects(tmp_path):
 
 
 def test_splits_have_the_papers_proportions(tmp_path, monkeypatch):
-    monkeypatch.setattr(visual_genome, "_PAPER_IMAGES", 45)
-    monkeypatch.setattr(visual_genome, "_PAPER_HELD_OUT", 10)
+    monkeypatch.setattr(published, "_PAPER_IMAGES", 45)
+    monkeypatch.setattr(published, "_PAPER_HELD_OUT", 10)
     images = [[thing("cat", ["black"]), thing("dog", ["black"])]] * 60
     table = read_visual_genome(write(tmp_path, *images), VisualGenomeOptions(0, images=45))
     splits = {split: {row.group for row in table.rows if row.split == split} for split in ("train", "val", "test")}
@@ -114,60 +109,3 @@ def test_another_layout_is_named(tmp_path, file, text):
     (tmp_path / file).write_text(text)
     with pytest.raises(DataError, match=str(tmp_path)):
         read_visual_genome(tmp_path, ALL)
-
-
-def test_missing_files_are_named(tmp_path):
-    with pytest.raises(DataError, match="VG_100K"):
-        read_visual_genome(tmp_path / "vg", ALL)
-    with pytest.raises(DataError, match="VG_100K"):
-        read_visual_genome(tmp_path, ALL)
-    write(tmp_path, [thing("cat", ["black"])])
-    (tmp_path / "attributes.json").unlink()
-    with pytest.raises(DataError, match=r"attributes\.json"):
-        read_visual_genome(tmp_path, ALL)
-    with pytest.raises(ConfigError, match="at least 3"):
-        VisualGenomeOptions(images=2)
-
-
-@pytest.fixture(scope="module")
-def miniature(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_miniature(tmp_path_factory.mktemp("vg"), seed=0)
-
-
-def test_the_miniature_asks_about_shapes(miniature):
-    table = read_visual_genome(miniature, VisualGenomeOptions(min_count=5))
-    assert table.queries == tuple(sorted(SHAPES))
-    assert table.answers == tuple(sorted([*COLOURS, "large", "small"]))
-    assert {row.image.parent.name for row in table.rows} == {"VG_100K", "VG_100K_2"}
-    assert all(table.count(split) > 10 for split in ("train", "val", "test"))
-    everything = read_visual_genome(miniature, ALL)
-    assert len(everything.rows) + len(everything.skipped) == len(table.rows) + 1  # and one rare unicorn
-
-
-def test_the_miniature_shows_what_its_boxes_say(miniature):
-    table = read_visual_genome(miniature, VisualGenomeOptions(min_count=5))
-    for row in table.rows[:40]:
-        x0, y0, x1, y1 = (int(side) for side in row.box)
-        cut = Image.open(row.image).convert("RGB").crop((x0, y0, x1, y1))
-        wanted = [COLOURS[label] for label in row.labels if label in COLOURS]
-        near = [
-            sum(map(abs, np.subtract(pixel, rgb))) < 60
-            for rgb in wanted
-            for pixel in np.asarray(cut, int).reshape(-1, 3)
-        ]
-        assert sum(near) > 0.2 * (x1 - x0) * (y1 - y0) / 4
-
-
-def test_the_miniature_becomes_batches(miniature):
-    config = TableDataConfig(f"vg:{miniature}", size=(64, 64), options={"min_count": 5})
-    data = TableData(config, "train")
-    batch = data.take(torch.arange(16))
-    assert batch.label.shape == (16, 6)
-    assert bool((batch.label.sum(1) >= 1).all())
-    assert bool(batch.evidence().flatten(1).any(1).all())
-
-
-def test_the_seed_decides(tmp_path, miniature):
-    same, other = write_miniature(tmp_path / "a", 0), write_miniature(tmp_path / "b", 1)
-    text = (miniature / "attributes.json").read_text()
-    assert (same / "attributes.json").read_text() == text != (other / "attributes.json").read_text()

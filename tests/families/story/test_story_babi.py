@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.readers.babi import babi_files, read_babi
+from saccade.families.story.files import babi_files, read_babi
 
 TWO = """\
 1 Mary moved to the bathroom.
@@ -54,21 +54,6 @@ def test_10k_takes_the_test_files_of_en_and_says_what_is_missing(folder):
     own = folder / "en-10k" / "qa2_two-supporting-facts_test.txt"
     own.write_text(TWO)
     assert babi_files(folder, "10k")["qa2"]["test"] == own
-
-
-@pytest.mark.parametrize("below", ["..", "en", "en-10k"])
-@pytest.mark.parametrize("size", ["1k", "10k"])
-def test_the_folder_may_be_named_from_above_or_below(folder, below, size):
-    assert listed(babi_files(folder / below, size)) == listed(babi_files(folder, size))
-
-
-def test_a_folder_with_the_files_themselves(folder):
-    (folder / "en").rename(folder / "hn")
-    assert listed(babi_files(folder / "hn", "1k"))["qa2"] == {"train": "hn", "test": "hn"}
-    for part in ("train", "valid", "test"):
-        (folder / "en-valid").mkdir(exist_ok=True)
-        (folder / "en-valid" / f"qa7_{part}.txt").write_text(TWO)
-    assert listed(babi_files(folder / "en-valid", "1k")) == {"qa7": {"train": "en-valid", "test": "en-valid"}}
 
 
 def test_folders_without_babi(tmp_path):
@@ -140,21 +125,3 @@ def test_malformed_lines_are_named(tmp_path, text, why):
     with pytest.raises(DataError, match=re.escape(why)) as caught:
         read_babi(written(tmp_path, text), "qa1")
     assert str(tmp_path / "qa1.txt") in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("1 Zoë moved.\n".encode("utf-16"), "it is in UTF-16; save it as UTF-8"),
-        ("1 Mary moved.\n2 Zoë left.\n".encode("latin-1"), "line 2 is not UTF-8 (byte 0xeb)"),
-        (b"1 Mary\0moved.\n", "a binary file, not text (byte 6 is 0)"),
-    ],
-)
-def test_other_encodings_are_named(tmp_path, content, why):
-    with pytest.raises(DataError, match=re.escape(why)):
-        read_babi(written(tmp_path, content), "qa1")
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
-        read_babi(tmp_path / "none.txt", "qa1")

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from saccade.families.story.scoring import edits
-from saccade.families.story.scoring.causal import CausalTests
+from saccade.families.story import edits
+from saccade.families.story.causal import CausalTests
 from saccade.families.story.stories import StoryExample
 from story_stubs import (
     AlwaysMary,
@@ -111,7 +111,7 @@ def test_an_answer_that_is_a_name_goes_with_the_exchange(kind, expected):
 
 def test_a_sentence_is_replaced_by_one_of_another_story(monkeypatch):
     """Three stories, each about a room of its own and asked twice; what comes in is about another room."""
-    import saccade.families.story.scoring.causal as causal
+    import saccade.families.story.causal as causal
 
     asked = []
     for who, room in (("Mary", "kitchen"), ("John", "garden"), ("Sandra", "office")):

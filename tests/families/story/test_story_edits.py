@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from saccade.families.story.scoring.edits import (
+from saccade.families.story.edits import (
     exchanged,
     names_in,
     pairs_of_names,

@@ -5,9 +5,7 @@ from collections import Counter
 
 import pytest
 
-from saccade.families.story.page.founding import FOUNDING_STORIES
-from saccade.families.story.stories import words_of
-from saccade.families.story.world import TASKS, answer_of, derive, generate_story
+from saccade.families.story.world import TASKS, derive, generate_story
 
 STORIES = 60
 QUESTIONS = {4: {1}, 15: {4}, 16: {1}, 17: {8}, 18: {5}, 19: {1}, 20: {9, 10, 11, 12}}
@@ -74,31 +72,3 @@ def test_answers_are_balanced():
     rooms = Counter(asked.answer for index in range(200) for asked in generate_story(1, 0, index))
     assert len(rooms) == 6
     assert max(rooms.values()) < 1.5 * min(rooms.values())
-
-
-def test_wide_words_are_those_of_the_founding_document():
-    def words(choice: str) -> set[str]:
-        texts = (
-            text
-            for task in TASKS
-            for index in range(STORIES)
-            for asked in generate_story(task, 0, index, choice)
-            for text in (*asked.sentences, asked.question, asked.answer)
-        )
-        return {word for text in texts for word in words_of(text)}
-
-    narrow, wide = words("babi"), words("wide")
-    founding = {
-        word for asked, _ in FOUNDING_STORIES for text in (*asked.sentences, asked.question) for word in words_of(text)
-    }
-    assert founding <= wide
-    assert founding - narrow == {"sam", "walks", "into", "picks", "an", "drops", "den"}
-
-
-def test_founding_stories():
-    assert [asked.answer for asked, _ in FOUNDING_STORIES] == ["bedroom", "white", "hallway"]
-    assert [story.is_complete for story in FOUNDING_STORIES] == [True, True, False]
-    for asked, is_complete in FOUNDING_STORIES:
-        assert answer_of(asked) == (asked.answer if is_complete else None)
-        if is_complete:
-            assert derive(asked.sentences, asked.question).supporting == asked.supporting

@@ -15,9 +15,8 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade.commands.door import app
 from saccade.errors import DataError
-from saccade.families.story.reading import MAX_WORDS, STORIES, StoryItem
+from saccade.families.story.reading import MAX_WORDS, StoryItem
 from saccade.predict import Predictor
-from saccade.record import read_record
 
 ASK = "Where is Mary?"
 END = "(end of passes)"
@@ -142,39 +141,12 @@ def test_files_that_are_no_story_are_named(folder: Path, tmp_path: Path, content
     assert len(error.splitlines()) == 1
 
 
-def test_of_several_files_the_bad_ones_are_skipped(folder: Path, tmp_path: Path) -> None:
-    written(tmp_path, *TOLD)
-    (tmp_path / "unknown.txt").write_text("Unicorns slept.", encoding="utf-8")
-    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
-    done = verb("look", tmp_path, "--ask", ASK, "-m", folder, "--json")
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert sorted("error" in each for each in told) == [False, True, True]
-    assert {Path(each["source"]).name for each in told if "error" in each} == {"unknown.txt", "empty.txt"}
-
-
-def test_a_reader_that_breaks_is_no_traceback(memn2n: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(source: object) -> None:
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(STORIES, "read", broken)
-    with pytest.raises(DataError, match=r"told\.txt: cannot be read as a story \(ZeroDivisionError: a bug\)"):
-        memn2n.look("told.txt", ask=ASK)
-    bad: list[str] = []
-    assert list(memn2n.look_many(["told.txt"], ASK, on_bad=lambda source, error: bad.append(str(error)))) == []
-    assert "ZeroDivisionError" in bad[0]
-
-
 def test_the_table_holds_every_hop_and_all_of_its_weight(memn2n: Predictor) -> None:
     grid = memn2n.look(TOLD, ask=ASK).slot_grid
     assert grid.headings == ("hop1", "hop2", "hop3")
     assert grid.texts == (*TOLD, "(3 empty slots, together)")
     np.testing.assert_allclose(grid.weights.sum(0), 1, atol=1e-6)
     assert grid.weights[3].min() > 0.1  # random weights look everywhere, at empty slots too
-
-
-def test_a_masked_memory_has_no_row_of_empty_slots(tmp_path: Path) -> None:
-    model = saccade.load(save_story_model(tmp_path / "model", mask=True), "cpu")
-    assert model.look(TOLD, ask=ASK).slot_grid.texts == TOLD
 
 
 def test_passes_have_an_end_and_those_after_it_are_not_shown(dmn: Predictor) -> None:
@@ -190,27 +162,6 @@ def test_passes_have_an_end_and_those_after_it_are_not_shown(dmn: Predictor) -> 
     assert "after the end, not shown: pass3" in grid.legend
     assert seen.top_slot == TOLD[2]  # the end is no sentence
     assert [look["active"] for look in seen.to_json()["looks"]] == [True, True, False]
-
-
-def test_a_model_without_looks_answers_and_says_that_it_has_none(tmp_path: Path) -> None:
-    folder = save_story_model(tmp_path / "model", "story-lstm")
-    shown = verb("look", written(tmp_path, *TOLD), "--ask", ASK, "-m", folder, "-o", tmp_path / "out")
-    assert "no attention to show" in shown.stdout
-    record = read_record(tmp_path / "out" / "story-ask-Where_is_Mary.json")
-    assert (record.trace.looks, len(record.trace)) == ((), 1)
-    verb("report", tmp_path / "out", "--out", tmp_path / "page.html")
-    assert TOLD[0] in (tmp_path / "page.html").read_text("utf-8")
-
-
-def test_the_terminal_shows_answer_table_and_notes(folder: Path, tmp_path: Path) -> None:
-    told = written(tmp_path, *TOLD, "A unicorn went to the garden.")
-    done = verb("look", told, "--ask", ASK, "-m", folder)
-    seen = saccade.load(folder, "cpu").look(told, ask=ASK)
-    assert f"{told.name}: {ASK} → {seen.answer}" in done.stdout
-    (row,) = [line for line in done.stdout.splitlines() if line.strip().startswith(TOLD[2])]
-    assert re.findall(r"\d\.\d\d", row) == [f"{weight:.2f}" for weight in seen.slot_grid.weights[2]]
-    assert "(2 empty slots, together)" in done.stdout
-    assert f"{told.name}: story: unknown words were left out: a, unicorn" in done.stderr
 
 
 def test_json_has_the_weight_of_each_sentence_in_each_hop(folder: Path, memn2n: Predictor, tmp_path: Path) -> None:
@@ -237,32 +188,3 @@ def test_what_is_saved_becomes_a_page_whose_sentences_are_text(memn2n: Predictor
     assert f'title="{weight:.6g}">{weight:.2f}</td>' in page
     assert "style=" not in page  # the page's policy forbids it
     assert re.search(r"\.heat-50\{background:#[0-9a-f]{6};color:#[0-9a-f]{6}\}", page)
-
-
-def test_a_notebook_shows_the_table_as_text(memn2n: Predictor) -> None:
-    shown = memn2n.look(["<i>Mary</i> went to the purple garden."], ask=ASK)._repr_html_()
-    assert "&lt;i&gt;Mary&lt;/i&gt; went to the purple garden." in shown
-    assert "(5 empty slots, together)" in shown
-    assert "unknown words were left out: &lt;i&gt;mary&lt;/i&gt;, purple" in shown
-    assert "<img" not in shown
-
-
-def test_pictures_alone_have_cells_and_overlays(folder: Path, tmp_path: Path) -> None:
-    told = written(tmp_path, *TOLD)
-    for option, name in (("--cells", "cells"), ("--overlay", "overlay")):
-        error = verb("look", told, "--ask", ASK, "-m", folder, "-o", tmp_path / "out", option, code=2).stderr
-        assert error.startswith(f"error: {name}: 'tiny-memn2n'")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_long_question_makes_no_long_file_name(memn2n: Predictor, tmp_path: Path) -> None:
-    seen = memn2n.look(TOLD, ask=" ".join(["where"] * 150))
-    assert len(seen.stem) == 120
-    assert len(seen.save(tmp_path)) == 3
-
-
-def test_the_card_says_how_it_is_asked(folder: Path) -> None:
-    card = (folder / "card.md").read_text("utf-8")
-    assert "- asks: any question, in the words below" in card
-    assert "- answers: bathroom, garden" in card
-    assert 'ask="your question")' in card

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from saccade.families.story.readers.babi import babi_files, read_babi
-from saccade.families.story.stories import StoryExample
-from saccade.families.story.vocabulary import story_words
+from saccade.families.story.files import babi_files, read_babi
+from saccade.families.story.stories import StoryExample, story_words
 from saccade.families.story.world import TASKS, derive, generate_story
 
 FOLDER = os.environ.get("SACCADE_BABI")

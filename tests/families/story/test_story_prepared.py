@@ -86,9 +86,3 @@ def test_a_run_notes_every_question_that_it_learns_from(tmp_path: Path) -> None:
     assert [name for name, _ in before] == ["train questions, 6 in all", "val questions, 6 in all"]
     assert before[0] != after[0]
     assert before[1] == after[1]
-
-
-def test_lines_that_were_left_out_are_told(tmp_path: Path) -> None:
-    said = task(table(tmp_path)).summary()
-    assert "12 questions" in said
-    assert "left out: 1 × no story (line 13, found 3)" in said

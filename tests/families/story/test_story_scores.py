@@ -1,33 +1,34 @@
 """Scores of models of stories: answers by task, supporting facts, notes."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
-import saccade
+from saccade.families.story import sentence_scores
 from saccade.families.story.scores import (
     CAUSAL,
-    LEFT_OUT,
     StoryScores,
     has_failed,
     has_left_out,
-    is_supervised,
     note_on,
     unknown_words,
 )
-from saccade.families.story.scoring import responding
-from saccade.families.story.scoring.responding import as_tensors, batch_for, errors_by_task, is_right, respond
-from saccade.families.story.scoring.sampling import sample_questions, story_numbers
-from saccade.families.story.scoring.sentence_weights import sentence_weights
+from saccade.families.story.sentence_scores import (
+    as_tensors,
+    batch_for,
+    errors_by_task,
+    is_right,
+    respond,
+    sample_questions,
+    sentence_weights,
+    story_numbers,
+)
 from saccade.families.story.stories import StoryExample
 from saccade.models.dmn import DMNModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.models.story_lstm import StoryLSTMModel
-from saccade.show.score_tables import score_tables
 from story_stubs import Constant, Oracle, toy_questions, toy_words
 
 ASKED = toy_questions(40)
@@ -126,11 +127,6 @@ def test_a_task_that_is_asked_alone_has_the_stories_that_it_has_among_others():
     assert len(sample_questions(asked, 3)) == 3, "fewer than tasks"
 
 
-def test_questions_and_stories_are_counted():
-    found = summary(Oracle(WORDS), ASKED)
-    assert (found["n"], found["counts"]["stories"]) == (40, 40)
-
-
 def test_an_answer_is_right_when_all_its_words_are_said_and_no_more():
     answer = torch.tensor([[3, 0], [3, 4], [3, 4], [5, 0]])
     said = torch.tensor([[3, 0, 0], [3, 4, 0], [3, 4, 1], [6, 0, 0]])
@@ -149,14 +145,6 @@ def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
     assert "causal_hold" not in found["counts"]["tasks_without"]
     assert {"weight_follow", "weights_hold", "swap_weights_hold"} <= set(found["baselines"]["recency"])
     assert "change_rate" not in summary(Oracle(WORDS), causal=0)["attention"]
-
-
-def test_a_count_is_not_printed_as_a_percentage():
-    result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS), causal=10)}
-    assert result["units"] == {"failed_tasks": "task"}
-    rows = {str(row[0]): row[1].shown for row in score_tables(result)[0].rows}
-    assert rows["failed_tasks ↓"] == "1 task"
-    assert rows["accuracy"].endswith("%")
 
 
 @pytest.mark.parametrize("kind", [MemN2NModel, DMNModel, StoryLSTMModel], ids=lambda kind: kind.__name__)
@@ -188,7 +176,7 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
         given = {"pass1": whole["pass1.weights"].scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
         edited = respond(model, batch, given)
         seen = []
-        monkeypatch.setattr(responding, "PART", 8)
+        monkeypatch.setattr(sentence_scores, "PART", 8)
         forward = model.forward_raw
 
         def watched(story, *more, **options):
@@ -203,31 +191,11 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
     assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
 
 
-def test_models_with_different_numbers_of_looks_are_scored_together():
-    scores = StoryScores(causal=6)
-    for task, passes in (("qa1", 2), ("qa2", 3)):
-        model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=6, passes=passes)).eval()
-        scores.add(model, as_tensors(model, [replace(each, task=task) for each in ASKED], WORDS), WORDS)
-    found = scores.summary()
-    assert (found["counts"]["edit_agrees_pass2"], found["counts"]["edit_agrees_pass3"]) == (12, 6)
-    assert found["counts"]["tasks_without"]["edit_agrees_pass3"] == ["qa1"]
-
-
 def facts(loss):
     return ModelFacts(
         architecture="dmn", model={}, family="story", queries=(), answers=("", "a"),
         recipe={"phases": [{"loss": {"name": "answer"}}, {"loss": {"name": loss}}]},
     )  # fmt: skip
-
-
-def test_looks_that_were_taught_and_facts_that_carry_the_past_are_said():
-    assert is_supervised(facts("gated"))
-    assert not is_supervised(facts("answer"))
-    dmn, memn2n = DMNModel(DMNModel.tiny()), MemN2NModel(MemN2NModel.tiny())
-    assert note_on(dmn, supervised=True).startswith("supervised: ")
-    assert "one sentence alone" in note_on(dmn, supervised=False)
-    assert "supervised" not in note_on(dmn, supervised=False)
-    assert note_on(memn2n, supervised=False) == ""
 
 
 def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_says_so():
@@ -236,12 +204,6 @@ def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_s
     memn2n = MemN2NModel(MemN2NModel.tiny()).eval()
     assert [has_left_out(each) for each in (told, whole, facts("answer"))] == [True, False, False]
     assert "supporting facts" in note_on(memn2n, supervised=False, left_out=True)
-
-
-def test_a_shipped_model_that_used_supporting_facts_says_so():
-    shipped = json.loads((Path(saccade.__file__).parent / "zoo/dmn-babi/config.json").read_text())
-    assert shipped["data"]["leave_out"]
-    assert LEFT_OUT in shipped["scores"][0]["note"]
 
 
 def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
@@ -256,17 +218,6 @@ def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     assert seen.total[0].tolist() == pytest.approx([0.2, 0.7, 0.1])
     weak = DMNModel(replace(DMNModel.tiny(), memory=2))
     assert all(sentence_weights(weak, raw, story).active.values()), "gates that are no choice always count"
-
-
-def test_words_that_a_model_does_not_know_are_told() -> None:
-    asked = [StoryExample(("Anna walked to the cellar.",), "Where is Anna?", "cellar")]
-    known = ("", "is", "the", "to", "walked", "where")
-    said = unknown_words(asked, known)
-    assert said == "the model does not know 2 of the words (anna, cellar), nor a word of 1 answers"
-    assert unknown_words(asked, (*known, "anna", "cellar")) == ""
-    elsewhere = [StoryExample(("Anna walked to the cellar.",), "Where is Anna?", "attic")]
-    assert unknown_words(elsewhere, (*known, "anna", "cellar")) == "the model does not know a word of 1 answers"
-    assert unknown_words(elsewhere, (*known, "anna", "attic")) == "the model does not know 1 of the words (cellar)"
 
 
 def test_an_answer_of_several_words_is_known_in_the_form_that_the_model_says_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from saccade.families.story.stories import StoryExample, words_of
+from saccade.families.story.stories import words_of
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,3 @@ from saccade.families.story.stories import StoryExample, words_of
 )
 def test_words(text, words):
     assert words_of(text) == words
-
-
-def test_a_question_is_a_value():
-    first, second = (StoryExample(("Mary went.",), "Where?", "here", (0,), "qa1", "a.txt, line 2") for _ in range(2))
-    assert first == second
-    assert hash(first) == hash(second)
-    with pytest.raises(AttributeError):
-        first.answer = "there"

@@ -9,7 +9,7 @@ import pytest
 
 from saccade.errors import DataError
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.readers.table import StoryTable, read_story_jsonl
+from saccade.families.story.files import StoryTable, read_story_jsonl
 
 GOOD = {"story": ["Mary got the milk.", "Mary left."], "question": "What has Mary?", "answer": "milk"}
 

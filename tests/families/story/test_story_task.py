@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +15,10 @@ from torch import Tensor
 from saccade.config import from_dict
 from saccade.engine import Recipe, fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 from saccade.families.story import task as story_task
-from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.losses import AnswerLoss, GatedLoss, LinearStart
 from saccade.families.story.stories import StoryExample
-from saccade.families.story.task import StoryTask, gate_loss
+from saccade.families.story.task import AnswerLoss, GatedLoss, LinearStart, StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel
@@ -59,18 +55,6 @@ def test_a_batch_is_a_function_of_its_number(model: str, monkeypatch: pytest.Mon
         monkeypatch.setitem(story_task.AHEAD, "cpu", ahead)
         for one, other in zip(alone[start:], batches(new_task(model), start, 10 - start), strict=True):
             assert_equal(one, other)
-
-
-def test_several_processes_share_out_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With times of their own: no two examples of a run have the same."""
-    task = new_task()
-    whole = list(itertools.islice(task.train_batches(0, batch_size=16), 2))
-    parts = [batches(task, 0, 2, rank=rank, world_size=2) for rank in range(2)]
-    for number in range(2):
-        for name in ("story", "query", "answer"):
-            both = torch.cat([parts[rank][number][name] for rank in range(2)])
-            assert torch.equal(both, whole[number][name]), name
-        assert not torch.equal(parts[0][number]["times"], parts[1][number]["times"])
 
 
 def test_a_model_gets_what_it_is_taught_by() -> None:
@@ -219,30 +203,8 @@ def recipe(**changes: Any) -> Recipe:
     return from_dict(Recipe, {**values, **changes})
 
 
-class StoppedTask(StoryTask):
-    """Asks for a stop while it makes batch 6, the second of the second phase."""
-
-    def train_batches(self, start: int, **options: Any) -> Iterator[Any]:
-        for number, batch in enumerate(super().train_batches(start, **options), start):
-            if number == 6:
-                signal.raise_signal(signal.SIGTERM)
-            yield batch
-
-
 def final(out: Path) -> dict[str, Tensor]:
     return CheckpointStore(out / "checkpoints").load_newest()[0].tensors
-
-
-def test_a_resumed_stack_of_memory_networks_is_bit_for_bit(tmp_path: Path) -> None:
-    """The batches that were made ahead are made again, and the linear start is not."""
-    fit(new_task(), recipe(replicas=2), tmp_path / "whole", device="cpu", progress="quiet")
-    stopped = fit(new_task(kind=StoppedTask), recipe(replicas=2), tmp_path / "parts", device="cpu", progress="quiet")
-    assert (stopped.stopped, stopped.step) == ("signal", 7)
-    fit(new_task(), recipe(replicas=2), tmp_path / "parts", resume=True, device="cpu", progress="quiet")
-    whole, parts = final(tmp_path / "whole"), final(tmp_path / "parts")
-    assert whole.keys() == parts.keys()
-    for name, value in whole.items():
-        assert torch.equal(value, parts[name]), name
 
 
 def test_a_restart_of_a_stack_is_the_run_alone_and_a_model_folder(tmp_path: Path) -> None:
@@ -290,47 +252,12 @@ def test_sizes_come_from_the_data() -> None:
         new_task(config={"memory": 7})
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"tasks": (21,)}, "tasks"),
-        ({"noise": 1.5}, "noise"),
-        ({"memory": 0}, "memory"),
-        ({"questions": 5}, "questions"),
-        ({"validation": 1.0}, "validation"),
-    ],
-)
-def test_settings_of_the_data_that_cannot_be(settings: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        from_dict(StoryDataConfig, settings)
-
-
-def test_a_task_that_the_files_lack_is_named(tmp_path: Path) -> None:
-    for split in ("train", "test"):
-        text = "1 Mary went to the garden.\n2 Where is Mary? \tgarden\t1\n" * 20
-        (tmp_path / f"qa1_single_{split}.txt").write_text(text, encoding="utf-8")
-    source = StorySource(StoryDataConfig(name=f"babi:{tmp_path}", tasks=(1, 3)))
-    with pytest.raises(DataError, match=r"no train file of qa3 \(1k\); there are qa1; set data.fill=true"):
-        source.questions("train")
-
-
 UNUSUAL = [
     StoryExample((), "Where is Mary?", "garden", (), "qa1"),
     StoryExample(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
     StoryExample(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
 ]
 WORDS = ("", "garden", "is", "mary", "the", "to", "went", "where")
-
-
-def test_unusual_questions_as_tensors() -> None:
-    """One before any fact; a story longer than the memory, of which the end is kept; one of unknown words."""
-    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(memory=4, longest=5, answer_words=1), split="test")
-    taken = tensors.take(torch.arange(3))
-    assert taken["count"].tolist() == [0, 4, 0]
-    assert taken["story"][0].sum() == 0
-    assert taken["supporting"].tolist() == [[NOT_KNOWN], [3], [NOT_KNOWN]]
-    assert taken["answer"].tolist() == [[1], [1], [NOT_KNOWN]]
-    assert taken["query"][2].sum() == 0
 
 
 @pytest.mark.parametrize("model", SMALL)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.readers.text import cut_sentences, read_story, story_in
+from saccade.families.story.text import cut_sentences, read_story, story_in
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,3 @@ def test_files_that_tell_nothing(tmp_path, content, why):
     path.write_bytes(content)
     with pytest.raises(DataError, match=re.escape(f"{path}: {why}")):
         read_story(path)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
-        read_story(tmp_path)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from saccade.families.story.stories import StoryExample
-from saccade.families.story.vocabulary import answer_tokens, kept_places, story_words
+from saccade.families.story.stories import StoryExample, answer_tokens, kept_places, story_words
 
 STORY = [
     StoryExample(("Mary got the milk.", "Mary got the apple."), "What is Mary carrying?", "milk,apple"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.families.story.scoring.weight_edits import _evened, _permuted, _reduced, weight_edits
+from saccade.families.story.edits import _evened, _permuted, _reduced, weight_edits
 from story_stubs import LOOKS, Constant, Noise, Oracle, StubModel, toy_questions, toy_words
 
 ASKED = toy_questions(40)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.families.caption.text import tokenise
+from saccade.families.caption.vocabulary import tokenise
 from saccade.metrics import (
     bleu,
     cider_each,

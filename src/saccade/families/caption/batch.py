@@ -1,10 +1,16 @@
-"""A batch of pictures and captions: what goes into a model, what it should say, and what each word is about."""
+"""A batch of pictures and captions: what goes into a model, what it should say, and what each word is about.
+
+Orders captions so that every batch has (nearly) one caption length and little padding.
+
+Xu et al., "Show, Attend and Tell" (arXiv:1502.03044, §4.3), draw a length and then 64 captions of it. Here an epoch is
+a permutation: captions are sorted by length, equal ones shuffled, cut into batches, and the batches shuffled.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -14,7 +20,6 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.errors import DataError
 from saccade.families.caption.scenes import SceneGrammar
 from saccade.families.caption.vocabulary import NO_WORD
 from saccade.geometry import compose
@@ -76,25 +81,20 @@ class CaptionBatch:
             which: the digit that is changed, 0 for the one named first, or (B,) one for each scene.
             colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
         """
-        if self.layout is None or self.grammar is None:
-            raise DataError("recolour: these pictures are files, which cannot be rendered again; use generated scenes")
+        scenes, grammar = cast(SceneLayout, self.layout), cast(SceneGrammar, self.grammar)  # files are never recoloured
         if isinstance(which, int):
             which = torch.full_like(self.picture, which)
-        old = self.layout.colour.gather(1, which.clamp(0, self.layout.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
+        old = scenes.colour.gather(1, which.clamp(0, scenes.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
         if colour is None:
-            draw = hash_u32(self.layout.seed, self.layout.index, which.clamp(min=0), _RECOLOUR)
+            draw = hash_u32(scenes.seed, scenes.index, which.clamp(min=0), _RECOLOUR)
             colour = (old + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)
-        elif bool((colour == old).any()):
-            raise DataError("recolour: a new colour must differ from the old one in every scene")
-        layout = self.layout.recolour(which, colour)
-        words, names = self.grammar.describe(layout)
+        layout = scenes.recolour(which, colour)
+        words, names = grammar.describe(layout)
         return replace(self, images=as_float(render(layout)), words=words, names=names, layout=layout)
 
     def framed(self, images: Tensor, frames: Tensor) -> CaptionBatch:
         """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; of files alone."""
-        if self.canvas is None:
-            raise DataError("framed: what is known of generated scenes does not follow; use pictures of files")
-        return replace(self, images=images, canvas=compose(self.canvas, frames))
+        return replace(self, images=images, canvas=compose(cast(Tensor, self.canvas), frames))
 
     def to(self, device: torch.device | str) -> CaptionBatch:
         """The same captions on another device."""
@@ -105,3 +105,29 @@ class CaptionBatch:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         columns = {name: value for name, value in values.items() if isinstance(value, Tensor | SceneLayout)}
         return replace(self, **{name: change(value) for name, value in columns.items()})
+
+
+_TIES, _SHORT, _BATCHES = range(3)  # streams of draws within an epoch
+
+
+def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> Tensor:
+    """(N,) the numbers 0 … N − 1 in an order to be cut into batches of ``batch_size``; a function of its arguments.
+
+    What does not fill a batch is a batch of its own at the end, cut from anywhere among the lengths: whoever leaves it
+    out does not leave out the longest captions every time.
+
+    Args:
+        lengths: (N,) of the captions.
+        batch_size: of all batches but the last.
+        seed: of the shuffles.
+        epoch: which shuffle.
+    """
+    count = len(lengths)
+    full, rest = divmod(count, batch_size)
+    shuffled = torch.argsort(hash_u32(seed, epoch, _TIES, torch.arange(count)), stable=True)  # (N,)
+    by_length = shuffled[torch.argsort(lengths.cpu()[shuffled], stable=True)]  # (N,)
+    cut = int(uniform_below(hash_u32(seed, epoch, _SHORT), full + 1)) * batch_size  # where the short batch begins
+    short, rows = by_length[cut : cut + rest], torch.cat([by_length[:cut], by_length[cut + rest :]])
+    batches = rows.view(full, batch_size)
+    order = torch.argsort(hash_u32(seed, epoch, _BATCHES, torch.arange(full)), stable=True)  # (full,)
+    return torch.cat([batches[order].flatten(), short])

@@ -32,10 +32,9 @@ from saccade.data.tables.references import split_reference
 from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.caption.batch import CaptionBatch
-from saccade.families.caption.buckets import bucketed_order
+from saccade.families.caption.batch import CaptionBatch, bucketed_order
 from saccade.families.caption.files import CaptionFiles
-from saccade.families.caption.readers import CAPTION_READERS, read_captions
+from saccade.families.caption.published import CAPTION_READERS, read_captions
 from saccade.families.caption.scenes import LONGEST, CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
 from saccade.families.caption.table import CaptionTable
 from saccade.families.caption.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -27,9 +27,7 @@ BEAM = 5
 
 def decode(model: SatModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The sentence of each example, from logits (B,T,V) and the likeliest words (B,T)."""
-    words = output.trace.answer
-    if words is None:
-        raise DataError("the model's trace holds no answer")
+    words = cast(Tensor, output.trace.answer)
     each = _log_probabilities(output.logits, words)  # (B,T)
     ends = (words == 0).int().argmax(1).where((words == 0).any(1), (words >= 0).sum(1))  # (B,): words before the end
     wholes = (each * (words >= 0).cpu()).sum(1)  # (B,)

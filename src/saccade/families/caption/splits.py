@@ -16,7 +16,7 @@ from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionData, CaptionDataConfig, CaptionScenes, vocabulary_of
-from saccade.families.caption.readers import read_captions
+from saccade.families.caption.published import read_captions
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.splits import OpenedSplit, Progress, config_of

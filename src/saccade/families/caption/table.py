@@ -22,7 +22,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+from saccade.config import Within
 from saccade.data.tables.doubts import SplitMember, check_splits, check_usable, in_lines, pluralise, repeated_keys
 from saccade.data.tables.rows import (
     Cells,
@@ -35,8 +37,7 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
-from saccade.errors import ConfigError
-from saccade.families.caption.text import tokenise
+from saccade.families.caption.vocabulary import tokenise
 
 CAPTIONS = 5
 """Captions of a picture at most, as in the paper: COCO has up to seven, and a fair score has five everywhere."""
@@ -101,14 +102,10 @@ class CaptionTable:
 class CaptionOptions:
     """What all readers of captions can be told."""
 
-    captions: int = CAPTIONS
+    captions: Annotated[int, Within(1)] = CAPTIONS
     """Captions of a picture at most; the first ones stay."""
     strict: bool = False
     """Refuse data of which something cannot be used, instead of leaving it out."""
-
-    def __post_init__(self) -> None:
-        if self.captions < 1:
-            raise ConfigError(f"captions: a picture has one or more, found {self.captions}")
 
 
 class CaptionGathering:

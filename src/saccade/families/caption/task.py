@@ -11,6 +11,11 @@ With ``data: own_words`` it is trained on the model's own captions (see ``reward
 Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
 pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.
 Deviation: BLEU for choosing is that with the brevity penalty, as without it the shortest captions would win.
+
+Captions for pictures whose features a frozen encoder has already computed and stored.
+
+Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder: with stored features, a step costs only the
+decoder.
 """
 
 from __future__ import annotations
@@ -27,13 +32,12 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
-from saccade.errors import ConfigError
-from saccade.families.caption.buckets import bucketed_order
+from saccade.errors import ConfigError, DataError
+from saccade.families.caption.batch import bucketed_order
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
-from saccade.families.caption.features import CaptionFeatures
-from saccade.families.caption.losses import LOSSES, Default, Hard, Loss, SelfCritical, Soft
-from saccade.families.caption.readers import CAPTION_READERS, read_captions
-from saccade.families.caption.rewards import ONE_TRUTH, JudgedPictures
+from saccade.families.caption.files import CaptionFiles
+from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
+from saccade.families.caption.published import CAPTION_READERS, read_captions
 from saccade.families.caption.scores import captions_of, score_captions, sentences
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.losses import (
@@ -48,6 +52,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.metrics.result import Described, Evaluation, evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
+from saccade.tasks.cached_features import CachedFeatures
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
@@ -55,6 +60,40 @@ from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch
+
+
+class CaptionFeatures:
+    """One split of captions with the annotation vectors of their pictures, by the number of the caption.
+
+    Args:
+        data: the captions, of files.
+        model: its encoder as it is now; what later becomes of it is not noticed.
+        on_progress: as in :class:`CachedFeatures`.
+    """
+
+    def __init__(
+        self,
+        data: CaptionData,
+        model: SatModel,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> None:
+        if not isinstance(data.source, CaptionFiles):
+            raise DataError("features can be stored for files only: generated scenes are new each time")
+        self.source = source = data.source
+        self.split, self.device, self.size, self.lengths = data.split, data.device, source.size, source.lengths
+        self._features = CachedFeatures(
+            [row.image for row in source.rows],
+            lambda numbers: source.pictures(numbers).images,
+            model,
+            limit_mb=data.config.features_mb,
+            on_progress=on_progress,
+        )
+
+    def take(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """The captions ``indices`` (B,): features (B,L,D) and words (B,T), on the device."""
+        words, pictures = self.source.captions(indices.long().cpu())
+        return self._features.take(pictures), words.to(self.device)
+
 
 OWN_WORDS = "own_words"
 """The material of a phase that learns from what the model says."""
@@ -290,8 +329,7 @@ class CaptionTask(PictureTask):
         ``words`` are the model's, by id. ``sweeps`` are photographs whose words are asked for again while parts of them
         are altered; generated scenes are rendered again instead, so of them it must be 0 or None.
         """
-        if not isinstance(model, SatModel):
-            raise ConfigError("the task 'caption' scores models that say captions")
+        model = cast(SatModel, model)
         config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
         if sweeps and config.is_generated:
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
 from saccade.metrics import blurred
@@ -174,10 +174,7 @@ def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:
 
 def _weights(trace: AttentionTrace) -> Tensor:
     """(1,T,h,w): those of the words of one caption."""
-    weights = trace.look(WORD).weights
-    if weights is None:
-        raise DataError(f"look '{WORD}' has no weights: there are no maps of words to score")
-    return weights
+    return cast(Tensor, trace.look(WORD).weights)
 
 
 def kind_of(number: int, vocabulary: Vocabulary) -> str | None:

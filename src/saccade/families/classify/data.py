@@ -7,18 +7,25 @@ GENERATORS        pictures that are drawn, by name
 ================ ===================================================================================================
 
 Every source has the same face (:class:`Source`); :class:`LabelData` varies training pictures on top of it.
+
+The generated set ``details``: pictures whose class depends on a small detail, with the detail as evidence.
+
+What they show and how little a coarse view tells is in :mod:`saccade.data.details.layout` and ``render``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, ClassVar, Protocol, cast
 
 import torch
 from torch import Tensor
 
 from saccade.config import Seed, Within, from_dict
+from saccade.data.details import layout as details
+from saccade.data.details.layout import SIZE, DetailLayout, sample_details
+from saccade.data.details.render import render_details
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -29,11 +36,41 @@ from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.classify.cifar import CLASSES, CifarPictures
 from saccade.families.classify.cifar import NAME as CIFAR
-from saccade.families.classify.details import NAME as DETAILS
-from saccade.families.classify.details import Details
 from saccade.families.classify.files import LabelFiles
 from saccade.families.classify.readers import LABEL_READERS, read_labels
 from saccade.geometry import Size, sample
+
+DETAILS = "details"
+
+
+@dataclass(frozen=True)
+class Details(DrawnPictures):
+    """Pictures of 224×224 pixels in twelve classes."""
+
+    name: str = DETAILS
+    side: int = SIZE
+    """They have one size, for which the stripes are made."""
+
+    answers: ClassVar[tuple[str, ...]] = details.CLASSES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.side != SIZE:
+            raise ValueError(f"size: pictures of '{DETAILS}' are {SIZE} × {SIZE}, found {self.side}; set it to {SIZE}")
+
+    def layout(self, seed: int, numbers: Tensor) -> DetailLayout:
+        """What the pictures ``numbers`` (B,) of the stream ``seed`` show, to be changed and drawn again."""
+        return sample_details(seed, numbers)
+
+    def draw(self, seed: int, numbers: Tensor) -> LabelledBatch:
+        """The pictures ``numbers`` (B,) of the stream ``seed`` as bytes, with the pixels of the mark."""
+        return drawn(self.layout(seed, numbers))
+
+
+def drawn(layout: DetailLayout) -> LabelledBatch:
+    """The pictures of a layout (B,3,H,W) as bytes, their classes, and the pixels of the mark (B,H,W)."""
+    return LabelledBatch(render_details(layout), layout.label, layout.masks)
+
 
 GENERATORS: dict[str, type[DrawnPictures]] = {DETAILS: Details}
 """Generated sets by name."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from saccade.answer import Answer
 from saccade.config import from_dict
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.hashing import derive_seed
@@ -16,11 +17,13 @@ from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import part_digest
 from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
-from saccade.families.classify.losses import LOSSES, Proposals, ZoomLoss
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.classify.scores import score_labels
 from saccade.families.classify.zoom_scores import zoom_metric_names, zoom_values
 from saccade.families.classify.zooming import (
+    LOSSES,
+    Proposals,
+    ZoomLoss,
     check_zoom_loss,
     crops_round,
     needs_evidence,
@@ -28,18 +31,35 @@ from saccade.families.classify.zooming import (
     zoom_loss,
     zoom_options,
 )
+from saccade.families.labels import decode as decode_labels
 from saccade.losses import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import top_k_correct
 from saccade.metrics.result import Evaluation, evaluation
-from saccade.models.base import ImageOnlyModel
+from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
-from saccade.models.racnn import CROPS
+from saccade.models.racnn import CROPS, SCALES
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
+from saccade.trace import Output
+
+
+def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,K) and, where there are scales, ``scale_logits`` (B,S,K)."""
+    answers = decode_labels(model, output, facts)
+    if "scale_logits" not in output.aux:
+        return answers
+    best = model.probabilities(output.aux["scale_logits"].float()).cpu().max(-1)  # (B,S) shares and numbers
+    rows = zip(best.values.tolist(), best.indices.tolist())
+    told = [
+        tuple((name, facts.answers[number], share) for name, share, number in zip(SCALES, shares, numbers))
+        for shares, numbers in rows
+    ]
+    return [replace(answer, on_the_way=way) for answer, way in zip(answers, told)]
+
 
 VALIDATION_BATCH = 1000
 VALIDATION_PIXELS = 10_000_000
@@ -199,8 +219,7 @@ class ClassifyTask(PictureTask):
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
-        if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{self.name}' scores models that take no question")
+        model = cast(ImageOnlyModel, model)
         scores = Values()
         height, width = self.data_config.size
         together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
@@ -237,8 +256,7 @@ class ClassifyTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, ImageOnlyModel):
-            raise ConfigError(f"the task '{cls.name}' scores models that take no question")
+        model = cast(ImageOnlyModel, model)
         config = from_dict(LabelDataConfig, data, where="data")
         chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)
         if chosen.size is None:

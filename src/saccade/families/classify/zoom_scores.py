@@ -1,4 +1,6 @@
-"""Scores of a model that zooms: how right each scale is, and how its crops lie on the evidence.
+"""Scores of where a model zooms: the regions themselves, moved regions, and pictures drawn again.
+
+Scores of a model that zooms: how right each scale is, and how its crops lie on the evidence.
 
 ``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Of each crop there are
 ``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.edits`), where
@@ -6,6 +8,38 @@ the data knows the evidence, and ``scale2_side``, its side as a share of the pic
 and one anywhere, both of the same side. Validation also tells ``scale2_proposal_error``: how far a region is from the
 one round the strongest response, in shares of its parent's sides, summed over centre and half side; not of proposals
 that are taught another region.
+
+Moves nested crops elsewhere: the scales read other windows, and the model answers again.
+
+Windows keep the sides of the model's own. The evidence is the target.
+
+==================  ====================================================================================
+``zero_target``     both windows lie where nothing of the evidence is in them
+``zero_random``     both windows lie elsewhere, and all of the evidence is still in them
+``keep_target``     both windows have the evidence in their middle
+``keep_random``     the same as ``zero_target``, drawn again
+``exchanged``       the windows of another picture
+``target_removed``  no edit: the evidence is blurred in the picture
+==================  ====================================================================================
+
+"all" edits both crops. The first one alone is edited in two ways: the second is proposed again ("recomputed") or stays
+where it was ("frozen"). Scale 1 sees the whole picture in any case, so an answer need not change; it is the share
+beside the random row that counts. There is no ``edit_sufficiency``: the answer is colour and stripes, and with all but
+the evidence blurred the colour is gone, so that no ceiling is known. Axes: B pictures.
+
+Causal scores of a model that zooms, on pictures of ``details`` that are drawn again with one thing changed.
+
+=========================  ===================================================================================
+``moved_follow``           the bearer is elsewhere: share of pictures whose finest crop now covers it (half or more)
+``moved_hold``             … and the answer is the same
+``rewoven_follow``         the mark has other stripes: the answer is now their class
+``rewoven_hold``           … and the finest crop lies where it was (overlap of half or more)
+``surrounded_hold``        everything but the bearer is another: the answer is the same
+``surrounded_crop_hold``   … and the finest crop lies where it was
+=========================  ===================================================================================
+
+Only pictures that are answered correctly, with a crop that covers the evidence, count; others are NaN. A model that is
+already wrong cannot show that it follows.
 """
 
 from __future__ import annotations
@@ -13,16 +47,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from saccade import geometry
 from saccade.attention.zoom import theta_box
-from saccade.data.pictures.labelled import LabelledBatch
-from saccade.families.classify.losses import Proposals
-from saccade.families.classify.zooming import wanted_regions
+from saccade.data.details.layout import moved, rewoven, surrounded
+from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
+from saccade.data.pictures.reading import as_float
+from saccade.families.classify.data import Details, LabelData, drawn
+from saccade.families.classify.zooming import Proposals, seen, wanted_regions
+from saccade.geometry import Size
 from saccade.metrics.intervals import Values
-from saccade.metrics.maps.edits import anywhere_scores, centred, crop_boxes, crop_scores
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.edits import (
+    REMOVED,
+    EditScores,
+    anywhere_scores,
+    beside,
+    centred,
+    covers_evidence,
+    crop_boxes,
+    crop_scores,
+    mask_boxes,
+    over,
+    overlap,
+    round_about,
+)
 from saccade.metrics.result import only_defined
+from saccade.metrics.verdict import changed
+from saccade.models.base import Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 
 
@@ -110,3 +164,118 @@ class ZoomScores:
 
 def _named(name: str, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"{name}_{score}": values for score, values in scores.items()}
+
+
+EDITED = 100
+"""Pictures whose crops are edited; a dozen passes each."""
+ONE_LOOK = ("zero_target", "zero_random", "keep_target")
+"""Edits of a crop alone."""
+
+
+@torch.no_grad()
+def zoom_edits(model: RacnnModel, raw: Raw, batch: LabelledBatch, images: Tensor, pictures: Tensor) -> EditScores:
+    """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
+
+    Args:
+        model: in eval mode.
+        raw: of the unedited pass.
+        batch: labels and evidence.
+        images: (B,3,H,W) as the model takes them.
+        pictures: (B,) ids.
+    """
+    scores = EditScores()
+    if batch.evidence is None or model.config.crops != "proposed":
+        return scores
+    rows = batch.evidence.flatten(1).any(1).nonzero().squeeze(1)  # (n,)
+    if len(rows) < 2:
+        return scores
+    images, evidence, label = images[rows], batch.evidence[rows], batch.label[rows]
+    size = (images.shape[-2], images.shape[-1])
+    looks = {look.name: look for look in model.wrap({name: each[rows] for name, each in raw.items()}, size).trace.looks}
+    own = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each
+    target = mask_boxes(evidence)  # (n,4)
+    first, second = CROPS
+    away, apart = beside(own[first], target, size)
+    again, apart_again = beside(own[first], target, size, seed=1)
+    moved, covers = over(own[first], target, size)
+    inner, covers_too = over(own[second], target, size, within=moved)
+    pictures = pictures.to(rows.device)[rows]  # (n,)
+    shift = baselines.derangement(pictures).to(images.device)  # (n,)
+    always = torch.ones_like(apart)
+    edits: dict[str, tuple[dict[str, Tensor], Tensor]] = {
+        "zero_target": ({first: away, second: _inside(away, own[second], size)}, apart),
+        "zero_random": ({first: moved, second: inner}, covers & covers_too),
+        "keep_target": ({name: round_about(target, _sides(own[name]), size) for name in CROPS}, always),
+        "keep_random": ({first: again, second: _inside(again, own[second], size)}, apart_again),
+        "exchanged": ({name: own[name][shift] for name in CROPS}, always),
+    }
+
+    def answered(boxes: dict[str, Tensor]) -> Tensor:
+        given = {name: looks[name].aim(box).as_given()[name] for name, box in boxes.items()}
+        parts = [slice(at, at + 50) for at in range(0, len(images), 50)]
+        found = [
+            model.forward_raw(images[part], attention={name: each[part] for name, each in given.items()})["logits"]
+            for part in parts
+        ]
+        return torch.cat(found).argmax(-1)  # (n,)
+
+    found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in edits.items()}}
+    ways = {f"{first}, later recomputed": ((first,), {}), f"{first}, later frozen": ((first,), {second: own[second]})}
+    for way, (which, kept) in {**ways, second: ((second,), {first: own[first]})}.items():
+        found[way] = {
+            name: torch.where(ok, answered({**kept, **{each: boxes[each] for each in which}}), -1)
+            for name, (boxes, ok) in edits.items()
+            if name in ONE_LOOK
+        }
+    without = changed(images, images, evidence)["evidence_blurred"]
+    found["all"][REMOVED] = seen(model, without)["logits"].argmax(-1)
+    scores.add(raw["logits"][rows].argmax(-1), label, pictures, found)
+    return scores
+
+
+def _sides(boxes: Tensor) -> Tensor:
+    return boxes[:, 2:] - boxes[:, :2]
+
+
+def _inside(outer: Tensor, inner: Tensor, size: Size) -> Tensor:
+    """Boxes (n,4) with the sides of ``inner`` in the middle of ``outer``."""
+    return round_about(outer, _sides(inner), size)
+
+
+HALF = 0.5
+_EDITS = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
+
+
+def drawn_again(data: LabelData, numbers: Tensor) -> dict[str, LabelledBatch] | None:
+    """The pictures ``numbers`` (B,) with one thing changed, by name; None of data that is not drawn."""
+    source = data.source
+    if not isinstance(source, DrawnSplit) or not isinstance(source.pictures, Details):
+        return None
+    layout = source.pictures.layout(source.stream, numbers.to(data.device))
+    return {name: drawn(edit(layout)) for name, edit in _EDITS.items()}
+
+
+def causal_values(
+    model: RacnnModel, raw: Mapping[str, Tensor], batch: LabelledBatch, again: Mapping[str, LabelledBatch]
+) -> dict[str, Tensor]:
+    """The scores (B,) of a batch, of what the model made of it, and of the same pictures drawn again."""
+    if batch.evidence is None:
+        return {}
+    before = crops_of(model, raw)[CROPS[-1]]  # (B,4)
+    answer = raw["logits"].argmax(-1)  # (B,)
+    counts = (answer == batch.label) & (covers_evidence(before, batch.evidence) >= HALF)  # (B,)
+    found: dict[str, Tensor] = {}
+    for name, other in again.items():
+        then = seen(model, as_float(other.images), other.evidence)
+        crop, said = crops_of(model, then)[CROPS[-1]], then["logits"].argmax(-1)
+        stayed = overlap(before, crop) >= HALF
+        if name == "moved" and other.evidence is not None:
+            found["moved_follow"] = covers_evidence(crop, other.evidence) >= HALF
+            found["moved_hold"] = said == answer
+        elif name == "rewoven":
+            found["rewoven_follow"] = said == other.label
+            found["rewoven_hold"] = stayed
+        else:
+            found["surrounded_hold"] = said == answer
+            found["surrounded_crop_hold"] = stayed
+    return {name: torch.where(counts, value.double(), torch.nan) for name, value in found.items()}

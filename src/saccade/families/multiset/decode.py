@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from saccade.answer import Answer
-from saccade.errors import DataError
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.trace import Output
@@ -16,9 +16,7 @@ from saccade.trace import Output
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
-    said = output.trace.answer
-    if said is None:
-        raise DataError("the model's trace holds no answer")
+    said = cast(Tensor, output.trace.answer)
     shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
     return [_multiset(ids, share, facts.answers) for ids, share in zip(said.cpu(), shares.cpu())]
 

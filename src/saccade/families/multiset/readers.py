@@ -1,19 +1,226 @@
-"""Readers of pictures and their labels by name: ``csv:my.csv``, ``svhn:FOLDER`` → a table of multisets."""
+"""Readers of pictures with a set of labels: your own tables, and SVHN with its digitStruct.mat.
+
+``digitStruct.mat``, the annotations of SVHN's full numbers: read once with h5py, then remembered.
+
+It is a MATLAB 7.3 file, hence HDF5: ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture,
+to its name as character codes and to a group of five columns. A column of several numbers is references again, one of
+a single number is that number. Following them all takes a minute or more for the 33,402 training pictures, so what was
+read is kept in the cache folder as JSON, under the digest of the file.
+
+SVHN, full numbers: pictures of house numbers, the digits on each, and a box for every digit.
+
+Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images with Unsupervised Feature Learning"
+(2011), in either of two layouts below one folder:
+
+* the official format 1, as its archives unpack: ``train/digitStruct.mat`` (HDF5, read with the extra ``svhn``) beside
+  ``train/1.png`` …, and the same in ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % of
+  its width and height on each side, as far as the picture goes;
+* a reduced copy that is cut already: ``train.csv`` (image, digits from left to right, one box x1,y1,x2,y2 for each)
+  beside ``train/1.jpg`` …, and perhaps the same for test.
+
+Splits: val is 5 % of the training pictures, by a hash of their numbers, hence the same in both layouts. Test is the
+official one where it is there, and a trained model is scored on it without train/. Else it is another 10 % of the
+training pictures, which a score must then say. Of the 33,402
+training pictures that makes 28,463 train, 1,638 val and 3,301 test. With ``hold_out_test: false`` these 3,301 are
+trained on too, whether official test pictures are there or not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
+from saccade.atomic import write_text
+from saccade.cache import cache_home, file_digest
 from saccade.data.tables.doubts import warn_of_spellings
 from saccade.data.tables.references import Reader, read_reference
-from saccade.families.multiset.svhn import SvhnOptions, read_svhn
+from saccade.data.tables.rows import Box, FilesFrom, UnusableRowError, box_in, csv_rows, text_in
+from saccade.data.tables.splits import OTHER_SPLIT, hashed_share
+from saccade.errors import DataError, MissingExtraError, OutputError
 from saccade.families.multiset.table import (
+    MultisetRow,
     MultisetTable,
     MultisetTableOptions,
+    check_most,
+    make_multiset_table,
     read_multiset_csv,
     read_multiset_folders,
     read_multiset_jsonl,
 )
+
+_COLUMNS = ("label", "left", "top", "width", "height")
+
+
+@dataclass(frozen=True)
+class HouseNumber:
+    """A picture as the annotations describe it."""
+
+    image: str
+    """Name of its file."""
+    digits: tuple[str, ...]
+    """From left to right."""
+    boxes: tuple[Box, ...]
+    """One for each digit."""
+
+
+def read_digit_struct(path: Path) -> list[HouseNumber]:
+    """The pictures of a ``digitStruct.mat``, in its order.
+
+    Raises:
+        MissingExtraError: h5py is not installed, and the file was never read before.
+        DataError: the file is damaged or something else.
+    """
+    try:
+        memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    try:
+        remembered = json.loads(memory.read_text(encoding="utf-8"))
+        return [HouseNumber(name, tuple(digits), tuple(map(tuple, boxes))) for name, digits, boxes in remembered]
+    except (OSError, ValueError, TypeError):
+        numbers = _follow(path)
+    with suppress(OutputError):  # a cache that cannot be written costs time, not the result
+        write_text(memory, json.dumps([(number.image, number.digits, number.boxes) for number in numbers]))
+    return numbers
+
+
+def _follow(path: Path) -> list[HouseNumber]:
+    """Follow every reference of the file."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError("reading SVHN's digitStruct.mat", "svhn") from error
+
+    def numbers_of(file: Any, column: Any) -> list[float]:
+        values = column[:].ravel()
+        return [float(file[value][0, 0]) if isinstance(value, h5py.Reference) else float(value) for value in values]
+
+    numbers = []
+    try:
+        with h5py.File(path, "r") as file:
+            names, groups = (file[f"digitStruct/{part}"][:].ravel() for part in ("name", "bbox"))
+            for name, group in zip(names, groups, strict=True):
+                columns = [numbers_of(file, file[group][column]) for column in _COLUMNS]
+                numbers.append(
+                    HouseNumber(
+                        image="".join(map(chr, file[name][:].ravel())),
+                        digits=tuple("0" if row[0] == 10 else f"{row[0]:g}" for row in zip(*columns, strict=True)),
+                        boxes=tuple((x, y, x + w, y + h) for _, x, y, w, h in zip(*columns)),
+                    )
+                )
+    except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise DataError(f"{path}: not a digitStruct.mat of SVHN ({error}); unpack the archive again") from error
+    return numbers
+
+
+MARGIN = 0.15
+"""How far a crop goes beyond the union of the boxes on each side, in widths and heights of that union."""
+
+_VAL, _TEST = 0.05, 0.15  # upper ends of their shares of the training pictures
+_DIGIT_STRUCT = "digitStruct.mat"
+
+
+@dataclass(frozen=True)
+class SvhnOptions:
+    """How the numbers are read."""
+
+    kind: Literal["multiset", "list"] = "multiset"
+    """Whether the order of the digits, left to right, is part of the answer."""
+    most: int | None = None
+    """Digits of a training picture at most; longer numbers are then left out of training. Six if not given: one has."""
+
+    hold_out_test: bool = True
+    """Whether test is a tenth of the training pictures where there are no official test pictures. If false, these
+    are trained on too, and there is no test split but the official one."""
+
+    def __post_init__(self) -> None:
+        check_most(self.most)
+
+
+def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
+    """The numbers in ``path``, the folder that holds train/, test/ or both."""
+    parts = [part for part in ("train", "test") if _has(path, part)]
+    if not parts:
+        packed = " (it is a file: unpack it)" if path.is_file() else ""
+        raise DataError(
+            f"{path}: neither train/{_DIGIT_STRUCT} nor train.csv is here, nor either of test{packed}; name the folder "
+            "that train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
+        )
+    found: list[tuple[str, MultisetRow]] = []
+    skipped: list[str] = []
+    for part in parts:
+        files, struct = FilesFrom(path / part), path / part / _DIGIT_STRUCT
+        official = struct.is_file()
+        for number in read_digit_struct(struct) if official else _reduced(path / f"{part}.csv", skipped):
+            where = f"{part}/{number.image}"
+            image = files.find(number.image)
+            if image is None:
+                skipped.append(f"no such picture: {where}")
+                continue
+            try:
+                _check(number)
+            except UnusableRowError as error:
+                skipped.append(error.at(where))
+                continue
+            split = "test" if part == "test" else _split(image.stem, options.hold_out_test and "test" not in parts)
+            crop = _enlarged(number.boxes) if official else None
+            found.append((where, MultisetRow(image, number.digits, split, number.boxes, crop)))
+    advice = _if_empty(parts, options)
+    return make_multiset_table(f"svhn:{path}", found, skipped, kind=options.kind, most=options.most, if_empty=advice)
+
+
+def _if_empty(parts: list[str], options: SvhnOptions) -> str:
+    """What to do about a split without pictures: SVHN has no column that could name one."""
+    if "train" not in parts:
+        return "score test, or unpack train.tar.gz beside it"
+    if "test" not in parts and not options.hold_out_test:
+        return "with hold_out_test: false no test pictures are kept back: score val, or unpack test.tar.gz beside train"
+    return OTHER_SPLIT
+
+
+def _has(folder: Path, part: str) -> bool:
+    return (folder / part / _DIGIT_STRUCT).is_file() or (folder / f"{part}.csv").is_file()
+
+
+def _split(number: str, with_test: bool) -> str:
+    share = hashed_share(f"svhn train {number}")
+    if share < _VAL:
+        return "val"
+    return "test" if share < _TEST and with_test else "train"
+
+
+def _check(number: HouseNumber) -> None:
+    if not number.digits:
+        raise UnusableRowError("no digits")
+    if wrong := [digit for digit in number.digits if digit not in set("0123456789")]:
+        raise UnusableRowError("unknown digit", f"'{wrong[0]}'")
+    if len(number.boxes) != len(number.digits):
+        raise UnusableRowError("boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits")
+    for box in number.boxes:
+        box_in(box)  # has an area
+
+
+def _enlarged(boxes: tuple[Box, ...]) -> Box:
+    x0, y0 = min(box[0] for box in boxes), min(box[1] for box in boxes)
+    x1, y1 = max(box[2] for box in boxes), max(box[3] for box in boxes)
+    across, down = MARGIN * (x1 - x0), MARGIN * (y1 - y0)
+    return x0 - across, y0 - down, x1 + across, y1 + down
+
+
+def _reduced(path: Path, skipped: list[str]) -> Iterator[HouseNumber]:
+    """The numbers of a ``train.csv``."""
+    for line, cells in csv_rows(path, ("image", "digits", "boxes_xyxy")):
+        try:
+            boxes = [box_in(text) for text in text_in(cells, "boxes_xyxy").split()]
+            digits = tuple(text_in(cells, "digits").split())
+            yield HouseNumber(text_in(cells, "image"), digits, tuple(box for box in boxes if box is not None))
+        except UnusableRowError as error:
+            skipped.append(error.at(f"{path.name} line {line}"))
+
 
 MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
     "csv": Reader(read_multiset_csv, MultisetTableOptions),

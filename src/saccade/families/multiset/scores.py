@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from saccade import geometry
 from saccade.data.tables.sampling import sample_rows, table_folder
-from saccade.errors import DataError
 from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData
 from saccade.families.multiset.edits import EDITED, glimpse_edits
@@ -37,7 +37,7 @@ from saccade.metrics import (
     multiset_counts,
 )
 from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.maps.baselines import grids_of
+from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
@@ -208,9 +208,7 @@ def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
 
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
     """Which cells (B,T,h,w) have an object under their centre, and which one with the label said; NaN without boxes."""
-    grids = grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1]))
-    if grids is None:
-        raise DataError("this model glimpses at no cells of a picture: there is nothing to score")
+    grids = cast(Grids, grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1])))
     inside = cells_in_boxes(batch.boxes, *grids.grids[-1])  # (B,M,h,w); all looks of a reader share one grid
     meant = said[:, :, None] == batch.labels[:, None]  # (B,T,M)
     on_label = (meant[..., None, None] & inside[:, None]).any(2)  # (B,T,h,w)

@@ -363,8 +363,7 @@ class MultisetTask(PictureTask):
                 f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
             )
         config = from_dict(MultisetDataConfig, data, where="data")
-        if not isinstance(model, ImageOnlyModel):
-            raise ConfigError("the task 'multiset' scores models that take no question")
+        model = cast(ImageOnlyModel, model)
         device, sizes = next(model.parameters()).device, model.config
         chosen = MultisetData(
             config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
+from saccade.data.causal.reading import CausalPicture, read_causal_set
 from saccade.data.tables.doubts import warn_of_spellings
 from saccade.data.tables.references import Reader, read_reference
-from saccade.families.question.table import QuestionTable
-from saccade.families.question.tables.causal_table import CausalOptions, read_causal
-from saccade.families.question.tables.cub import CubOptions, read_cub
+from saccade.families.question.table import Question, QuestionTable, make_table
+from saccade.families.question.tables.published import CubOptions, VisualGenomeOptions, read_cub, read_visual_genome
 from saccade.families.question.tables.rows import (
     TableOptions,
     read_annotations,
@@ -18,7 +20,50 @@ from saccade.families.question.tables.rows import (
     read_metadata,
     read_parquet,
 )
-from saccade.families.question.tables.visual_genome import VisualGenomeOptions, read_visual_genome
+
+CAUSAL = "causal"
+
+
+@dataclass(frozen=True)
+class CausalOptions:
+    """How a causal set is read as a table."""
+
+    twins: bool = False
+    """Ask the first question about the twins too, where it has an answer."""
+    check: bool = False
+    """Read all pictures first, and check their digests."""
+
+
+def read_causal(folder: Path, options: CausalOptions) -> QuestionTable:
+    """Both questions about each scene; the target's pixels are the evidence."""
+    causal = read_causal_set(folder)
+    if options.check:
+        causal.verify()
+    found: list[tuple[str, Question]] = []
+    for scene in causal:
+        asked = [(scene, scene.question, scene.answer, scene.target)]
+        asked += [(scene, scene.other_question, scene.other_answer, scene.other)]
+        pictures: list[tuple[CausalPicture, str, str | None, int]] = list(asked)
+        if options.twins:
+            pictures += [(twin, scene.question, twin.answer, scene.target) for twin in scene.twins.values()]
+        found += [
+            (
+                f"scene {scene.id}",
+                Question(
+                    image=picture.image_path,
+                    query=query,
+                    labels=(answer,),
+                    split=causal.facts.split,
+                    mask=picture.mask_path,
+                    mask_grey=target + 1,
+                    group=scene.id,
+                ),
+            )
+            for picture, query, answer, target in pictures
+            if answer is not None
+        ]
+    return make_table(f"{CAUSAL}:{folder}", found, (), multi_label=False)
+
 
 READERS: dict[str, Reader[QuestionTable]] = {
     "csv": Reader(read_csv, TableOptions),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
+from saccade.config import Weight
 from saccade.errors import ConfigError
-from saccade.families.question.losses import LOSSES, Default, Loss, Reinforce
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
@@ -18,6 +19,42 @@ from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
+
+ENTROPY_WEIGHT = 0.002
+"""λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early."""
+
+
+@dataclass(frozen=True)
+class Default:
+    """Cross-entropy of the answer; REINFORCE where the model draws locations in training."""
+
+    entropy: Weight = ENTROPY_WEIGHT
+    """λ of the entropy bonus of REINFORCE."""
+    evidence_weight: Weight = 0.0
+    """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such
+    loss."""
+    overlap_weight: Weight = 0.0
+    """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.maps`."""
+
+
+@dataclass(frozen=True)
+class Reinforce(Default):
+    """REINFORCE on the locations that the model draws in training; a model that draws none is refused."""
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy of the answer, whether or not the model draws locations."""
+
+    evidence_weight: Weight = 0.0
+    """As in :class:`Default`."""
+    overlap_weight: Weight = 0.0
+    """As in :class:`Default`."""
+
+
+Loss = Default | Reinforce | CrossEntropy
+LOSSES: dict[str, type] = {"default": Default, "cross_entropy": CrossEntropy, "reinforce": Reinforce}
+
 
 VALIDATION_BATCH = 500
 

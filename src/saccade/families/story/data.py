@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Annotated, Literal
 
 from saccade.config import Portion, Seed, Share, Within
+from saccade.data.examples import Example
 from saccade.data.tables.doubts import summarised
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.splits import Split
 from saccade.errors import DataError
-from saccade.families.story.readers.babi import Size, babi_files, read_babi
-from saccade.families.story.readers.table import read_story_jsonl
-from saccade.families.story.stories import StoryExample
-from saccade.families.story.vocabulary import story_words
+from saccade.families.splits import OpenedSplit, Progress, config_of
+from saccade.families.story.files import Size, babi_files, read_babi, read_story_jsonl
+from saccade.families.story.reading import StoryItem
+from saccade.families.story.stories import StoryExample, story_words
 from saccade.families.story.world import TASKS, generate_story
+from saccade.models.io.facts import ModelFacts
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
@@ -154,3 +158,34 @@ def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int])
         if len(found) >= many:
             break
     return found[:many]
+
+
+def open_split(
+    settings: Mapping[str, object],
+    split: Split,
+    *,
+    facts: ModelFacts | None = None,
+    count: int | None = None,
+    progress: Progress | None = None,
+) -> OpenedSplit:
+    """The questions of a split, one of each task in turn; see :class:`saccade.families.splits.OpenSplit`."""
+    asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
+    tasks = {each.task for each in asked}
+    about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
+    return OpenedSplit(
+        lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}"
+    )
+
+
+def example_of(asked: StoryExample) -> Example:
+    """One question as a person sees it; the story knows which of its sentences the answer needs."""
+    item = StoryItem(asked.sentences, asked.where or "story", supporting=asked.supporting)
+    return Example(item, asked.answer, (), asked.question)
+
+
+def in_turn(asked: Sequence[StoryExample]) -> list[StoryExample]:
+    """The first question of every task, then the second of every task, and so on."""
+    by_task: dict[str, list[StoryExample]] = {}
+    for each in asked:
+        by_task.setdefault(each.task, []).append(each)
+    return [each for each in chain.from_iterable(zip_longest(*by_task.values())) if each is not None]

@@ -1,4 +1,4 @@
-"""What models of stories read: a text file (see :mod:`saccade.families.story.readers.text`), or a list of sentences.
+"""What models of stories read: a text file (see :mod:`saccade.families.story.text`), or a list of sentences.
 
 A memory holds the last so many sentences that have a word which the model knows. The notes list every part that was
 dropped:
@@ -23,10 +23,8 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.story.readers.sent import sent_sentences
-from saccade.families.story.readers.text import read_story
-from saccade.families.story.stories import words_of
-from saccade.families.story.vocabulary import kept_places
+from saccade.families.story.stories import kept_places, words_of
+from saccade.families.story.text import read_story, sent_sentences
 from saccade.models.io.facts import ModelFacts
 
 MAX_WORDS = 200

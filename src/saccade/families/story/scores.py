@@ -11,16 +11,24 @@ import torch
 from torch import Tensor
 
 from saccade.families.splits import config_of
+from saccade.families.story.causal import CausalTests
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.scoring.causal import CausalTests
-from saccade.families.story.scoring.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
-from saccade.families.story.scoring.sampling import sample_questions, story_numbers
-from saccade.families.story.scoring.sentence_weights import sentence_weights
-from saccade.families.story.scoring.support_scores import SupportScores
-from saccade.families.story.scoring.weight_edits import weight_edits
-from saccade.families.story.stories import StoryExample, words_of
+from saccade.families.story.edits import weight_edits
+from saccade.families.story.sentence_scores import (
+    BATCH,
+    SupportScores,
+    as_tensors,
+    batch_for,
+    batches,
+    is_right,
+    respond,
+    said,
+    sample_questions,
+    sentence_weights,
+    story_numbers,
+)
+from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
 from saccade.families.story.tensors import StoryTensors
-from saccade.families.story.vocabulary import AnswerForm, answer_tokens
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values, mean_interval
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.result import (

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
+from saccade.config import Weight, from_dict
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.losses import LOSSES, GatedLoss, LinearStart
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import Evaluation
@@ -26,6 +26,33 @@ from saccade.models.base import Raw
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.task import Batch, Task
+
+
+@dataclass(frozen=True)
+class AnswerLoss:
+    """Cross-entropy of the answer, of every word where it is said word by word."""
+
+
+@dataclass(frozen=True)
+class LinearStart(AnswerLoss):
+    """The same while the softmaxes over the memory are left out (Sukhbaatar et al. 2015, Section 4.2)."""
+
+
+@dataclass(frozen=True)
+class GatedLoss(AnswerLoss):
+    """Cross-entropy of the answer, and of the choice of the supporting fact in each pass (Kumar et al. 2016)."""
+
+    gates: Weight = 1.0
+    """Weight of the gates, α in the paper."""
+
+
+LOSSES: dict[str, type] = {
+    "default": AnswerLoss,
+    "answer": AnswerLoss,
+    "linear_start": LinearStart,
+    "gated": GatedLoss,
+}
+
 
 VALIDATION_BATCH = 2000
 MAX_TRAINING = 20_000

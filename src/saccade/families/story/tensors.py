@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.vocabulary import answer_tokens, kept_places
+from saccade.families.story.stories import StoryExample, answer_tokens, kept_places, words_of
 
 _NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
 NOT_KNOWN = -1

@@ -16,14 +16,15 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
-from saccade.families.question.scenes.changes import (
+from saccade.families.question.scenes.data import SceneBatch, SceneData
+from saccade.families.question.scenes.twin_scores import (
     RECOLOURED_OTHER,
     RECOLOURED_TARGET,
     REMOVED_OTHER,
     changed_scenes,
+    twin_scores,
+    twins_at_once,
 )
-from saccade.families.question.scenes.data import SceneBatch, SceneData
-from saccade.families.question.scenes.twin_scores import twin_scores, twins_at_once
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers

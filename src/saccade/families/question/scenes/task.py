@@ -19,10 +19,9 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.question.losses import Loss
 from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.scenes.scores import TWINS, accuracy_absent, score_scenes
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import Loss, QuestionTask
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
@@ -173,8 +172,7 @@ class SceneTask(QuestionTask):
         config = from_dict(SceneDataConfig, data, where="data")
         device = next(model.parameters()).device
         chosen = SceneData(replace(config, absent=0.0), cast(Split, split), device=device, allow_pack=allow_pack)
-        if not isinstance(model, QueryModel):
-            raise ConfigError("the family 'question' scores models that answer queries")
+        model = cast(QueryModel, model)
         scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, twins=twins, progress=progress)
         summary = scores.summary()
         if config.absent:

@@ -12,7 +12,7 @@ pictures unvaried, whatever ``data.augment`` says; ``fresh`` keeps nothing. Vali
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,19 +25,65 @@ from saccade.errors import ConfigError
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import QuestionTable
 from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
-from saccade.families.question.tables.features import QuestionFeatures
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import SWEEPS, score_table
 from saccade.families.question.task import QuestionTask
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
-from saccade.tasks.cached_features import is_frozen
+from saccade.tasks.cached_features import CachedFeatures, is_frozen
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.forward_passes import distinct
 from saccade.tasks.held_out import evenly_spaced
 from saccade.tasks.task import Batch, in_batches
+
+
+class EncodedQuestions(NamedTuple):
+    """Questions with what is kept of their pictures."""
+
+    encoding: Tensor
+    """(B,…) as ``encode`` makes it."""
+    query: Tensor
+    """(B,) number of the query."""
+    label: Tensor
+    """(B,) number of the answer, or (B,K) float 0 or 1 where there may be several."""
+
+
+class QuestionFeatures:
+    """One split of questions with the features of their pictures, by the number of the question.
+
+    A picture that is asked several questions has its features once.
+
+    Args:
+        data: the questions.
+        model: its backbone as it is now; what later becomes of it is not noticed.
+        on_progress: as in :class:`CachedFeatures`.
+    """
+
+    def __init__(
+        self,
+        data: TableData,
+        model: QueryModel,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> None:
+        self._data, self.size, self.split, self.device = data, data.size, data.split, data.device
+        _, _, picture = data.questions(torch.arange(data.size))  # (N,)
+        asked_about, self._which = torch.unique(picture, return_inverse=True)  # (P,), (N,)
+        paths = [data.pictures.paths[number] for number in asked_about.tolist()]
+        self._features = CachedFeatures(
+            paths,
+            lambda numbers: data.pictures.take(asked_about[numbers.to(asked_about.device)]),
+            model,
+            limit_mb=data.config.features_mb,
+            on_progress=on_progress,
+        )
+
+    def take(self, indices: Tensor) -> EncodedQuestions:
+        """The questions ``indices`` (B,), in that order."""
+        query, label, _ = self._data.questions(indices)
+        return EncodedQuestions(self._features.take(self._which[indices.to(self._which.device)]), query, label)
+
 
 KEPT = "/kept"
 """Behind the name of a split: the features of its pictures."""
@@ -186,8 +232,7 @@ class TableTask(QuestionTask):
         if twins:
             raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
         config = from_dict(TableDataConfig, data, where="data")
-        if not isinstance(model, QueryModel):
-            raise ConfigError("the family 'question' scores models that answer queries")
+        model = cast(QueryModel, model)
         table = read_questions(config.name, config.options)
         device = next(model.parameters()).device
         chosen = TableData(config, split, device, table=table, queries=queries, answers=answers)

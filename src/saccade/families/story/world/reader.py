@@ -10,13 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.world.events import event_of
-from saccade.families.story.world.kinds import colour_of, fear_of
-from saccade.families.story.world.motives import motive_of, room_for
-from saccade.families.story.world.places import way_between, what_is_beside, what_it_is_beside
-from saccade.families.story.world.shapes import SIDES, is_beside
-from saccade.families.story.world.sizes import is_smaller
-from saccade.families.story.world.state import Known, State
+from saccade.families.story.world.kinds import SIDES, colour_of, fear_of, is_beside, is_smaller
+from saccade.families.story.world.places import motive_of, room_for, way_between, what_is_beside, what_it_is_beside
+from saccade.families.story.world.state import Known, State, event_of
 
 _Rule = Callable[[Sequence[str], "re.Match[str]"], Known | None]
 """Sentences, the question → what is known."""

@@ -46,7 +46,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.families.story.scoring.edits import (
+from saccade.families.story.edits import (
     TRIES,
     Edit,
     exchanged,
@@ -57,10 +57,18 @@ from saccade.families.story.scoring.edits import (
     reworded,
     rules_know,
 )
-from saccade.families.story.scoring.responding import BATCH, as_tensors, batch_for, respond, said
-from saccade.families.story.scoring.rival_maps import rival_maps
-from saccade.families.story.scoring.sampling import story_numbers
-from saccade.families.story.scoring.sentence_weights import SentenceWeights, heaviest_sentence, sentence_weights
+from saccade.families.story.sentence_scores import (
+    BATCH,
+    SentenceWeights,
+    as_tensors,
+    batch_for,
+    heaviest_sentence,
+    respond,
+    rival_maps,
+    said,
+    sentence_weights,
+    story_numbers,
+)
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.metrics.slots import moved_to, weights_hold
 from saccade.models.base import Given, Raw

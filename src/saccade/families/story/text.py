@@ -1,4 +1,6 @@
-"""Your own story as plain text: one sentence per line, or running text that is split into sentences.
+"""Stories that a user gives: plain text, and a JSON list sent to the server.
+
+Your own story as plain text: one sentence per line, or running text that is split into sentences.
 
 Lines may have the line numbers of bAbI. Questions are not facts: a line with a tab (a question of a bAbI file, with its
 answer) and a sentence that ends in a question mark are left out, and said in ``skipped``.
@@ -11,8 +13,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.errors import DataError
-from saccade.families.story.readers.text_file import read_utf8
 from saccade.families.story.stories import words_of
+
+
+def read_utf8(path: Path) -> str:
+    """The text of ``path``, with or without a byte order mark; line ends become line feeds.
+
+    Raises:
+        DataError: the file cannot be read, is binary, or has another encoding.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path}: it is in UTF-16; save it as UTF-8")
+    if (zero := content.find(b"\0")) >= 0:
+        raise DataError(f"{path}: a binary file, not text (byte {zero} is 0); give a text file in UTF-8")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        wrong = error.object[error.start]
+        raise DataError(f"{path}: line {line} is not UTF-8 (byte 0x{wrong:02x}); save it as UTF-8") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
 
 _CLOSING = "\"'”’»)"
 _ENDS = re.compile(rf"[.!?…][{_CLOSING}]*$")
@@ -94,3 +119,34 @@ def _joined(lines: list[str]) -> list[str]:
             joined.append(line)
         goes_on = bool(line) and not _ENDS.search(line)
     return joined
+
+
+SENTENCES = 1000
+"""Most sentences of a story sent to the server."""
+CHARACTERS = 400
+"""Most characters of one sentence."""
+
+
+def sent_sentences(value: object) -> tuple[str, ...]:
+    """The sentences in plain JSON values, with single spaces; those without a word are left out.
+
+    Raises:
+        DataError: it is no list of texts, or larger than the limits allow.
+    """
+    if not isinstance(value, list):
+        raise DataError(f"a story is a list of sentences, found {_kind(value)}")
+    if len(value) > SENTENCES:
+        raise DataError(f"a story of {len(value):,} sentences is too long: send at most {SENTENCES:,}")
+    for number, text in enumerate(value, start=1):
+        if not isinstance(text, str):
+            raise DataError(f"sentence {number} must be a text, found {_kind(text)}")
+        if len(text) > CHARACTERS:
+            raise DataError(f"sentence {number} has {len(text):,} characters: send at most {CHARACTERS}")
+    told = (" ".join(text.split()) for text in value)
+    return tuple(text for text in told if text)
+
+
+def _kind(value: object) -> str:
+    """What a JSON value is called in JSON."""
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,289 @@
+"""What is changed to test a story model: the sentences of a story, and the weights of its hops.
+
+Stories with one thing changed, for causal tests: a sentence taken out, reworded or replaced; two names exchanged.
+
+The rules of :mod:`saccade.families.story.world.reader` compute the answer of a changed story from its sentences. They
+are trusted for a question only if they also find its answer before the change.
+
+Edits the weights of hops or passes on sentences: does the answer depend on the supporting facts?
+
+==================  ====================================================================================
+``zero_target``     no weight on the supporting facts
+``zero_random``     no weight on as many other sentences, drawn at random
+``zero_heaviest``   no weight on as many other sentences, the heaviest ones of each look
+``keep_target``     weight on the supporting facts alone
+``keep_random``     weight on as many other sentences alone
+``even``            the mean weight on every sentence
+``permuted``        sentences change places at random
+``target_removed``  no edit: the supporting facts are taken out of the story
+``target_alone``    no edit: everything but the supporting facts is taken out of the story
+==================  ====================================================================================
+
+"all" edits every look. A look alone is edited in two ways: those after it are computed again ("recomputed"), or keep
+the weights of the unedited pass ("frozen"). A softmax keeps its sum, gates are not scaled
+(:meth:`saccade.looks.Look.edit`). Weight on no sentence, on empty slots or the end-of-passes fact, is left alone: a
+model that ends when that is the heaviest may end sooner after an edit.
+
+A question without a supporting fact in memory, or with fewer other sentences than facts, does not count.
+
+Axes: B questions, S slots, S' slots of the look, A words of an answer.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from saccade.families.story.sentence_scores import as_tensors, batch_for, respond, said, supporting_slots
+from saccade.families.story.stories import StoryExample, words_of
+from saccade.families.story.world.lexicon import DROP, GIVE, GO, LINKS, TAKE, TIMES
+from saccade.families.story.world.reader import derive
+from saccade.looks import Look
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, chosen_cells
+from saccade.models.base import Given
+from saccade.models.story import StoryModel
+
+SAME_MEANING = (GO, TAKE, DROP, GIVE)
+"""Ways to say the same; one is put for another."""
+OPENERS = frozenset({"the", "a", "an", "he", "she", "they", "it", "in", "if"}) | {
+    word for phrase in (*LINKS, *TIMES) for word in phrase.split()
+}
+"""Words that open a sentence and are no names."""
+SMALL = frozenset({"to", "is", "of", "there", "back", "and"})
+"""Further words that are about nothing."""
+TRIES = 8
+"""Sentences, or pairs of names, that are tried until one changes the story as wanted."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A changed story."""
+
+    asked: StoryExample
+    kept: tuple[int, ...]
+    """For each sentence, its index in the story as it was; −1 for a new one."""
+    truth: str | None = None
+    """The answer, by the rules; None where they give none."""
+    facts: tuple[int, ...] = ()
+    """Indices of the sentences that this follows from."""
+    names: tuple[str, str] | None = None
+    """Two names that were exchanged."""
+
+
+def rules_know(asked: StoryExample) -> bool:
+    """Whether the rules find the answer of ``asked``."""
+    known = derive(asked.sentences, asked.question)
+    return known is not None and known.answer == asked.answer.lower()
+
+
+def removed(asked: StoryExample, place: int) -> Edit:
+    """The story without sentence ``place``."""
+    kept = tuple(number for number in range(len(asked.sentences)) if number != place)
+    return _edit(asked, tuple(asked.sentences[number] for number in kept), kept)
+
+
+def reworded(asked: StoryExample, place: int, words: Collection[str], draw: random.Random) -> Edit | None:
+    """The story with sentence ``place`` said in another way; None where there is no other way in these ``words``."""
+    sentence = asked.sentences[place]
+    for phrases in SAME_MEANING:
+        for phrase in sorted(phrases, key=len, reverse=True):
+            found = re.search(rf"\b{phrase}\b", sentence, re.IGNORECASE)
+            others = [other for other in phrases if other != phrase and words_in(other, words)]
+            if found and others:
+                new = sentence[: found.start()] + draw.choice(others) + sentence[found.end() :]
+                return _with_sentence(asked, place, new, kept=True)
+    return None
+
+
+def replaced(asked: StoryExample, place: int, others: Sequence[str], draw: random.Random) -> Edit | None:
+    """The story with another sentence in ``place``, one of ``others`` that is about nothing the answer involves.
+
+    It shares no name, thing or place with the question, the answer and the supporting facts: no word but verbs and
+    small words. Nor is it a sentence that the story has. None where no such sentence was drawn.
+    """
+    involved = {word for text in (asked.question, asked.answer) for word in words_of(text)}
+    involved |= {word for number in asked.supporting for word in words_of(asked.sentences[number])}
+    verbs = {word for phrases in SAME_MEANING for phrase in phrases for word in phrase.split()}
+    for _ in range(TRIES if others else 0):
+        new = draw.choice(others)
+        if new not in asked.sentences and not (set(words_of(new)) & involved) - verbs - OPENERS - SMALL:
+            return _with_sentence(asked, place, new, kept=False)
+    return None
+
+
+def names_in(asked: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
+    """Names among ``words``: what opens a sentence with a capital letter and is never written small in one."""
+    first, small = set(), set()
+    for sentence in {text for each in asked for text in each.sentences}:
+        raw = [word.strip(".,?!") for word in sentence.split()]
+        first |= {word.lower() for word in raw[:1] if word[:1].isupper()}
+        small |= {word for word in raw if word[:1].islower()}
+    return frozenset((first - small - OPENERS) & set(words))
+
+
+def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
+    """The story, question and answer with two names exchanged."""
+    pair = {one: two, two: one}
+    either = re.compile(rf"\b({re.escape(one)}|{re.escape(two)})\b", re.IGNORECASE)
+
+    def other(found: re.Match[str]) -> str:
+        name = pair[found[0].lower()]
+        return name.capitalize() if found[0][0].isupper() else name
+
+    def changed(text: str) -> str:
+        return either.sub(other, text)
+
+    new = replace(asked, question=changed(asked.question), answer=changed(asked.answer))
+    sentences = tuple(changed(sentence) for sentence in asked.sentences)
+    edit = _edit(new, sentences, tuple(range(len(sentences))))
+    return replace(edit, names=(one, two))
+
+
+def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
+    """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
+
+    The other one is in the story if any is. Pairs with the name that is the answer come first.
+    """
+    told = {word for sentence in asked.sentences for word in words_of(sentence)} & set(names)
+    texts = (asked.question, *(asked.sentences[number] for number in asked.supporting))
+    central = sorted({word for text in texts for word in words_of(text)} & set(names))
+    pairs = [(one, two) for one in central for two in sorted(told or names) if one != two]
+    pairs = pairs or [(one, two) for one in central for two in sorted(names) if one != two]
+    draw.shuffle(pairs)
+    pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
+    return pairs[:TRIES]
+
+
+def words_in(text: str, words: Collection[str]) -> bool:
+    """Whether all words of ``text`` are among ``words``."""
+    return all(word in words for word in words_of(text))
+
+
+def _with_sentence(asked: StoryExample, place: int, sentence: str, *, kept: bool) -> Edit:
+    sentences = (*asked.sentences[:place], sentence, *asked.sentences[place + 1 :])
+    return _edit(asked, sentences, tuple(n if kept or n != place else -1 for n in range(len(sentences))))
+
+
+def _edit(asked: StoryExample, sentences: tuple[str, ...], kept: tuple[int, ...]) -> Edit:
+    known = derive(sentences, asked.question)
+    supporting = tuple(kept.index(number) for number in asked.supporting if number in kept)
+    new = replace(asked, sentences=sentences, supporting=supporting)
+    return Edit(new, kept, None, ()) if known is None else Edit(new, kept, known.answer, known.supporting)
+
+
+ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
+"""Edits of a look alone."""
+
+
+@torch.no_grad()
+def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> EditScores:
+    """What becomes of the answers to ``asked``; none where the model has no looks, or no fact is known.
+
+    Args:
+        model: in eval mode.
+        asked: the questions.
+        words: the vocabulary of the model.
+        stories: (N,) id of each question's story.
+    """
+    scores = EditScores()
+    tensors = as_tensors(model, asked, words)
+    batch = batch_for(model, tensors, torch.arange(tensors.size))
+    raw = respond(model, batch)
+    present = (batch["story"] != 0).any(-1)  # (N,S)
+    facts = supporting_slots(batch["supporting"], present)  # (N,S)
+    count = facts.sum(1)  # (N,)
+    counts = (count > 0) & (2 * count <= present.sum(1))  # (N,)
+    looks = [look for look in model.looks(raw) if look.name in model.look_names and look.weights is not None]
+    if not looks or not bool(counts.any()):
+        return scores
+    own = {look.name: _weights(look) for look in looks}
+    chance = torch.rand(facts.shape, generator=torch.Generator().manual_seed(0)).to(facts.device)  # (N,S)
+    elsewhere = present & ~facts
+    random = _chosen(chance, elsewhere, count)  # (N,S)
+
+    def heaviest(look: Look) -> Tensor:
+        return _chosen(_weights(look)[:, : facts.shape[1]], elsewhere, count)  # (N,S)
+
+    edits: dict[str, Callable[[Look], Tensor]] = {
+        "zero_target": lambda look: _without(look, facts),
+        "zero_random": lambda look: _without(look, random),
+        "zero_heaviest": lambda look: _without(look, heaviest(look)),
+        "keep_target": lambda look: _without(look, present & ~facts),
+        "keep_random": lambda look: _without(look, present & ~random),
+        "even": lambda look: _evened(_weights(look), present),
+        "permuted": lambda look: _permuted(_weights(look), present, chance),
+    }
+    before = said(raw)  # (N,A)
+
+    def changed(attention: Given) -> Tensor:
+        return _told(said(respond(model, batch, attention)), before, counts)
+
+    found = {"all": {name: changed({look.name: change(look) for look in looks}) for name, change in edits.items()}}
+    for name, keeps in ((REMOVED, False), (ALONE, True)):
+        answers = _said_of(model, [_reduced(each, keeps=keeps) for each in asked], words)
+        found["all"][name] = _told(answers, before, counts)
+    for number, look in enumerate(looks if len(looks) > 1 else ()):
+        earlier = {each.name: own[each.name] for each in looks[:number]}
+        later = {each.name: own[each.name] for each in looks[number + 1 :]}
+        for way, kept in (("recomputed", {}), ("frozen", later)):
+            if way == "frozen" and not later:
+                continue
+            found[f"{look.name}, later {way}" if later else look.name] = {
+                name: changed({**earlier, look.name: edits[name](look), **kept}) for name in ONE_LOOK
+            }
+    scores.add_changes(stories, found)
+    return scores
+
+
+def _weights(look: Look) -> Tensor:
+    if look.weights is None:
+        raise ValueError(f"look '{look.name}' has no weights")  # these were left out
+    return look.weights
+
+
+def _chosen(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
+    """The ``count`` (N,) slots of the highest ``rank`` (N,S) among those ``allowed`` (N,S)."""
+    return chosen_cells(rank[:, None], allowed[:, None], count)[:, 0]
+
+
+def _without(look: Look, slots: Tensor) -> Tensor:
+    """The weights (N,S') of a look without those on ``slots`` (N,S)."""
+    wide = torch.nn.functional.pad(slots, (0, _weights(look).shape[1] - slots.shape[1]))  # (N,S')
+    return _weights(look.edit(wide))
+
+
+def _evened(weights: Tensor, present: Tensor) -> Tensor:
+    """Weights (N,S') with their mean on every sentence (N,S)."""
+    own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
+    mean = (own * present).sum(1, keepdim=True) / present.sum(1, keepdim=True).clamp(min=1)  # (N,1)
+    return torch.cat([torch.where(present, mean, own), rest], 1)
+
+
+def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
+    """Weights (N,S') whose sentences (N,S) changed places, as ``chance`` (N,S) orders them."""
+    own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
+    order = torch.where(present, chance, 2.0).argsort(1)  # (N,S): the sentences in another order, then the rest
+    place = torch.where(present, 0.0, 2.0).argsort(dim=1, stable=True)  # the same slots in their own order
+    return torch.cat([own.scatter(1, place, own.gather(1, order)), rest], 1)
+
+
+def _reduced(asked: StoryExample, *, keeps: bool) -> StoryExample:
+    """The story without its supporting facts, or with ``keeps`` of nothing but these."""
+    kept = [text for place, text in enumerate(asked.sentences) if (place in asked.supporting) == keeps]
+    return replace(asked, sentences=tuple(kept), supporting=())
+
+
+def _said_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> Tensor:
+    """Ids (N,A) of what is answered."""
+    tensors = as_tensors(model, asked, words)
+    return said(respond(model, batch_for(model, tensors, torch.arange(tensors.size))))
+
+
+def _told(after: Tensor, before: Tensor, counts: Tensor) -> Tensor:
+    """Whether answers (N,A) changed: (N,), NaN where a question does not count; on the CPU."""
+    return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()

@@ -1,1 +1,0 @@
-"""Stories in the live page: its declaration, and the example stories."""

@@ -1,0 +1,322 @@
+"""Answers of a story model and the weights of its sentences: how they are drawn, rated and asked for.
+
+The looks of a model at the sentences of a story, as tensors of one form for every model.
+
+A memory network may look at slots that hold no sentence, a dynamic memory network at an end-of-passes fact. What lies
+on these is put together into one last column, so weights are (B,S+1) with S slots of sentences.
+
+A sample of the questions of a split: whole stories, drawn by a hash, with the share of each task kept.
+
+Questions about one story lie side by side in a file, and the later ones of a story are harder. So neither the first
+questions of a file nor every k-th one are a fair sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.families.story.stories import StoryExample
+from saccade.families.story.tensors import StoryTensors, sizes_of
+from saccade.metrics.intervals import Values
+from saccade.metrics.result import Scores, only_defined
+from saccade.metrics.slots import (
+    mass_elsewhere,
+    recency,
+    support_found,
+    support_hit,
+    support_mass,
+    support_rank,
+    uniform,
+    word_overlap,
+)
+from saccade.models.base import Given, Raw, attention_kwargs
+from saccade.models.story import StoryModel
+
+
+@dataclass(frozen=True)
+class SentenceWeights:
+    """The looks at a batch of stories."""
+
+    looks: dict[str, Tensor]
+    """By the name of the look: weights (B,S+1); slots without a sentence have 0, and the last column their weight."""
+    active: dict[str, Tensor]
+    """By the name of the look: (B,) whether it took place, and did not choose the end of the passes."""
+    present: Tensor
+    """(B,S) which slots hold a sentence."""
+    has_end: bool
+    """Whether what lies on no sentence lies on an end-of-passes fact, and not on empty slots."""
+
+    @property
+    def total(self) -> Tensor:
+        """The mean over the looks that took place (B,S+1)."""
+        count = torch.stack(list(self.active.values())).sum(0).clamp(min=1)  # (B,)
+        added = sum(weights * self.active[name].unsqueeze(1) for name, weights in self.looks.items())
+        return torch.as_tensor(added) / count.unsqueeze(1)
+
+    @property
+    def heaviest(self) -> dict[str, Tensor]:
+        """By the name of the look: the slot (B,) of its heaviest sentence."""
+        return {name: heaviest_sentence(weights, self.present) for name, weights in self.looks.items()}
+
+
+def sentence_weights(model: StoryModel, raw: Raw, story: Tensor) -> SentenceWeights | None:
+    """The looks at stories (B,S,J) in a result of ``forward_raw``, on the CPU; None for a model that does not look."""
+    present = (story != 0).any(-1).cpu()  # (B,S)
+    slots = present.shape[1]
+    looks, active, has_end = {}, {}, False
+    for look in model.looks(raw):
+        if look.weights is None:
+            continue
+        weights = look.weights.cpu().double()  # (B,S) or, with an end-of-passes fact, (B,S+1)
+        has_end |= weights.shape[1] > slots
+        held = weights[:, :slots] * present
+        looks[look.name] = torch.cat([held, (weights.sum(1) - held.sum(1)).clamp(min=0).unsqueeze(1)], 1)
+        took_place = torch.ones(len(weights), dtype=torch.bool) if look.active is None else look.active.bool().cpu()
+        chose_end = weights.shape[1] > slots and look.norm == "softmax"  # a pass that chooses the end looks no more
+        active[look.name] = took_place & (looks[look.name].argmax(1) < slots) if chose_end else took_place
+    return SentenceWeights(looks, active, present, has_end) if looks else None
+
+
+def heaviest_sentence(weights: Tensor, present: Tensor) -> Tensor:
+    """The slot (B,) of the heaviest sentence in weights (B,S+1); the first of several."""
+    return torch.where(present, weights[:, : present.shape[1]], -1.0).argmax(1)
+
+
+RIVALS = ("recency", "uniform", "word_overlap")
+
+
+def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
+    """One look of each rival at the ``story`` (B,S,J) of a batch for its ``query`` (B,Q), with no weight elsewhere."""
+    story, query = batch["story"].cpu(), batch["query"].cpu()
+    present = (story != 0).any(-1)  # (B,S)
+    maps = dict(zip(RIVALS, (recency(present), uniform(present), word_overlap(story, query))))
+    always = torch.ones(len(present), dtype=torch.bool)
+    weights = {name: torch.nn.functional.pad(each.nan_to_num(), (0, 1)) for name, each in maps.items()}  # (B,S+1)
+    return {name: SentenceWeights({name: each}, {name: always}, present, False) for name, each in weights.items()}
+
+
+def story_numbers(asked: Sequence[StoryExample]) -> Tensor:
+    """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
+    numbers = [0] if asked else []
+    for before, each in pairwise(asked):
+        goes_on = before.task == each.task and each.sentences[: len(before.sentences)] == before.sentences
+        numbers.append(numbers[-1] + (not goes_on))
+    return torch.tensor(numbers, dtype=torch.long)
+
+
+def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -> list[StoryExample]:
+    """At most ``limit`` questions, in their order.
+
+    Every task gets its share of them. Within a task, stories are taken in the order of a hash of seed, task and the
+    number of the story. Of the last story that is taken there may be room for some questions only; a hash says which.
+    """
+    if limit >= len(asked):
+        return list(asked)
+    numbers = story_numbers(asked).tolist()
+    by_task: dict[str, list[int]] = {}
+    for place, each in enumerate(asked):
+        by_task.setdefault(each.task, []).append(place)
+    kept: list[int] = []
+    for task, share in _shares({task: len(own) for task, own in by_task.items()}, limit, seed).items():
+        own = by_task[task]
+        keys = {}
+        for number, place in enumerate(own):
+            story = numbers[place] - numbers[own[0]]  # the same whichever tasks are asked beside this one
+            keys[place] = (_hash(seed, task, story), _hash(seed, task, story, number))
+        kept += sorted(own, key=keys.__getitem__)[:share]
+    return [asked[place] for place in sorted(kept)]
+
+
+def _shares(sizes: dict[str, int], limit: int, seed: int) -> dict[str, int]:
+    """How many of ``limit`` questions each task gets: as its size, rounded so that all together are ``limit``."""
+    total = sum(sizes.values())
+    exact = {task: limit * size / total for task, size in sizes.items()}
+    found = {task: int(share) for task, share in exact.items()}
+    left = limit - sum(found.values())
+    for task in sorted(sizes, key=lambda task: (found[task] - exact[task], _hash(seed, task)))[:left]:
+        found[task] += 1
+    return found
+
+
+def _hash(*parts: object) -> bytes:
+    text = "\n".join(map(str, parts))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+SCORES = {"support_hit": support_hit, "support_rank": support_rank, "support_mass": support_mass}
+BEST = "support_hit_best_look"
+ELSEWHERE = {False: "empty_mass", True: "end_mass"}
+"""What the weight on no sentence lies on: empty slots, or the end-of-passes fact."""
+RANDOM = "random_looks"
+"""The rival with as many looks as the model made, each at one sentence drawn at random."""
+
+
+class SupportScores:
+    """Kept batch by batch. ``total`` holds the scores of all looks together, of every question."""
+
+    def __init__(self) -> None:
+        self.total = Values()
+        self.by_look: dict[str, Values] = {}
+        self.rivals: dict[str, Values] = {name: Values() for name in (*RIVALS, RANDOM)}
+
+    def add(self, seen: SentenceWeights, batch: Mapping[str, Tensor]) -> None:
+        """Score the looks at a batch.
+
+        Args:
+            seen: the looks.
+            batch: its ``story`` (B,S,J), ``query`` (B,Q) and slots of ``supporting`` facts (B,F), −1 for none.
+        """
+        present = seen.present
+        facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
+        self.total.add_values(_scores(seen.total, facts, present, seen.has_end) | {
+            "support_found": support_found(_taken(seen), facts, present)
+        })  # fmt: skip
+        for name, weights in seen.looks.items():
+            own = _scores(weights, facts, present, seen.has_end)
+            active = seen.active[name]
+            kept = {score: torch.where(active, value, torch.nan) for score, value in own.items()}
+            self.by_look.setdefault(name, Values()).add_values(kept | ({"active": active} if seen.has_end else {}))
+        maps = rival_maps(batch)
+        for name, rival in maps.items():
+            held = {score: scored(rival.total[:, :-1], facts, present) for score, scored in SCORES.items()}
+            self.rivals[name].add_values(held | {"support_found": support_found(_taken(rival), facts, present)})
+        even = maps["uniform"].total[:, :-1]
+        drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
+        self.rivals[RANDOM].add_values({"support_found": support_found(drawn, facts, present)})
+
+    def attention(self) -> Scores:
+        """Means of all looks together, the best look's hit, and the means look by look."""
+        looks = {name: only_defined(values.means()) for name, values in self.by_look.items()}
+        hits = [held["support_hit"] for held in looks.values() if "support_hit" in held]
+        best = {BEST: max(hits)} if hits else {}
+        return {**only_defined(self.total.means()), **best, "by_look": looks}
+
+    def baselines(self) -> dict[str, dict[str, float]]:
+        """The same scores of maps that need no model."""
+        found = {name: only_defined(values.means()) for name, values in self.rivals.items()}
+        return {
+            name: held | ({BEST: held["support_hit"]} if "support_hit" in held else {})
+            for name, held in found.items()
+            if held
+        }
+
+
+def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
+    """Slots (B,S) of the supporting facts that are in memory, from their numbers (B,F), below 0 for none."""
+    places = torch.arange(present.shape[1], device=present.device)
+    return (supporting.unsqueeze(2) == places).any(1) & present
+
+
+def _taken(seen: SentenceWeights) -> list[Tensor]:
+    """The looks (B,S), without weight where they did not take place."""
+    return [each[:, :-1] * seen.active[name].unsqueeze(1) for name, each in seen.looks.items()]
+
+
+def _scores(weights: Tensor, facts: Tensor, present: Tensor, has_end: bool) -> dict[str, Tensor]:
+    """Every score of weights (B,S+1)."""
+    on_sentences = torch.cat([present, torch.zeros_like(present[:, :1])], 1)  # (B,S+1)
+    return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()} | {
+        ELSEWHERE[has_end]: mass_elsewhere(weights, on_sentences)
+    }
+
+
+BATCH = 500
+PART = 50
+"""Stories of like length that a model reads together if it reads from sentence to sentence."""
+BAGS = ("bags", "query_bags")
+
+
+def as_tensors(
+    model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], split: str = "test"
+) -> StoryTensors:
+    """Questions on the device of the model, in its words."""
+    device = next(model.parameters()).device
+    sizes = sizes_of(asked, int(model.config.memory))
+    return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.answers_word_by_word)
+
+
+def batches(tensors: StoryTensors) -> Sequence[Tensor]:
+    """Numbers of the questions, batch by batch."""
+    return torch.split(torch.arange(tensors.size), BATCH)
+
+
+def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
+    """Questions ``indices`` (B,), their stories with as many slots as the memory of the model has.
+
+    A model that reads bags of words gets them: every sentence is made into one only once.
+    """
+    batch = tensors.take(indices)
+    empty = int(model.config.memory) - batch["story"].shape[1]
+    batch["story"] = torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
+    if BAGS[0] in model.training_inputs:
+        bags, of_query = (tensors.bags(batch[which], model.bags) for which in ("rows", "query_row"))
+        batch |= {BAGS[0]: torch.nn.functional.pad(bags, (0, 0, 0, empty)), BAGS[1]: of_query}  # (B,S,W), (B,W)
+    return batch
+
+
+def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> Raw:
+    """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
+    if model.slots_include_past and len(batch["story"]) > PART:
+        return _by_length(model, batch, attention)
+    options: dict[str, Any] = {name: batch[name] for name in BAGS if name in batch}
+    return model.forward_raw(batch["story"], batch["query"], **options, **attention_kwargs(attention))
+
+
+def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> Raw:
+    """The same, stories of like length together and without the slots that they leave empty.
+
+    A model whose facts carry the past reads from sentence to sentence, and empty slots are nothing to it. Stories of
+    task 3 have 4 to 228 sentences, so most of a batch would be empty slots.
+    """
+    story, query = batch["story"], batch["query"]
+    slots = story.shape[1]
+    length = ((story != 0).any(-1) * torch.arange(1, slots + 1, device=story.device)).amax(1)  # (B,)
+    order = length.argsort()
+    parts = []
+    for chosen in torch.split(order, PART):
+        most = max(1, int(length[chosen[-1]]))
+        given = None if attention is None else {name: each[chosen, : most + 1] for name, each in attention.items()}
+        options: dict[str, Any] = {}
+        if "rows" in model.training_inputs:
+            options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
+        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(given))
+        parts.append({name: _with_empty(name, each, slots - most) for name, each in raw.items()})
+    back = order.argsort()
+    return {name: torch.cat([part[name] for part in parts])[back] for name in parts[0]}
+
+
+def _with_empty(name: str, values: Tensor, empty: int) -> Tensor:
+    """Weights and scores of looks (B,S'+1) with the empty slots that were left out (B,S+1); others as they are."""
+    fill = {"weights": 0.0, "scores": -torch.inf}.get(name.rpartition(".")[2])
+    return values if fill is None else torch.nn.functional.pad(values, (0, empty), value=fill)
+
+
+def said(raw: Raw) -> Tensor:
+    """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
+    logits = raw["logits"]
+    return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
+
+
+def is_right(spoken: Tensor, answer: Tensor) -> Tensor:
+    """Whether the words that were said (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
+    most = min(spoken.shape[1], answer.shape[1])
+    same = (spoken[:, :most] == answer[:, :most]).all(1)
+    return same & (spoken[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)
+
+
+@torch.no_grad()
+def errors_by_task(model: StoryModel, tensors: StoryTensors) -> dict[str, float]:
+    """The share of wrong answers in each task."""
+    found = []
+    for indices in batches(tensors):
+        batch = batch_for(model, tensors, indices)
+        found.append(is_right(said(respond(model, batch)), batch["answer"]))
+    wrong = (~torch.cat(found)).double()  # (N,)
+    return {name: float(wrong[tensors.task == number].mean()) for number, name in enumerate(tensors.task_names)}
