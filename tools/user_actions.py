@@ -94,7 +94,7 @@ ACTIONS = [
     Action("doctor", "doctor", says=("torch",)),
     Action("list the data", "data list", says=("mref", "csv")),
     Action("look at an example", "look --example digits --ask 7 --model hattnet-ctx-sparse-mref", says=("red",)),
-    Action("list the examples", "look --example list", says=("clutter", "rocket")),
+    Action("list the examples", "list examples", says=("clutter", "rocket")),
     Action(
         "eight lines of Python",
         python="""

@@ -17,8 +17,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from safetensors import SafetensorError, safe_open
-
 from saccade.errors import CheckpointError
 
 MAX_TEXT = 16 * 2**20
@@ -57,6 +55,8 @@ def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Turn whatever is wrong with the file ``path`` into a CheckpointError that names it."""
+    from safetensors import SafetensorError  # not at the top: to score arrays needs it not
+
     try:
         yield
     except (OSError, ValueError, OverflowError, SafetensorError) as error:
@@ -145,6 +145,8 @@ def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entr
     Raises:
         CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
     """
+    from safetensors import safe_open
+
     verify_digest(path, sha256, most)
     with _reading(path), safe_open(path, "pt") as file:
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping

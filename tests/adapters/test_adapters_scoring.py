@@ -48,13 +48,13 @@ def test_its_maps_score_as_those_of_the_predictor_do(job: dict[str, Path]) -> No
 def test_parts_that_are_scored_apart_score_as_all_together(job: dict[str, Path], tmp_path: Path) -> None:
     """Values, pooled pixels and intervals to the last bit; exchanged maps are others."""
     from saccade.adapters.scoring import RowMaps
-    from saccade.scoring.maps import MappingMaps
+    from saccade.scoring.maps import open_maps
     from saccade.scoring.policies import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.truths import open_truth
 
     chunks = [chunk for chunk in RowMaps(job["out"]).each(1) if not isinstance(chunk.maps, Exception)]
-    together = MappingMaps({chunk.names[0]: chunk.maps[0] for chunk in chunks})
+    together = open_maps({chunk.names[0]: chunk.maps[0] for chunk in chunks})
     wanted = score_maps(together, open_truth(job["masks"]), Policies())
     found = score(job["out"], job["masks"], broken="skip", engine="local")
     assert found.scores == {**wanted.scores, "pr_auc": found.scores["pr_auc"]}

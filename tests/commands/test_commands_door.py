@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade.commands import door, terminal
-from saccade.commands.door import Command, app
-from saccade.commands.signature import Number, check_call
+from saccade.commands.door import app
+from saccade.commands.signature import Command, Number, check_call
 from saccade.errors import ConfigError, DataError
 
 

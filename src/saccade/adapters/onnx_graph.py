@@ -14,7 +14,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -95,14 +95,11 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes | None
         raise CheckpointError(
             f"a model of class {type(graph.model).__name__} cannot be exported to ONNX yet: {reason}"
         ) from error
-    if program is None:
-        raise CheckpointError("torch gave no ONNX program; update torch")
-    proto = program.model_proto
+    proto = cast(torch.onnx.ONNXProgram, program).model_proto
     for function in proto.functions:
         _forget(function)
     _forget(proto.graph)
-    data: bytes = proto.SerializeToString()
-    return data
+    return cast(bytes, proto.SerializeToString())
 
 
 def _free_axes(graph: nn.Module, axes: list[dict[int, str]]) -> tuple[Any, ...]:

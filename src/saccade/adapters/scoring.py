@@ -14,24 +14,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.adapters.folder import ENGINES, row_files, rows_in
+from saccade.adapters.folder import row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
 from saccade.data.maps.members import SEPARATOR, by_short_name
-from saccade.errors import ConfigError, DataError, SaccadeError, nearest
-from saccade.scoring.maps import Chunk
+from saccade.errors import ConfigError, DataError, SaccadeError
+from saccade.scoring.maps import Chunk, Maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import ScoreResult
 from saccade.scoring.score import OnProgress, Scoring, Shard, score_maps
 from saccade.scoring.truths import open_truth
 
 
-class RowMaps:
-    """The total maps of rows as :class:`saccade.scoring.maps.Maps`; a row with an error is a map that cannot be read.
+class RowMaps(Maps):
+    """The total maps of rows; a row with an error is a map that cannot be read.
 
     Rows are called by the column ``name``, with the question behind it: ``cats/1__colour``.
     """
 
-    is_stacked, is_fixed, ignored = False, False, 0
+    is_fixed = False
 
     def __init__(self, out: str, files: Sequence[Path] | None = None) -> None:
         self.where = out
@@ -89,8 +89,6 @@ def score_rows(
         address: of the Ray cluster.
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
-    if engine not in ENGINES:
-        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
     opened = open_truth(truth, objects=objects, key=key)
     maps = RowMaps(out)
     if opened.kind == "points" or opened.pool(policies) is not None:  # these need the maps of all files together
@@ -102,9 +100,8 @@ def score_rows(
     if engine == "ray":
         from saccade.adapters.ray import on_tasks
 
-        for name, value in {"truth": truth, "objects": objects}.items():
-            if value is not None and not isinstance(value, (str, os.PathLike)):
-                raise ConfigError(f"{name}: `engine=ray` takes the path of a file that all machines see")
+        if not all(isinstance(value, (str, os.PathLike)) for value in (truth, objects or "")):
+            raise ConfigError("truth and objects: `engine=ray` takes paths of files that all machines see")
         asked |= {"truth": os.path.abspath(truth), "objects": objects and os.path.abspath(objects)}
         shards = on_tasks(score_file, asked, [str(file.absolute()) for file in maps.files], address)
     else:

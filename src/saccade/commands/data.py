@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from saccade.commands.door import Command
 from saccade.commands.list import data
-from saccade.commands.signature import Number, check_call
+from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import print_table, remark
 from saccade.errors import ConfigError, DataError
 

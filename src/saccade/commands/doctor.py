@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from saccade.commands.door import Command
+from saccade.commands.signature import Command
 from saccade.commands.terminal import print_table, say, warn
 from saccade.errors import DISTRIBUTION
 

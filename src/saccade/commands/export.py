@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from saccade.commands.door import Command
-from saccade.commands.signature import check_call
+from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, remark
 
 

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.commands.door import Command
-from saccade.commands.signature import check_call
+from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, say
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.door import Command, Stream
-from saccade.commands.signature import Number, arguments_of, check_call
+from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
 from saccade.commands.terminal import print_slots, print_table, remark, warn
 from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError

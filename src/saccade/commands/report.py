@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from saccade.commands.door import Command
-from saccade.commands.signature import Number, check_call
+from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import remark
 from saccade.errors import ConfigError, DataError, SaccadeError
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saccade.commands.door import Command
+from saccade.commands.signature import Command
 from saccade.commands.terminal import print_table
 
 if TYPE_CHECKING:

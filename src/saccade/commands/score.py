@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.commands.door import Command
-from saccade.commands.signature import check_call
+from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, remark
 from saccade.errors import ConfigError, DataError
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from saccade.commands.door import Command
-from saccade.commands.signature import Number, check_call
+from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import remark, say, warn
 
 

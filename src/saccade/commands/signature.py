@@ -21,8 +21,8 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
@@ -62,6 +62,46 @@ class Argument:
     """The first sentence of it."""
     without: str = ""
     """What happens where it is not given."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A function as a verb of the command line: what its signature does not tell."""
+
+    function: Callable[..., Any]
+    show: Callable[[Any, dict[str, Any], bool], None]
+    """Prints the result; it gets what was typed too, and whether to leave out remarks. It never sees --json."""
+    run: Callable[..., Any] | None = None
+    """Called in the function's place; arguments that it names itself come first, the others are the function's."""
+    place: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that are given by their place, and how help calls them."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Names beside ``--NAME``, such as ``-o``; or other ones, such as ``--set``."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What stands for the value in help, in place of TEXT, N and PATH."""
+    commas: frozenset[str] = frozenset()
+    """Arguments of several values that are one text with commas between."""
+    leave_out: frozenset[str] = frozenset()
+    """Arguments that are for Python alone, besides those that cannot be typed."""
+    code: Callable[[Any], int] = lambda result: 0
+    """The exit code for a result."""
+    example: str = ""
+    json: bool = True
+    """Whether there is a --json."""
+
+    def arguments(self) -> dict[str, Argument]:
+        """Those that can be typed."""
+        own = {} if self.run is None else arguments_of(self.run)
+        both = {**arguments_of(self.function), **own}
+        return {name: each for name, each in both.items() if each.kind is not None and name not in self.leave_out}
+
+
+class Stream:
+    """A result that comes one by one; each is printed as a line of JSON where that is asked for."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """What comes."""
+        return iter(())
 
 
 @cache

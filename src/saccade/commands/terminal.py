@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 if TYPE_CHECKING:
     from saccade.show.slot_table import SlotGrid
 
@@ -33,30 +31,36 @@ def plain(text: str) -> str:
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def _write(text: str, **style: Any) -> None:
+    import typer  # here, as verbs are called from Python too
+
+    typer.secho(text, **style)
+
+
 def say(text: str) -> None:
     """A line on stdout."""
-    typer.echo(plain(text))
+    _write(plain(text))
 
 
 def remark(text: str) -> None:
     """A line on stderr that is no error."""
-    typer.secho(plain(text), dim=True, err=True)
+    _write(plain(text), dim=True, err=True)
 
 
 def warn(text: str) -> None:
     """A line on stderr about something that went wrong without ending the run."""
-    typer.secho(plain(text), fg="yellow", err=True)
+    _write(plain(text), fg="yellow", err=True)
 
 
 def fail(text: str) -> None:
     """One line on stderr about what ended the run."""
-    typer.secho(plain(f"error: {' '.join(text.split())}"), fg="red", err=True)
+    _write(plain(f"error: {' '.join(text.split())}"), fg="red", err=True)
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON value on stdout; not-a-number becomes null, because JSON has no word for it."""
     text = json.dumps(as_json(value), indent=indent, ensure_ascii=False, allow_nan=False)
-    typer.echo(_CONTROL.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text))
+    _write(_CONTROL.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text))
 
 
 def as_json(value: Any) -> Any:

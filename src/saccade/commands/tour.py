@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saccade.commands.door import Command
+from saccade.commands.signature import Command
 from saccade.commands.terminal import print_table, say
 from saccade.errors import CheckpointError
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, overload
 
-from saccade.commands.door import Command
-from saccade.commands.signature import Number, check_call
+from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import print_table, remark
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes

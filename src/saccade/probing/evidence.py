@@ -170,10 +170,10 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     """The same probe, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
     if probed.pictures.evidence is None:
         return probed
-    rests = _rests_on(probed, model_of, on_progress).summary()
+    rests = _rests_on(probed, probed.pictures.evidence, model_of, on_progress).summary()
     maps: Part = {}
     if probed.kept.name != LINEAR:
-        scores = _map_scores(probed, features, model_of)
+        scores = _map_scores(probed, probed.pictures.evidence, features, model_of)
         maps = against_chance(scores)
         if maps:
             maps["blind_maps"] = beside_blind_maps(scores, maps["score"])
@@ -181,9 +181,11 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
-def _rests_on(probed: ProbeResult, model_of: HeadModel, on_progress: OnProgress) -> EvidenceReliance:
+def _rests_on(
+    probed: ProbeResult, held: LabelEvidence, model_of: HeadModel, on_progress: OnProgress
+) -> EvidenceReliance:
     """Answers to changed test pictures of all splits."""
-    rests, pictures, held = EvidenceReliance(), probed.pictures, probed.pictures.evidence
+    rests, pictures = EvidenceReliance(), probed.pictures
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
     chosen[sampled(len(pictures))] = True
     total, done = int(chosen.sum()), 0
@@ -193,8 +195,6 @@ def _rests_on(probed: ProbeResult, model_of: HeadModel, on_progress: OnProgress)
         tested = split.test[chosen[split.test]]
         for part in _mixed(tested):
             label, query = pictures.labels[part], pictures.query(part)  # (n,) each
-            if held is None:
-                continue
             picture, region = picture_of(part, pictures.questions), held.objects(pictures.row(part))  # (n,), (n,H,W)
             rests.add(
                 pictures.images(part),
@@ -224,12 +224,9 @@ def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
     return habits(pictures.labels, train, kinds, 1 if pictures.questions is None else len(pictures.questions.words))
 
 
-def _map_scores(probed: ProbeResult, features: Features, model_of: HeadModel) -> MapScorer:
+def _map_scores(probed: ProbeResult, held: LabelEvidence, features: Features, model_of: HeadModel) -> MapScorer:
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
-    held = pictures.evidence
-    if held is None:
-        return scorer
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
     chosen[sampled(len(pictures), MAX_MAPS)] = True
     size = pictures.store.size

@@ -6,13 +6,13 @@ Axes: N pictures, B pictures of a batch, C channels, H and W cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.backbones.stages import Level, Stages, folded, levels_of
-from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised
 from saccade.models.probe_heads import PYRAMID
@@ -140,9 +140,7 @@ class Features:
 
     def encoded(self, head: str, numbers: Tensor) -> Tensor:
         """What a model with that head has encoded of pictures: (B,C,H,W)."""
-        view = self.pyramid if head == PYRAMID else self.map
-        if view is None:
-            raise ConfigError("heads: pyramid: these features are of one stage")
+        view = self.pyramid if head == PYRAMID and self.pyramid is not None else self.map
         return view.take(numbers)
 
 
@@ -175,9 +173,7 @@ def features_of(
         limit_mb: what kept features may take on disk.
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
-    stages = model.encoder
-    if stages is None:
-        raise ConfigError(f"features are kept of a backbone alone; {type(model).__name__} has none")
+    stages = cast(Stages, model.encoder)  # as of every model of a probe
     token = stages.has_class_token
     seen = _Seen(model, stages, stages.with_class_token if token else stages, "" if not token else "+class token")
     main = CachedFeatures(

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from saccade.probing.report import Compared, choose, compare, sentence, title_of
 from saccade.probing.trials import (
     CLASS_TOKEN,
     RIVALS,
+    Material,
     Plan,
     Setting,
     Training,
@@ -35,7 +36,6 @@ from saccade.probing.trials import (
     majority_trial,
     neighbour_trial,
     prior_trial,
-    view_of,
 )
 
 
@@ -203,23 +203,20 @@ def probe(
             f"splits: {groups} different pictures cannot be split {plan.splits} ways; ask for fewer splits"
         )
     splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
-    simple = [majority_trial(labels, splits), neighbour_trial(features, labels, answers, splits, questions)]
+    material = Material(features, labels, answers, plan, questions, places)
+    simple = [majority_trial(labels, splits), neighbour_trial(material, splits)]
     if questions is not None and len(questions.words) > 1:
         simple.insert(1, prior_trial(labels, splits, questions))
     trials = {trial.name: trial for trial in simple}
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
-        what, before = f"training {title_of(head)}", number * len(splits)
-        on_progress(what, before, total)
-        told = partial(_report_further, on_progress, what, before, total)
-        trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places, questions)
+        told = partial(_report_further, on_progress, f"training {title_of(head)}", number * len(splits), total)
+        told(0)
+        trials[head] = head_trial(head, material, splits, told)
     rows = compare(trials, splits)
     name = keep or choose(rows)
-    own = next(head for head in HEADS if head == name)
-    kept = _kept(own, trials[name], features, pictures, plan, places)
-    probabilities = trials[name].probabilities
-    if probabilities is None:
-        raise ConfigError(f"keep: '{name}' is not a head")
+    kept = _kept(next(head for head in HEADS if head == name), trials[name], material)
+    probabilities = cast(Tensor, trials[name].probabilities)  # as of every head
     return ProbeResult(
         pictures=pictures,
         splits=splits,
@@ -243,15 +240,10 @@ def _report_further(on_progress: OnProgress, what: str, before: int, total: int,
     on_progress(what, before + done, total)
 
 
-def _kept(
-    name: HeadName, trial: Trial, features: Features, pictures: ProbedPictures, plan: Plan, places: Places | None
-) -> TrainedHead:
+def _kept(name: HeadName, trial: Trial, material: Material) -> TrainedHead:
     """The head with the setting chosen most often, trained on all pictures."""
-    labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
-    every = torch.arange(len(labels))
-    centre, spread = view_of(name, features).statistics(pictures_of(every, questions))
-    seed = len(trial.settings)
-    training = Training(name, features, labels, answers, plan, (centre, spread), seed, places, questions)
+    every = torch.arange(len(material.labels))
+    training = Training(name, material, every, len(trial.settings))
     (head,) = training.run([0], [every], [setting])
-    return TrainedHead(name, head, centre, spread, setting)
+    return TrainedHead(name, head, *training.statistics, setting)

@@ -108,7 +108,8 @@ def probe_pictures(
     settings = {"data": reference, "backbone": backbone, "through": through, "size": size, "heads": heads, "keep": keep}
     settings |= {"ask": ask, "untrained": untrained, **asdict(plan)}
     settings = json.loads(json.dumps(settings, default=list))
-    folder = _checked_folder(Path(out), settings)
+    folder = Path(out)
+    _check_folder(folder, settings)
     family, probing = _prober(reference, asks=ask is not None)
     with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
         warnings.simplefilter("ignore", UserWarning)
@@ -302,39 +303,24 @@ def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
     return replace(table, rows=kept, as_found=kept, skipped=skipped)
 
 
-def _checked_folder(folder: Path, settings: Mapping[str, Any]) -> Path:
-    """``folder``, if a probe with these ``settings`` may write to it: it is new or empty, or holds the same probe."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder}: a file is in the way; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).is_file() for name in (CONFIG, HEAD)):
-        raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
-    for name, before in _settings_in(folder).items():
-        if name in settings and before != settings[name]:
-            raise OutputError(
-                f"{folder}: holds another probe, whose {name} was {_shown(before)}, and now it is "
-                f"{_shown(settings[name])}; choose another folder, or delete that folder"
-            )
-    return folder
-
-
-def _settings_in(folder: Path) -> dict[str, Any]:
-    """The settings of the probe in ``folder``, as far as it tells them; none of a folder that is new or empty.
-
-    Raises:
-        OutputError: the folder holds a model that no probe wrote, or its results are damaged.
-    """
-    if (folder / RESULTS).is_file():
-        try:
-            held = parse_json(read_regular(folder / RESULTS).decode("utf-8"))
-            return dict(held.get("settings") or {"data": held["data"], "backbone": held["backbone"]})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
-    if (folder / CONFIG).is_file():  # a probe that was killed before it wrote its results
-        facts = read_facts(folder)
-        if "verdict" not in facts.training:
-            raise OutputError(f"{folder}: holds a model that no probe wrote; choose a new or empty folder")
-        return {"backbone": facts.model.get("backbone")}
-    return {}
+def _check_folder(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds anything but a probe with these ``settings``; it may be new or empty."""
+    if not (folder / RESULTS).is_file():
+        is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        is_probe = (folder / CONFIG).is_file() and "verdict" in read_facts(folder).training  # killed before its results
+        if not is_free and not is_probe:
+            raise OutputError(f"{folder}: holds something that no probe wrote; choose a new or empty folder")
+        return
+    try:
+        held = parse_json(read_regular(folder / RESULTS).decode("utf-8"))["settings"]
+        changed = [name for name, value in settings.items() if held[name] != value]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
+    for name in changed:
+        raise OutputError(
+            f"{folder}: holds another probe, whose {name} was {_shown(held[name])}, and now it is "
+            f"{_shown(settings[name])}; choose another folder, or delete that folder"
+        )
 
 
 def _shown(value: object) -> str:

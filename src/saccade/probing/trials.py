@@ -99,25 +99,31 @@ class Trial:
         return torch.tensor(self.test, dtype=torch.float64).mean(1)
 
 
+class Material(NamedTuple):
+    """What rivals learn from."""
+
+    features: Features
+    labels: Tensor
+    """(N,) the class of each example."""
+    answers: int
+    """How many classes there are."""
+    plan: Plan = Plan()
+    questions: Questions | None = None
+    places: Places | None = None
+    """Where labels can be seen, for heads that are taught where to look."""
+
+
 def head_trial(
-    name: str,
-    features: Features,
-    labels: Tensor,
-    answers: int,
-    splits: Sequence[Split],
-    plan: Plan,
-    told: Callable[[int], None] = lambda done: None,
-    places: Places | None = None,
-    questions: Questions | None = None,
+    name: str, material: Material, splits: Sequence[Split], told: Callable[[int], None] = lambda done: None
 ) -> Trial:
     """Train one of :data:`RIVALS` on all splits; ``told`` is called with the number of splits done."""
+    labels, plan, questions = material.labels, material.plan, material.questions
     trial = Trial(name, shares={share: [] for share in plan.shares})
-    trial.probabilities = torch.zeros(len(labels), answers)
+    trial.probabilities = torch.zeros(len(labels), material.answers)
     rates = plan.linear_rates if name in (LINEAR, CLASS_TOKEN) else plan.rates
     grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
     for number, split in enumerate(splits):
-        centre, spread = view_of(name, features).statistics(pictures_of(split.train, questions))
-        training = Training(name, features, labels, answers, plan, (centre, spread), number, places, questions)
+        training = Training(name, material, split.train, number)
         first = training.run([0] * len(grid), [split.train] * len(grid), grid)
         scores = training.logits(first, split.val)  # (M,n,K)
         best = _best(scores, labels[split.val])
@@ -135,7 +141,7 @@ def head_trial(
         trial.settings.append(grid[best])
         trial.probabilities[split.test] = tested[0].softmax(-1)
         trial.heads.append(heads[0])
-        trial.statistics.append((centre, spread))
+        trial.statistics.append(training.statistics)
         told(number + 1)
     return trial
 
@@ -150,61 +156,57 @@ def view_of(name: str, features: Features) -> View:
 
 
 class Training:
-    """Heads of one kind on one set of standardised features."""
+    """Heads of one kind on one set of features, standardised by the examples ``train`` (n,)."""
 
-    def __init__(
-        self,
-        name: str,
-        features: Features,
-        labels: Tensor,
-        answers: int,
-        plan: Plan,
-        statistics: tuple[Tensor, Tensor],
-        seed: int,
-        places: Places | None = None,
-        questions: Questions | None = None,
-    ) -> None:
-        self._labels, self._answers, self._plan, self._seed = labels, answers, plan, seed
-        self._questions = questions
+    def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:
+        self._material, self._seed = material, seed
         self._name: HeadName = LINEAR if name == CLASS_TOKEN else next(head for head in HEADS if head == name)
-        self._levels = features.levels
-        view = view_of(name, features)
+        labels, questions, view = material.labels, material.questions, view_of(name, material.features)
+        self.statistics = view.statistics(pictures_of(train, questions))
         self._channels = view.shape[0]
-        self._batch: Batch = view.batches(*statistics)
+        self._batch: Batch = view.batches(*self.statistics)
         asked_about = 1.0 if questions is None else len(labels) / len(torch.unique(questions.picture))
-        self._at_once = members_at_once(self._new(), view.shape, answers, plan.batch_size * asked_about)
-        self._places = None if name == PYRAMID else places  # those are of one grid
+        examples = material.plan.batch_size * asked_about
+        self._at_once = members_at_once(self._new(), view.shape, material.answers, examples)
+        self._places = None if name == PYRAMID else material.places  # those are of one grid
 
     def _new(self) -> ProbeHead:
-        plan = self._plan
-        sizes = {"hidden": plan.hidden, "queries": plan.queries}
-        asked = 1 if self._questions is None else len(self._questions.words)
-        return new_head(self._name, self._channels, self._answers, **sizes, levels=self._levels, asked=asked)
+        plan, questions = self._material.plan, self._material.questions
+        return new_head(
+            self._name,
+            self._channels,
+            self._material.answers,
+            hidden=plan.hidden,
+            queries=plan.queries,
+            levels=self._material.features.levels,
+            asked=1 if questions is None else len(questions.words),
+        )
 
     def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
         """A trained head for each seed, set of training examples and setting."""
-        learns = torch.zeros(len(seeds), len(self._labels), dtype=torch.bool)
+        _, labels, _, plan, questions, _ = self._material
+        learns = torch.zeros(len(seeds), len(labels), dtype=torch.bool)
         for member, examples in enumerate(sets):
             learns[member, examples] = True
-        most = max(len(pictures_of(each, self._questions)) for each in sets)
         return train_heads(
             fresh_heads(self._new, seeds),
             self._batch,
-            self._labels,
+            labels,
             learns,
             rates=[each.rate for each in settings],
             decays=[each.decay for each in settings],
-            steps=self._plan.steps_for(most),
-            batch_size=self._plan.batch_size,
+            steps=plan.steps_for(max(len(pictures_of(each, questions)) for each in sets)),
+            batch_size=plan.batch_size,
             seed=self._seed,
             at_once=self._at_once,
             places=self._places,
-            questions=self._questions,
+            questions=questions,
         )
 
     def logits(self, heads: Sequence[ProbeHead], examples: Tensor) -> Tensor:
         """(M,n,K)."""
-        return logits_of(heads, self._batch, examples, self._plan.batch_size, self._at_once, self._questions)
+        _, _, _, plan, questions, _ = self._material
+        return logits_of(heads, self._batch, examples, plan.batch_size, self._at_once, questions)
 
 
 def _best(scores: Tensor, truth: Tensor) -> int:
@@ -244,17 +246,12 @@ def _habit(name: str, labels: Tensor, splits: Sequence[Split], kind: Callable[[T
     return trial
 
 
-def neighbour_trial(
-    features: Features,
-    labels: Tensor,
-    answers: int,
-    splits: Sequence[Split],
-    questions: Questions | None = None,
-) -> Trial:
+def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
     """The nearest training pictures vote, by the cosine of standardised pooled features.
 
     With questions, the pictures vote that are asked the same; where none is, all do.
     """
+    features, labels, answers, _, questions, _ = material
     trial = Trial("knn")
     query = torch.zeros_like(labels) if questions is None else questions.query  # (N,)
     for split in splits:

@@ -17,7 +17,7 @@ from saccade.data.causal.reading import CausalPicture, read_causal_set
 from saccade.data.causal.truth import SCENE, TWINS, picture_name
 from saccade.geometry import Size
 from saccade.scoring.policies import Policies
-from saccade.scoring.truths import Evidence, Masks
+from saccade.scoring.truths import Evidence, Truths
 
 if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
@@ -50,13 +50,12 @@ class SceneFacts(NamedTuple):
     masks: dict[str, str]
 
 
-class CausalTruth(Masks):
+class CausalTruth(Truths):
     """The masks of a causal set, by the names of the maps to hand in."""
 
     is_fixed = True
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
         found = read_causal_set(folder)
         self.where, self.facts = str(folder), found.facts
         self._folder = found.folder
@@ -64,10 +63,6 @@ class CausalTruth(Masks):
         self.places: dict[str, Place] = {}
         """All maps that can be handed in, scene by scene."""
         self.name(True, "__")
-
-    def paths(self) -> list[str]:
-        """See :class:`saccade.scoring.truths.Truths`."""
-        return list(self._names)
 
     def name(self, short: bool, separator: str) -> None:
         """See :class:`saccade.scoring.truths.Truths`."""
@@ -77,7 +72,7 @@ class CausalTruth(Masks):
             asked = [(SCENE, first, FIRST), (SCENE, second, SECOND), *((twin, first, twin) for twin in TWINS)]
             for picture, query, role in asked:
                 self.places[f"{picture_name(scene.id, picture)}{separator}{query}"] = Place(number, role)
-        self._names = {name: place for name, place in self.places.items() if place.role in (FIRST, SECOND)}
+        self.names = {name: place for name, place in self.places.items() if place.role in (FIRST, SECOND)}
 
     @property
     def wanted(self) -> Iterable[str]:
@@ -87,7 +82,7 @@ class CausalTruth(Masks):
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
         """See :class:`saccade.scoring.truths.Truths`."""
         (name,) = names
-        place: Place = self._names[name]
+        place = self.names[name]
         scene = self.scenes[place.scene]
         labels = self.labels(scene, SCENE)  # (H,W)
         asked = scene.target if place.role == FIRST else scene.other

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.maps.arrays import SUFFIXES, as_map, npy_header
-from saccade.data.maps.members import SEPARATOR, Members, by_short_name, open_members
+from saccade.data.maps.members import SEPARATOR, by_short_name, open_members
 from saccade.errors import DataError, SaccadeError, ShapeError
 from saccade.untrusted import open_regular
 
@@ -35,110 +36,70 @@ class Maps(Protocol):
 
     where: str
     """As it is told."""
-    ignored: int
+    ignored: int = 0
     """Files that hold no map by their suffix."""
-
-    is_stacked: bool
+    is_stacked: bool = False
     """Whether all have one size, so that many are read together."""
-    is_fixed: bool
+    is_fixed: bool = True
     """Whether they have their names already."""
 
     def paths(self) -> list[str] | None:
         """What the maps are called before they are named, see :mod:`saccade.data.maps.members`; None: not known yet."""
+        return None
 
     def name(self, short: bool) -> None:
         """Call maps by the last part of their path, or by all of it."""
+        return
 
     def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """All maps, at most ``at_once`` together; read one by one, those called ``first`` before the others."""
+        ...
 
     def read(self, name: str) -> Tensor | None:
         """One map (h,w) again; None where it is gone."""
+        return None
 
 
-class _Files:
-    """Maps that are read one by one."""
+class SingleMaps(Maps):
+    """Maps that are read one by one: files, records, or arrays of any size in memory."""
 
-    is_stacked, is_fixed = False, False
-
-    def __init__(self, where: str, paths: list[str], ignored: int) -> None:
-        self.where, self.ignored, self._paths = where, ignored, paths
+    def __init__(
+        self, where: str, paths: Iterable[str], read: Callable[[str], Tensor], *, ignored: int = 0, is_fixed: bool
+    ) -> None:
+        self.where, self.ignored, self.is_fixed = where, ignored, is_fixed
+        self._paths, self._read = list(paths), read
         self._names: dict[str, str] = {}
 
     def paths(self) -> list[str] | None:
+        """See :class:`Maps`."""
         return self._paths
 
     def name(self, short: bool) -> None:
+        """See :class:`Maps`."""
         self._names = by_short_name(self._paths, short)
 
     def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
+        """See :class:`Maps`."""
         for name in _in_order(self._names, first):
-            try:
-                yield Chunk([name], self._read(self._names[name])[None])
-            except SaccadeError as error:
-                yield Chunk([name], error)
+            yield one_map(name, lambda name=name: self._read(self._names[name]))  # type: ignore[misc]  # bound now
 
     def read(self, name: str) -> Tensor | None:
+        """See :class:`Maps`."""
         return self._read(self._names[name]) if name in self._names else None
 
-    def _read(self, path: str) -> Tensor:
-        raise NotImplementedError
 
-
-class FileMaps(_Files):
-    """Maps of a folder, an archive or a file of several arrays."""
-
-    def __init__(self, members: Members, key: str | None) -> None:
-        self._members, self._key = members, key
-        super().__init__(members.where, members.names, members.ignored)
-
-    def _read(self, path: str) -> Tensor:
-        return torch.from_numpy(as_map(self._members.read(path, self._key, grey=True), path))
-
-
-class RecordMaps(_Files):
-    """The total maps of records that ``saccade look --out`` wrote; the drawings beside them are no maps.
-
-    ``PICTURE-ask-QUESTION`` is called as other maps are, ``PICTURE__QUESTION``.
-    """
-
-    def __init__(self, folder: Path, stems: Sequence[str]) -> None:
-        self._folder = folder
-        self._stems = {stem.replace("-ask-", SEPARATOR): stem for stem in stems}
-        super().__init__(str(folder), list(self._stems), 0)
-
-    def _read(self, path: str) -> Tensor:
-        from saccade.record import read_record
-
-        trace = read_record(self._folder / f"{self._stems[path]}.json").trace
-        if not trace.looks_of_total:
-            raise DataError(f"{path}: its looks lie on no picture")
-        return trace.image_map("total")[0].float()  # (H,W)
-
-
-class StackMaps:
+class StackMaps(Maps):
     """Maps (N,h,w) in memory or in one .npy file, called by their numbers, or by names."""
 
-    is_stacked, is_fixed = True, True
+    is_stacked = True
 
     def __init__(self, maps: Any, names: Sequence[str] | None, where: str = "maps in memory") -> None:
-        if maps.ndim == 4 and maps.shape[1] == 1:
-            maps = maps[:, 0]  # (N,h,w)
-        if maps.ndim != 3 or maps.shape[1] * maps.shape[2] == 0:
-            raise ShapeError("maps", "(N,H,W) with at least one pixel", maps.shape)
-        self._maps, self.where, self.ignored = maps, where, 0
-        self._numbers = {name: at for at, name in enumerate(numbered(len(maps)) if names is None else names)}
-        if len(self._numbers) != len(maps):
-            raise DataError(
-                f"maps: {len(maps)} maps and {len(self._numbers)} different names; each needs one of its own"
-            )
+        self._maps, self.where = as_stack(maps, "maps"), where
+        self._numbers = numbers_by_name("maps", len(self._maps), names)
 
     def paths(self) -> list[str] | None:
         """See :class:`Maps`."""
         return list(self._numbers)
-
-    def name(self, short: bool) -> None:
-        """They have their names."""
 
     def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """See :class:`Maps`."""
@@ -152,64 +113,24 @@ class StackMaps:
 
     def read(self, name: str) -> Tensor | None:
         """See :class:`Maps`."""
-        at = self._numbers.get(name)
-        return None if at is None else self._at(at)[0]
+        return self._at(self._numbers[name])[0] if name in self._numbers else None
 
     def _at(self, number: int) -> Tensor:
         return stack_tensor(self._maps[number : number + 1])  # (1,h,w)
 
 
-class MappingMaps:
-    """Maps (h,w) in memory, by name, of any sizes."""
-
-    is_stacked, is_fixed = False, True
-
-    def __init__(self, maps: Mapping[str, Any]) -> None:
-        self._maps, self.where, self.ignored = {str(name): found for name, found in maps.items()}, "maps in memory", 0
-        if len(self._maps) != len(maps):
-            raise DataError(f"maps: {len(maps)} maps and {len(self._maps)} different names; each needs one of its own")
-
-    def paths(self) -> list[str] | None:
-        """See :class:`Maps`."""
-        return list(self._maps)
-
-    def name(self, short: bool) -> None:
-        """They have their names."""
-
-    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
-        """See :class:`Maps`."""
-        for name in _in_order(self._maps, first):
-            yield one_map(name, self._maps[name])
-
-    def read(self, name: str) -> Tensor | None:
-        """See :class:`Maps`."""
-        return as_tensor(self._maps[name], name) if name in self._maps else None
-
-
-class StreamMaps:
+class StreamMaps(Maps):
     """Maps that come once, one after the other: pairs of a name and a map (h,w), or maps alone, which are numbered."""
 
-    is_stacked, is_fixed = False, True
-
     def __init__(self, maps: Iterable[Any]) -> None:
-        self._maps, self.where, self.ignored = maps, "maps in memory", 0
-
-    def paths(self) -> list[str] | None:
-        """See :class:`Maps`."""
-        return None
-
-    def name(self, short: bool) -> None:
-        """They have their names."""
+        self._maps, self.where = maps, "maps in memory"
 
     def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """See :class:`Maps`; they come as they come."""
         for number, found in enumerate(self._maps):
             is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], str)
-            yield one_map(*found) if is_pair else one_map(numbered_name(number), found)
-
-    def read(self, name: str) -> Tensor | None:
-        """See :class:`Maps`."""
-        return None
+            name, values = found if is_pair else (numbered_name(number), found)
+            yield one_map(name, partial(as_tensor, values, name))
 
 
 def open_maps(maps: object, *, key: str | None = None, names: Sequence[str] | None = None) -> Maps:
@@ -219,26 +140,46 @@ def open_maps(maps: object, *, key: str | None = None, names: Sequence[str] | No
     if hasattr(maps, "shape"):
         return StackMaps(maps, names)
     if isinstance(maps, Mapping):
-        return MappingMaps(maps)
+        held = {str(name): found for name, found in maps.items()}
+        return SingleMaps("maps in memory", held, lambda name: as_tensor(held[name], name), is_fixed=True)
     if isinstance(maps, Iterable):
-        if names is not None:
-            maps = zip(names, maps)
-        return StreamMaps(maps)
+        return StreamMaps(maps if names is None else zip(names, maps))
     raise DataError(f"maps: expected a path, an array (N,H,W), a mapping or an iterable, found {type(maps).__name__}")
 
 
 def _in_files(path: Path, key: str | None) -> Maps:
     if path.suffix.lower() == ".npy" and path.is_file():
         return StackMaps(npy_stack(path), None, str(path))
-    if path.is_dir() and (stems := _records(path)):
-        return RecordMaps(path, stems)
-    return FileMaps(open_members(path, SUFFIXES), key)
+    if path.is_dir() and (records := _records(path)):
+        return SingleMaps(str(path), records, lambda name: _total_map(records[name], name), is_fixed=False)
+    members = open_members(path, SUFFIXES)
+    return SingleMaps(
+        members.where,
+        members.names,
+        lambda name: torch.from_numpy(as_map(members.read(name, key, grey=True), name)),
+        ignored=members.ignored,
+        is_fixed=False,
+    )
 
 
-def _records(folder: Path) -> list[str]:
-    """Records in a folder, as paths from it without their suffix."""
-    tensors = (file for file in sorted(folder.rglob("*.safetensors")) if file.with_suffix(".json").is_file())
-    return [file.relative_to(folder).with_suffix("").as_posix() for file in tensors]
+def _records(folder: Path) -> dict[str, Path]:
+    """Records that ``saccade look --out`` wrote; ``PICTURE-ask-QUESTION`` is called ``PICTURE__QUESTION``."""
+    files = (file.with_suffix(".json") for file in sorted(folder.rglob("*.safetensors")))
+    return {
+        file.relative_to(folder).with_suffix("").as_posix().replace("-ask-", SEPARATOR): file
+        for file in files
+        if file.is_file()
+    }
+
+
+def _total_map(file: Path, name: str) -> Tensor:
+    """The total map (H,W) of a record; the drawings beside it are no maps."""
+    from saccade.record import read_record
+
+    trace = read_record(file).trace
+    if not trace.looks_of_total:
+        raise DataError(f"{name}: its looks lie on no picture")
+    return trace.image_map("total")[0].float()
 
 
 def _in_order(names: Mapping[str, Any], first: Iterable[str]) -> list[str]:
@@ -257,10 +198,10 @@ def npy_stack(path: Path) -> object:
         raise DataError(f"{path}: damaged or no .npy file ({error}); write it again") from error
 
 
-def one_map(name: str, found: Any) -> Chunk:
-    """A chunk of one map."""
+def one_map(name: str, read: Callable[[], Tensor]) -> Chunk:
+    """A chunk of one map, or of what is wrong with it."""
     try:
-        return Chunk([name], as_tensor(found, name)[None])
+        return Chunk([name], read()[None])
     except SaccadeError as error:
         return Chunk([name], error)
 
@@ -285,6 +226,23 @@ def stack_tensor(found: Any) -> Tensor:
     if isinstance(found, Tensor) or found.dtype.kind not in "biuf":
         raise DataError(f"maps: expected real numbers, found {found.dtype}")
     return torch.from_numpy(np.array(found, dtype=np.float32))  # a copy: a file stays on the disk
+
+
+def as_stack(found: Any, name: str) -> Any:
+    """Maps or masks (N,H,W); those of (N,1,H,W) lose an axis."""
+    if found.ndim == 4 and found.shape[1] == 1:
+        found = found[:, 0]  # (N,H,W)
+    if found.ndim != 3 or found.shape[1] * found.shape[2] == 0:
+        raise ShapeError(name, "(N,H,W) with at least one pixel", found.shape)
+    return found
+
+
+def numbers_by_name(what: str, count: int, names: Sequence[str] | None) -> dict[str, int]:
+    """The place of each map or mask in its stack."""
+    numbers = {name: at for at, name in enumerate(numbered(count) if names is None else names)}
+    if len(numbers) != count:
+        raise DataError(f"names: {count} {what} and {len(numbers)} different names; each needs one of its own")
+    return numbers
 
 
 def numbered(count: int) -> list[str]:

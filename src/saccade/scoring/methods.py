@@ -19,6 +19,7 @@ says what becomes of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,13 +29,13 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.backbones import Stages
 from saccade.data.files import find_files
-from saccade.data.maps.members import by_short_name, picture_of
+from saccade.data.maps.members import picture_of
 from saccade.data.pictures.decoding import SUFFIXES
-from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, nearest
+from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor
-from saccade.scoring.maps import Chunk, as_tensor
+from saccade.scoring.maps import Chunk, SingleMaps, as_tensor, one_map
 from saccade.scoring.truths import Truths
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
@@ -46,7 +47,7 @@ MapOf = Callable[[Path, str | None], Any]
 """Path of a picture, and a question or None → a map (H,W) over that picture."""
 
 
-class MethodMaps:
+class MethodMaps(SingleMaps):
     """Maps made while they are scored: one for each truth about a picture of ``folder``.
 
     Args:
@@ -59,9 +60,6 @@ class MethodMaps:
         where: what they are called.
     """
 
-    is_stacked = is_fixed = False
-    ignored = 0
-
     def __init__(
         self,
         folder: Path,
@@ -73,27 +71,16 @@ class MethodMaps:
         asks: bool | None = None,
         knows: Callable[[str], bool] = lambda question: True,
     ) -> None:
-        self._make, self._truths, self._separator, self.where = make, truths, separator, where
+        self._make, self._truths, self._separator = make, truths, separator
         self._asks, self._knows = asks, knows
         files = find_files([folder], SUFFIXES, "picture")
         self._files = {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
-        self._names: dict[str, str] = {}
-
-    def paths(self) -> list[str] | None:
-        """See :class:`saccade.scoring.maps.Maps`."""
-        return list(self._files)
-
-    def name(self, short: bool) -> None:
-        """See :class:`saccade.scoring.maps.Maps`."""
-        self._names = by_short_name(self._files, short)
+        super().__init__(where, self._files, self._made, is_fixed=False)
 
     def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """See :class:`saccade.scoring.maps.Maps`."""
         for name in self._wanted():
-            try:
-                yield Chunk([name], self._made(name)[None])
-            except SaccadeError as error:
-                yield Chunk([name], error)
+            yield one_map(name, partial(self._made, name))
 
     def read(self, name: str) -> Tensor | None:
         """See :class:`saccade.scoring.maps.Maps`; the map is made again."""
@@ -172,12 +159,11 @@ class _Method:
         prepared = self._predictor.reads.prepare((item,), self._predictor.facts)
         (images,) = (tensor.to(self._predictor.device) for tensor in prepared.inputs)  # (1,3,H,W)
         (read,) = prepared.items
-        if read.canvas is None or read.image_size is None:
-            raise DataError(f"{picture}: its place in the network input is not known")
+        canvas, image_size = cast(Tensor, read.canvas), cast(Tensor, read.image_size)  # as of all pictures
         query = self._predictor.question(question)
         made, frame = self._on_input(images, query)  # (1,h,w), (2,3)
-        height, width = read.image_size.tolist()
-        placed = geometry.compose(read.canvas.double().cpu(), frame.double().cpu())
+        height, width = image_size.tolist()
+        placed = geometry.compose(canvas.double().cpu(), frame.double().cpu())
         return geometry.project(made.detach().cpu().float(), placed, (height, width))[0]
 
     def _on_input(self, images: Tensor, query: Any) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from saccade.data.maps.members import SEPARATOR
-from saccade.errors import ConfigError, nearest
+from saccade.errors import ConfigError
 
 CHOICES: dict[str, dict[str, str]] = {
     "signed": {
@@ -54,10 +54,6 @@ class Policies:
     """Between picture and question in the name of a map."""
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ConfigError(f"{name}: no choice '{value}': {nearest(str(value), choices)}")
         if not self.separator.strip():
             raise ConfigError("separator: empty; what usually stands between picture and question is __")
 

@@ -1,17 +1,5 @@
 """Scores maps against their truth, one after the other, in memory that does not grow with their size.
 
-Maps and masks brought to one size.
-
-Axes: B maps, h and w cells of a map, H and W pixels of its truth.
-
-Maps that wait until there are others of their size, so that many are scored together.
-
-What scoring found of some of the maps, to be brought together with the rest.
-
-Points as truth: those of each picture, and those of all pictures for the shuffled AUC.
-
-Scores maps against their truth, one after the other, in memory that does not grow with their size.
-
 Maps of one size whose truths have one size are gathered and scored together. What is kept of a map is its name and one
 number for each score. Baselines are made on the same pixels or, for a map that is coarser than its truth, on the same
 grid.
@@ -35,12 +23,12 @@ from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.baselines import Grid, Grids
-from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
 from saccade.scoring.maps import AT_ONCE, Chunk, Maps
+from saccade.scoring.points import FixationPool
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import ScoreResult
-from saccade.scoring.truths import Points, Truths
+from saccade.scoring.truths import Truths
 
 if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
@@ -75,90 +63,26 @@ class Waiting:
     objects: list[Tensor] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shard:
-    """What scoring found of a part of the maps; it can travel between processes."""
+    """What scoring found of some of the maps; it can travel between processes."""
 
-    seen: tuple[str, ...]
-    """Names of all maps, in order."""
-    names: tuple[str, ...]
-    """Names of the scored maps, in order."""
-    pictures: tuple[str, ...]
-    """By their number in ``scorer``."""
-    scorer: MapScorer
-    found: frozenset[str]
-    left_out: dict[str, list[str]]
-    notes: dict[str, str]
-    counts: dict[str, int]
-    donors: list[tuple[str, Tensor]]
-    has_objects: bool | None
-
-
-MAX_OTHERS = 10_000
-"""Points of all pictures that the shuffled AUC compares with; of more, this many are drawn, always the same."""
-
-
-class FixationPool:
-    """The points of all pictures, and the scores of maps against them."""
-
-    def __init__(self, truths: Truths, separator: str) -> None:
-        self.scorer = PointScorer()
-        self.outside = 0
-        """Points outside their picture."""
-        self._truths, self._separator = truths, separator
-        pictures = truths.expected(set())
-        held = [truths.points(name) for name in pictures]
-        picture = [at for at, found in enumerate(held) for _ in range(len(found.at))]
-        points = torch.cat([found.at for found in held] or [torch.zeros(0, 2, dtype=torch.float64)])  # (M,2)
-        scale = torch.tensor([(1.0, 1.0) if (size := held[at].size) is None else (size[1], size[0]) for at in picture])
-        self._sized = torch.tensor([held[at].size is not None for at in picture], dtype=torch.bool)  # (M,)
-        chosen = torch.arange(len(points))
-        if len(points) > MAX_OTHERS:
-            chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
-        self._share = (points / scale.reshape(-1, 2))[
-            chosen
-        ]  # (M,2): of the picture, or in pixels where it has no size
-        self._sized = self._sized[chosen]
-        self._places: dict[str, list[int]] = {}
-        for at, number in enumerate(chosen.tolist()):
-            self._places.setdefault(pictures[picture[number]], []).append(at)
-
-    def size_of(self, truth: str) -> Size | None:
-        """(H, W) of the picture, where the table tells it."""
-        return self._truths.points(truth).size
-
-    def add(
-        self, truths: list[str], maps: Tensor, shown: Size, groups: Tensor, grids: Grids | None, donors: Baseline | None
-    ) -> Tensor:
-        """Score maps (B,H,W) over pictures of size ``shown``; which have no point inside (B,) bool."""
-        found = [self._scaled(self._truths.points(name), shown) for name in truths]
-        points = _padded(found)  # (B,K,2)
-        extent = torch.tensor([shown[1], shown[0]])
-        inside = ((points >= 0) & (points < extent)).all(-1)  # (B,K)
-        self.outside += int((~points.isnan().any(-1) & ~inside).sum())
-        pool = torch.where(self._sized[:, None], self._share * extent, self._share)  # (M,2)
-        own = _padded([pool[self._places.get(self._of_picture(name), [])] for name in truths])  # (B,J,2)
-        stand_in = None if donors is None else donors.maps
-        self.scorer.add(maps, points, pool=pool, own=own, groups=groups, grids=grids, donors=stand_in)
-        return ~inside.any(1)
-
-    def _of_picture(self, name: str) -> str:
-        return name if name in self._places else picture_of(name, self._separator)
-
-    @staticmethod
-    def _scaled(points: Points, shown: Size) -> Tensor:
-        if points.size is None or points.size == shown:
-            return points.at
-        return points.at * torch.tensor([shown[1] / points.size[1], shown[0] / points.size[0]], dtype=torch.float64)
-
-
-def _padded(points: list[Tensor]) -> Tensor:
-    """Lists of points (K,2) as one (B,K,2), NaN where there are fewer."""
-    most = max((len(each) for each in points), default=0)
-    held = torch.full((len(points), max(1, most), 2), torch.nan, dtype=torch.float64)
-    for row, each in enumerate(points):
-        held[row, : len(each)] = each
-    return held
+    seen: dict[str, int] = field(default_factory=dict)
+    """The place of each map in the order in which they came."""
+    names: list[str] = field(default_factory=list)
+    """Names of the scored maps."""
+    pictures: dict[str, int] = field(default_factory=dict)
+    """Their numbers in ``scorer``."""
+    scorer: MapScorer = field(default_factory=MapScorer)
+    found: set[str] = field(default_factory=set)
+    """Truths that have a map."""
+    left_out: dict[str, list[str]] = field(
+        default_factory=lambda: {reason: [] for reason in ("missing", "extra", "nan", "broken")}
+    )
+    notes: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("empty", "zero", "resized"), 0))
+    donors: list[tuple[str, Tensor]] = field(default_factory=list)
+    has_objects: bool | None = None
 
 
 _PIXELS_AT_ONCE = 1 << 22
@@ -204,21 +128,11 @@ class Scoring:
         self._total = 0 if paths is None else len(paths)
         self._waiting: dict[_Key, Waiting] = {}
         self._pixels = 0
-        self._scorer = MapScorer()
+        self._own = Shard()
         self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
         self._pool = truths.pool(policies)
-        self._numbers: dict[str, int] = {}
-        self._donors: list[tuple[str, Tensor]] = []
-        self._names: list[str] = []
-        self._left_out: dict[str, list[str]] = {reason: [] for reason in ("missing", "extra", "nan", "broken")}
-        self._notes: dict[str, str] = {}
-        self._seen: dict[str, int] = {}
-        """The place of each map in the order in which they came."""
-        self._found: set[str] = set()
         self._twins: set[str] = set()
         """Maps of twins that came."""
-        self._counts = dict.fromkeys(("empty", "zero", "resized"), 0)
-        self._has_objects: bool | None = None
 
     def gather(self) -> None:
         """Take all maps; most are scored, some wait for others of their size."""
@@ -238,36 +152,32 @@ class Scoring:
         """What was gathered, for another to :meth:`join`."""
         for key in list(self._waiting):
             self._score(key)
-        told = (self._left_out, self._notes, self._counts, self._donors, self._has_objects)
-        return Shard(
-            tuple(self._seen), tuple(self._names), tuple(self._numbers), self._scorer, frozenset(self._found), *told
-        )
+        return self._own
 
     def join(self, later: Shard) -> None:
         """Add what was gathered elsewhere of the maps behind these."""
         for name in later.seen:
             self._see(name)
-        if None not in (later.has_objects, self._has_objects) and later.has_objects != self._has_objects:
-            raise _mixed(later.names[0])
-        self._has_objects = self._has_objects if later.has_objects is None else later.has_objects
-        numbers = [self._numbers.setdefault(picture, len(self._numbers)) for picture in later.pictures]
+        if later.names:
+            self._set_objects(later.names[0], later.has_objects)
+        numbers = [self._own.pictures.setdefault(picture, len(self._own.pictures)) for picture in later.pictures]
         later.scorer.renumber(torch.tensor(numbers, dtype=torch.int64))
-        self._scorer.join(later.scorer)
-        self._names += later.names
-        self._found |= later.found
-        self._notes |= later.notes
-        self._donors = [*self._donors, *later.donors][-_DONORS:]
+        self._own.scorer.join(later.scorer)
+        self._own.names += later.names
+        self._own.found |= later.found
+        self._own.notes |= later.notes
+        self._own.donors = [*self._own.donors, *later.donors][-_DONORS:]
         for reason, names in later.left_out.items():
-            self._left_out[reason] += names
+            self._own.left_out[reason] += names
         for reason, count in later.counts.items():
-            self._counts[reason] += count
+            self._own.counts[reason] += count
 
     def finish(self) -> ScoreResult:
         """What was found of all."""
-        if not self._seen:
+        if not self._own.seen:
             raise DataError(f"{self._maps.where}: no maps; looked for .npy .npz .png .tif .h5 and records")
-        if not self._found:
-            one, other = next(iter(self._seen)), next(iter(self._truths.names), "nothing")
+        if not self._own.found:
+            one, other = next(iter(self._own.seen)), next(iter(self._truths.names), "nothing")
             raise DataError(
                 f"no map has a truth: maps have names such as '{one}', truths such as '{other}'; give both the "
                 "same names, or give the text between picture and question with `separator`"
@@ -289,14 +199,14 @@ class Scoring:
             return
         named = [truth_for(name, self._truths.names, self._policies.separator) for name in chunk.names]
         if isinstance(chunk.maps, SaccadeError) and named[0] is None:  # nobody can say what it would have been
-            self._left_out["broken"] += chunk.names
-            self._notes |= dict.fromkeys(chunk.names, str(chunk.maps))
+            self._own.left_out["broken"] += chunk.names
+            self._own.notes |= dict.fromkeys(chunk.names, str(chunk.maps))
             return
-        self._left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
+        self._own.left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
         rows = [at for at, truth in enumerate(named) if truth is not None]
         if not rows:
             return
-        self._found |= {truth for truth in named if truth is not None}
+        self._own.found |= {truth for truth in named if truth is not None}
         names = [chunk.names[at] for at in rows]
 
         def wait() -> None:
@@ -306,10 +216,19 @@ class Scoring:
 
         self._guarded(names, wait)
 
+    def _set_objects(self, name: str, has_objects: bool | None) -> None:
+        if has_objects is None:
+            return
+        if self._own.has_objects not in (None, has_objects):
+            raise DataError(
+                f"'{name}': some maps are about a picture and some about one of its labels; score them apart"
+            )
+        self._own.has_objects = has_objects
+
     def _see(self, name: str) -> None:
-        if name in self._seen:
+        if name in self._own.seen:
             raise DataError(f"two maps are called '{name}'; give each its own name")
-        self._seen[name] = len(self._seen)
+        self._own.seen[name] = len(self._own.seen)
 
     def _take_twin(self, chunk: Chunk, pool: TwinPool) -> None:
         """Hand the map of a twin on, under the same policies; it is no truth by itself."""
@@ -328,8 +247,8 @@ class Scoring:
             if self._policies.broken == "stop":
                 cure = "" if "`" in str(error) else "; `broken=skip` leaves such maps out and counts them"
                 raise DataError(f"{error}{cure}") from error
-            self._left_out["broken"] += names
-            self._notes |= dict.fromkeys(names, str(error))
+            self._own.left_out["broken"] += names
+            self._own.notes |= dict.fromkeys(names, str(error))
 
     def _check_size(self, name: str, size: Size, shown: Size) -> None:
         if size != shown and self._policies.resize == "never":
@@ -350,13 +269,11 @@ class Scoring:
         if self._points is None:
             masks, objects = self._truths.evidence(truths, size)
             shown = (masks.shape[-2], masks.shape[-1])
-            if self._has_objects not in (None, objects is not None):
-                raise _mixed(names[0])
-            self._has_objects = objects is not None
+            self._set_objects(names[0], objects is not None)
         else:
             shown = self._points.size_of(truths[0]) or size
         self._check_size(names[0], size, shown)
-        if self._pool is not None and names[0] in self._seen:  # else it stands for a missing one
+        if self._pool is not None and names[0] in self._own.seen:  # else it stands for a missing one
             self._pool.add(truths[0], maps[0])
         key = (size, shown, maps.dtype, maps.device)
         held = self._waiting.setdefault(key, Waiting())
@@ -383,7 +300,7 @@ class Scoring:
         broken = [name for name, is_whole in zip(names, whole) if not is_whole]
         if self._policies.nan == "stop":
             raise DataError(f"'{broken[0]}': holds NaN or infinity; `nan=skip` leaves it out, `nan=zero` makes it 0")
-        self._left_out["nan"] += broken if self._policies.nan == "skip" else []
+        self._own.left_out["nan"] += broken if self._policies.nan == "skip" else []
         if self._policies.nan == "zero":
             return torch.where(finite, maps, torch.zeros_like(maps)), list(range(len(names)))
         kept = [at for at, is_whole in enumerate(whole) if is_whole]
@@ -405,23 +322,23 @@ class Scoring:
     def _hold_donor(self, name: str, found: Tensor) -> None:
         """Keep a map of this picture; later ones take the place of earlier ones in turn."""
         picture = self._picture(name)
-        if not any(picture == held for held, _ in self._donors):
-            self._donors = [*self._donors[-_DONORS + 1 :], (picture, found.clone())]
+        if not any(picture == held for held, _ in self._own.donors):
+            self._own.donors = [*self._own.donors[-_DONORS + 1 :], (picture, found.clone())]
 
     def _add_missing(self) -> None:
-        missing = [name for name in self._truths.expected(self._found) if name not in self._found]
+        missing = [name for name in self._truths.expected(self._own.found) if name not in self._own.found]
         of_twins = [] if self._pool is None else self._pool.missing(self._twins)
         if self._pool is not None:
-            self._left_out["missing_twins"] = of_twins
+            self._own.left_out["missing_twins"] = of_twins
         if (lacking := [*missing, *of_twins]) and self._policies.missing == "stop":
             raise DataError(
                 f"{len(lacking)} truths have no map, the first: '{lacking[0]}'; `missing=skip` leaves them out and "
                 "counts them, `missing=zero` counts each as a map of zeros"
             )
-        self._left_out["missing"] = missing
-        if self._policies.missing == "zero" and self._donors:
+        self._own.left_out["missing"] = missing
+        if self._policies.missing == "zero" and self._own.donors:
             for name in missing:
-                self._wait([name], [name], torch.zeros_like(self._donors[-1][1])[None])
+                self._wait([name], [name], torch.zeros_like(self._own.donors[-1][1])[None])
 
     def _score(self, key: _Key) -> None:
         """Score maps that have waited."""
@@ -429,8 +346,8 @@ class Scoring:
         maps = torch.cat(held.maps)  # (B,h,w)
         groups = torch.tensor([self._number(name) for name in held.names])  # (B,)
         size: Size = (maps.shape[-2], maps.shape[-1])
-        self._names += held.names
-        self._counts["zero"] += int((maps == 0).flatten(1).all(1).sum())
+        self._own.names += held.names
+        self._own.counts["zero"] += int((maps == 0).flatten(1).all(1).sum())
         to_map = self._policies.resize == "map"
         if self._points is not None:
             own = self._points.size_of(held.truths[0]) or size
@@ -453,26 +370,26 @@ class Scoring:
         beside = {} if donors is None else {"shuffled": donors}
         if grids is None:  # on pixels the best map is the mask itself
             beside["grid_oracle"] = Baseline(masks.to(laid.dtype))
-        self._scorer.add(laid, masks, groups=groups, objects=objects, grids=grids, beside=beside)
+        self._own.scorer.add(laid, masks, groups=groups, objects=objects, grids=grids, beside=beside)
 
     def _laid(self, maps: Tensor, shown: Size) -> tuple[Tensor, Grids | None]:
         """Maps over pictures of that size, and the grid they were made on where it is coarser than pixels."""
         found = laid_over(maps, shown)
-        self._counts["resized"] += 0 if found[0] is maps else len(maps)
+        self._own.counts["resized"] += 0 if found[0] is maps else len(maps)
         return found
 
     def _stand_ins(self, names: Sequence[str], groups: Tensor, shown: Size) -> Baseline | None:
         """A map of another picture for each map of a batch that cannot exchange its own; None where it can."""
         if can_exchange(groups):
             return None
-        counted = self._counts["resized"]
+        counted = self._own.counts["resized"]
         chosen, known = [], []
         for at, name in enumerate(names):
-            others = [found for picture, found in self._donors if picture != self._picture(name)]
+            others = [found for picture, found in self._own.donors if picture != self._picture(name)]
             known.append(bool(others))
-            donor = others[at % len(others)] if others else self._donors[0][1]
+            donor = others[at % len(others)] if others else self._own.donors[0][1]
             chosen.append(self._laid(donor[None], shown)[0])
-        self._counts["resized"] = counted
+        self._own.counts["resized"] = counted
         return Baseline(torch.cat(chosen), torch.tensor(known)) if any(known) else None
 
     def _count_empty(self, empty: Tensor, names: Sequence[str]) -> None:
@@ -481,39 +398,42 @@ class Scoring:
         if self._policies.empty == "stop":
             name = names[int(empty.nonzero()[0, 0])]
             raise DataError(f"the truth of '{name}' is empty; `empty=skip` leaves such maps out and counts them")
-        self._counts["empty"] += int(empty.sum())
+        self._own.counts["empty"] += int(empty.sum())
 
     def _picture(self, name: str) -> str:
         return picture_of(name, self._policies.separator)
 
     def _number(self, name: str) -> int:
-        return self._numbers.setdefault(self._picture(name), len(self._numbers))
+        return self._own.pictures.setdefault(self._picture(name), len(self._own.pictures))
 
     def _scored(self) -> ScoreResult:
-        scorer = self._scorer if self._points is None else self._points.scorer
-        came = sorted(range(len(self._names)), key=lambda at: self._seen.get(self._names[at], len(self._seen) + at))
+        scorer = self._own.scorer if self._points is None else self._points.scorer
+        came = sorted(
+            range(len(self._own.names)),
+            key=lambda at: self._own.seen.get(self._own.names[at], len(self._own.seen) + at),
+        )
         order = torch.tensor(came, dtype=torch.int64)  # (N,): as they came, not as they were scored
-        names = tuple(self._names[at] for at in came)
+        names = tuple(self._own.names[at] for at in came)
         intervals = scorer.intervals()
         means = scorer.total.means()
         if "pr_auc" in means:
             n = max((found.n for found in intervals.values()), default=0)
             pictures = max((found.images for found in intervals.values()), default=0)
             nan = float("nan")
-            intervals["pr_auc"] = Interval(means["pr_auc"], nan, nan, n, pictures, len(self._names) - n)
+            intervals["pr_auc"] = Interval(means["pr_auc"], nan, nan, n, pictures, len(self._own.names) - n)
         counts = {
-            "maps": len(self._seen),
-            "truths": len(self._truths.expected(self._found)),
-            "scored": len(self._names) - self._counts["empty"],
-            "pictures": len(self._numbers),
-            **{reason: len(names) for reason, names in self._left_out.items()},
-            **self._counts,
+            "maps": len(self._own.seen),
+            "truths": len(self._truths.expected(self._own.found)),
+            "scored": len(self._own.names) - self._own.counts["empty"],
+            "pictures": len(self._own.pictures),
+            **{reason: len(names) for reason, names in self._own.left_out.items()},
+            **self._own.counts,
             "rows": len(self._truths.unusable),
             "ignored": self._maps.ignored,
             **({} if self._points is None else {"outside": self._points.outside}),
             **({} if self._pool is None else {"twins": len(self._twins), "unread": self._pool.unread}),
         }
-        left_out = {reason: tuple(names) for reason, names in self._left_out.items()}
+        left_out = {reason: tuple(names) for reason, names in self._own.left_out.items()}
         if self._policies.missing == "zero":
             left_out |= {reason: () for reason in left_out if reason.startswith("missing")}  # they were scored
         return ScoreResult(
@@ -524,7 +444,7 @@ class Scoring:
             pictures=tuple(self._picture(name) for name in names),
             values={name: values[order] for name, values in scorer.total.values().items()},
             left_out=left_out,
-            notes=self._notes,
+            notes=self._own.notes,
             counts=counts,
             policies=self._policies,
             maps=self._maps.where,
@@ -532,10 +452,6 @@ class Scoring:
             scene=None if self._pool is None else self._pool.finish(),
             sources=(self._maps, self._truths),
         )
-
-
-def _mixed(name: str) -> DataError:
-    return DataError(f"'{name}': some maps are about a picture and some about one of its labels; score them apart")
 
 
 def _readable(chunk: Chunk) -> Tensor:

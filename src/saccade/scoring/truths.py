@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -13,17 +13,16 @@ from torch import Tensor
 
 from saccade.data.maps.arrays import SUFFIXES, as_mask
 from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
-from saccade.data.maps.members import Members, by_short_name, open_members, truth_for
-from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.data.maps.members import by_short_name, open_members, truth_for
+from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.geometry import Size
-from saccade.scoring.maps import npy_stack, numbered
+from saccade.scoring.maps import as_stack, npy_stack, numbered, numbers_by_name
 from saccade.scoring.policies import Policies
 
 if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
 
 Kind = Literal["masks", "boxes", "points"]
-KINDS = ("masks", "boxes", "points")
 TABLES = (".csv", ".json", ".jsonl")
 
 
@@ -49,110 +48,91 @@ class Truths(Protocol):
     """Truths by name."""
 
     where: str
-    kind: Kind
-    unusable: list[str]
+    kind: Kind = "masks"
+    unusable: Sequence[str] = ()
     """Rows that could not be read."""
-    is_stacked: bool
+    is_stacked: bool = False
     """Whether all have one size, so that many are read together."""
-    is_fixed: bool
+    is_fixed: bool = False
     """Whether they have their names already."""
+    names: Mapping[str, Any]
+    """All that a map can be compared with."""
 
     def paths(self) -> list[str]:
         """What they are called before they are named, see :mod:`saccade.data.maps.members`."""
+        return list(self.names)
 
     def name(self, short: bool, separator: str) -> None:
         """Call them by the last part of their path, or by all of it."""
-
-    @property
-    def names(self) -> Mapping[str, object]:
-        """All that a map can be compared with."""
+        return
 
     @property
     def wanted(self) -> Iterable[str]:
         """All maps that are read, in the order in which they are best read."""
+        return self.names
 
     def expected(self, found: set[str]) -> list[str]:
         """The truths that should have a map, given those that have."""
+        return list(self.names)
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
         """Masks of truths that have one size; ``size`` is that of the maps, for pictures without one."""
+        ...
 
     def points(self, name: str) -> Points:
-        """The points of a truth."""
+        """The points of a truth; of masks none."""
+        return Points(torch.zeros(0, 2), None)
 
     def pool(self, policies: Policies) -> TwinPool | None:
         """Takes all maps scene by scene, those of twins too, where the truth is a causal set; else None."""
-
-
-class Masks:
-    """What all masks share."""
-
-    kind: Kind = "masks"
-    is_stacked = is_fixed = False
-
-    def __init__(self) -> None:
-        self.unusable: list[str] = []
-        self._names: dict[str, Any] = {}
-
-    @property
-    def names(self) -> Mapping[str, object]:
-        """See :class:`Truths`."""
-        return self._names
-
-    @property
-    def wanted(self) -> Iterable[str]:
-        """See :class:`Truths`."""
-        return self._names
-
-    def expected(self, found: set[str]) -> list[str]:
-        """See :class:`Truths`."""
-        return list(self._names)
-
-    def points(self, name: str) -> Points:
-        """See :class:`Truths`."""
-        raise DataError(f"{name}: a mask, not points")
-
-    def pool(self, policies: Policies) -> TwinPool | None:
-        """See :class:`Truths`."""
         return None
 
 
-class MaskFiles(Masks):
-    """Masks in files; objects in others, by the same name or by that of the picture."""
+class ReadMasks(NamedTuple):
+    """Masks of any sizes that are read one by one."""
 
-    def __init__(self, members: Members, objects: Members | None, key: str | None) -> None:
-        super().__init__()
-        self.where, self._members, self._objects, self._key = members.where, members, objects, key
+    where: str
+    paths: list[str]
+    read: Callable[[str], Tensor]
+    """(H,W) bool."""
+    is_fixed: bool
+
+
+class SingleMasks(Truths):
+    """Masks in files or in memory; objects in others, by the same name or by that of the picture."""
+
+    def __init__(self, masks: ReadMasks, objects: ReadMasks | None) -> None:
+        self.where, self.is_fixed, self.names = masks.where, masks.is_fixed, {}
+        self._masks, self._objects = masks, objects
         self._object_names: dict[str, str] = {}
         self._separator = ""
 
     def paths(self) -> list[str]:
         """See :class:`Truths`."""
-        return self._members.names
+        return self._masks.paths
 
     def name(self, short: bool, separator: str) -> None:
         """See :class:`Truths`."""
-        self._names, self._separator = by_short_name(self._members.names, short), separator
+        self.names, self._separator = by_short_name(self._masks.paths, short), separator
         if self._objects is not None:
-            self._object_names = by_short_name(self._objects.names, short)
+            self._object_names = by_short_name(self._objects.paths, short)
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
         """See :class:`Truths`."""
         (name,) = names
-        path = self._names[name]
-        mask = as_mask(self._members.read(path, self._key), path)
+        mask = self._masks.read(self.names[name])
         if self._objects is None:
-            return Evidence(torch.from_numpy(mask)[None], None)
+            return Evidence(mask[None], None)
         found = truth_for(name, self._object_names, self._separator)
         if found is None:
-            raise DataError(f"{self._objects.where}: no objects of '{name}'; give a mask of them for every picture")
-        objects = as_mask(self._objects.read(self._object_names[found]), self._object_names[found])
+            raise DataError(f"objects: none of '{name}' in {self._objects.where}; give a mask of them for each picture")
+        objects = self._objects.read(self._object_names[found])
         if objects.shape != mask.shape:
-            raise ShapeError(f"objects of '{name}'", f"{mask.shape} as its mask", objects.shape)
-        return Evidence(torch.from_numpy(mask)[None], torch.from_numpy(objects)[None])
+            raise ShapeError(f"objects of '{name}'", f"{tuple(mask.shape)} as its mask", objects.shape)
+        return Evidence(mask[None], objects[None])
 
 
-class MaskStack(Masks):
+class MaskStack(Truths):
     """Masks (N,H,W) in memory or in one .npy file, called by their numbers, or by names."""
 
     is_stacked = is_fixed = True
@@ -160,69 +140,25 @@ class MaskStack(Masks):
     def __init__(
         self, masks: object, objects: object, names: Sequence[str] | None, where: str = "masks in memory"
     ) -> None:
-        super().__init__()
         self.where = where
-        self._masks, self._objects = _stack(masks, "truth"), None if objects is None else _stack(objects, "objects")
+        self._masks, self._objects = as_stack(masks, "truth"), None if objects is None else as_stack(objects, "objects")
         if self._objects is not None and self._objects.shape != self._masks.shape:
             raise ShapeError("objects", f"{tuple(self._masks.shape)} as the masks", self._objects.shape)
-        self._names = {name: at for at, name in enumerate(numbered(len(self._masks)) if names is None else names)}
-        if len(self._names) != len(self._masks):
-            raise DataError(f"truth: {len(self._masks)} masks and {len(self._names)} different names")
-
-    def paths(self) -> list[str]:
-        """See :class:`Truths`."""
-        return list(self._names)
-
-    def name(self, short: bool, separator: str) -> None:
-        """They have their names."""
+        self.names = numbers_by_name("masks", len(self._masks), names)
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
         """See :class:`Truths`."""
-        rows = [self._names[name] for name in names]
+        rows = [self.names[name] for name in names]
         return Evidence(_rows(self._masks, rows), None if self._objects is None else _rows(self._objects, rows))
 
 
-class MaskMapping(Masks):
-    """Masks (H,W) in memory, by name, of any sizes."""
-
-    is_fixed = True
-
-    def __init__(self, masks: Mapping[str, object], objects: Mapping[str, object] | None) -> None:
-        super().__init__()
-        self.where, self._objects = "masks in memory", objects
-        self._names = {str(name): mask for name, mask in masks.items()}
-        self._separator = ""
-
-    def paths(self) -> list[str]:
-        """See :class:`Truths`."""
-        return list(self._names)
-
-    def name(self, short: bool, separator: str) -> None:
-        """See :class:`Truths`."""
-        self._separator = separator
-
-    def evidence(self, names: Sequence[str], size: Size) -> Evidence:
-        """See :class:`Truths`."""
-        (name,) = names
-        mask = torch.from_numpy(as_mask(_array(self._names[name]), name))
-        if self._objects is None:
-            return Evidence(mask[None], None)
-        found = truth_for(name, self._objects, self._separator)
-        if found is None:
-            raise DataError(f"objects: none of '{name}'; give a mask of them for every picture")
-        return Evidence(mask[None], torch.from_numpy(as_mask(_array(self._objects[found]), name))[None])
-
-
-class Marks:
+class Marks(Truths):
     """Boxes, segmentations and points of a table, by picture, and by picture and label."""
 
-    is_stacked = is_fixed = False
-
     def __init__(self, table: MarkTable) -> None:
-        self.where, self.unusable = table.where, table.unusable
-        self.kind: Kind = table.kind
+        self.where, self.unusable, self.kind = table.where, table.unusable, table.kind
         self._table = table
-        self._names: dict[str, tuple[PictureMarks, str | None]] = {}
+        self.names: dict[str, tuple[PictureMarks, str | None]] = {}
         self._separator = ""
 
     def paths(self) -> list[str]:
@@ -234,29 +170,19 @@ class Marks:
         self._separator = separator
         for path, marks in self._table.pictures.items():
             name = PurePosixPath(path).name if short else path
-            self._names[name] = (marks, None)
+            self.names[name] = (marks, None)
             labels = dict.fromkeys(label for label in marks.labels if label is not None)
-            self._names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
-
-    @property
-    def names(self) -> Mapping[str, object]:
-        """See :class:`Truths`."""
-        return self._names
-
-    @property
-    def wanted(self) -> Iterable[str]:
-        """See :class:`Truths`."""
-        return self._names
+            self.names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
 
     def expected(self, found: set[str]) -> list[str]:
         """See :class:`Truths`."""
-        of_labels = {name for name, (_, label) in self._names.items() if label is not None}
-        return [name for name in self._names if (name in of_labels) == bool(found & of_labels)]
+        of_labels = {name for name, (_, label) in self.names.items() if label is not None}
+        return [name for name in self.names if (name in of_labels) == bool(found & of_labels)]
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
         """See :class:`Truths`."""
         (name,) = names
-        marks, label = self._names[name]
+        marks, label = self.names[name]
         size = marks.size or size
         mask = torch.from_numpy(marked_pixels(marks, marks.of(label), size))[None]
         if label is None:
@@ -265,13 +191,9 @@ class Marks:
 
     def points(self, name: str) -> Points:
         """See :class:`Truths`."""
-        marks, label = self._names[name]
+        marks, label = self.names[name]
         at = torch.tensor([marks.places[number] for number in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
         return Points(at, marks.size)
-
-    def pool(self, policies: Policies) -> TwinPool | None:
-        """See :class:`Truths`."""
-        return None
 
 
 def open_truth(
@@ -292,57 +214,69 @@ def open_truth(
         names: of masks (N,H,W).
         key: of arrays in files that hold several.
     """
-    if kind is not None and kind not in KINDS:
-        raise ConfigError(f"kind: no choice '{kind}': {nearest(kind, KINDS)}")
     if isinstance(truth, (str, os.PathLike)):
-        return _in_files(Path(truth), objects, kind, key)
+        opened = _in_files(Path(truth), objects, key)
+        if kind not in (None, opened.kind):
+            raise DataError(f"{truth}: expected {kind}, found {opened.kind}; boxes and points come as a table")
+        return opened
     if kind in ("boxes", "points"):
         return Marks(_as_table(truth, "boxes" if kind == "boxes" else "points", names))
     if hasattr(truth, "shape"):
         return MaskStack(truth, objects, names)
-    if isinstance(truth, Mapping):
-        return MaskMapping(truth, objects)
-    if isinstance(truth, Sequence):
-        called = numbered(len(truth)) if names is None else names
-        return MaskMapping(dict(zip(called, truth)), None if objects is None else dict(zip(called, objects)))
+    if isinstance(truth, (Mapping, Sequence)):
+        return SingleMasks(_in_memory(truth, names), None if objects is None else _in_memory(objects, names))
     raise DataError(f"truth: expected a path, masks (N,H,W) or a mapping, found {type(truth).__name__}")
 
 
-def _in_files(path: Path, objects: Any, kind: str | None, key: str | None) -> Truths:
-    if path.is_dir() and (path / "causal.json").is_file():
-        from saccade.scoring.causal import CausalTruth
-
-        if objects is not None or kind not in (None, "masks"):
-            raise ConfigError(f"{path}: a causal set has masks of all objects; leave out objects and kind")
-        return CausalTruth(path)
+def _in_files(path: Path, objects: Any, key: str | None) -> Truths:
     if path.is_dir() and (path / "scenes.jsonl").is_file():
         path = path / "scenes.jsonl"  # pictures that `saccade data make` wrote; their truth lies beside them
-    if path.suffix.lower() in TABLES and path.is_file():
-        if objects is not None:
-            raise ConfigError("objects: a table says by its labels what else is in a picture; leave it out")
-        table = read_marks(path)
-        if kind is not None and kind != table.kind:
-            raise DataError(f"{path}: expected {kind}, found {table.kind}")
-        return Marks(table)
-    if kind in ("boxes", "points"):
-        raise DataError(f"{path}: {kind} come as a table, {', '.join(TABLES)}")
+    is_causal = (path / "causal.json").is_file()
+    is_table = path.suffix.lower() in TABLES and path.is_file()
+    if objects is not None and (is_causal or is_table):
+        raise ConfigError(f"objects: {path} says itself what else is in a picture; leave it out")
+    if is_causal:
+        from saccade.scoring.causal import CausalTruth
+
+        return CausalTruth(path)
+    if is_table:
+        return Marks(read_marks(path))
     if path.suffix.lower() == ".npy" and path.is_file():
         return MaskStack(npy_stack(path), None if objects is None else npy_stack(Path(objects)), None, str(path))
-    return MaskFiles(
-        open_members(path, SUFFIXES), None if objects is None else open_members(Path(objects), SUFFIXES), key
+    return SingleMasks(_masks_in(path, key), None if objects is None else _masks_in(Path(objects)))
+
+
+def _masks_in(path: Path, key: str | None = None) -> ReadMasks:
+    members = open_members(path, SUFFIXES)
+    return ReadMasks(
+        members.where, members.names, lambda name: torch.from_numpy(as_mask(members.read(name, key), name)), False
     )
+
+
+def _in_memory(masks: Any, names: Sequence[str] | None) -> ReadMasks:
+    held = _by_name(masks, names)
+    return ReadMasks(
+        "masks in memory", list(held), lambda name: torch.from_numpy(as_mask(_array(held[name]), name)), True
+    )
+
+
+def _by_name(values: Any, names: Sequence[str] | None) -> dict[str, Any]:
+    pairs = (
+        values.items()
+        if isinstance(values, Mapping)
+        else zip(numbered(len(values)) if names is None else names, values)
+    )
+    return {str(name): value for name, value in pairs}
 
 
 def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str] | None) -> MarkTable:
     """Boxes or points in memory as a table."""
-    if not isinstance(truth, Mapping):
-        truth = dict(zip(numbered(len(truth)) if names is None else names, truth))
     table, wide = MarkTable(f"{kind} in memory", kind), 4 if kind == "boxes" else 2
-    for name, places in truth.items():
+    for name, places in _by_name(truth, names).items():
         values = _array(places).reshape(-1, wide) if np.size(_array(places)) % wide == 0 else None
         if values is None or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
             raise DataError(f"{name}: expected {kind} (n,{wide}), finite numbers")
-        held = table.pictures.setdefault(str(name), PictureMarks())
+        held = table.pictures.setdefault(name, PictureMarks())
         held.places += [tuple(float(each) for each in row) for row in values]
         held.labels, held.segments = [None] * len(held.places), [None] * len(held.places)
     return table
@@ -350,14 +284,6 @@ def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str]
 
 def _array(values: object) -> Any:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-
-
-def _stack(masks: Any, name: str) -> Any:
-    if masks.ndim == 4 and masks.shape[1] == 1:
-        masks = masks[:, 0]  # (N,H,W)
-    if masks.ndim != 3 or masks.shape[1] * masks.shape[2] == 0:
-        raise ShapeError(name, "(N,H,W) with at least one pixel", masks.shape)
-    return masks
 
 
 def _rows(masks: Any, rows: list[int]) -> Tensor:
