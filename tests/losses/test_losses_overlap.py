@@ -77,5 +77,3 @@ def test_where_each_picture_is_asked_once_it_is_refused() -> None:
         with pytest.raises(ConfigError, match="of 2 or more"):
             task(asks=2, protocol="authors").checked_loss(loss, "default")
         assert task(asks=2).checked_loss(loss, "default") == loss
-    with pytest.raises(ValueError, match="overlap_weight"):
-        Default(overlap_weight=-1.0)

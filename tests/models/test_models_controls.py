@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.soft import attend_uniformly
-from saccade.errors import ShapeError
 from saccade.models.blind import BlindModel
 from saccade.models.cross import CrossConfig, CrossModel
 from saccade.models.film import FeatureModulation, FilmModel
@@ -53,13 +52,6 @@ def test_one_look_on_the_last_map(name: str) -> None:
     assert look.weights is not None
     assert look.weights.shape == (2, 4, 4)
     assert output.logits.shape == (2, 5)
-
-
-@every_control
-def test_one_question_for_each_picture(name: str) -> None:
-    model = published(name)
-    with pytest.raises(ShapeError, match="one for each feature map"):
-        model.ask(model.encode(torch.rand(1, 3, 100, 100)), torch.tensor([1, 2]))
 
 
 def test_attending_alike_by_hand(assert_near: Near) -> None:

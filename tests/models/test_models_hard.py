@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.engine.replicas import ReplicaStack
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 from saccade.losses import cross_entropy, reinforce
 from saccade.models.hard import HardConfig, HardModel
 from saccade.models.quadrants import quadrant_batch
@@ -105,8 +105,6 @@ def test_the_classifier_never_sees_the_query(published: HardModel) -> None:
     nn.init.zeros_(published.attention.scorer.to_score.weight)
     logits = published(images.expand(10, -1, -1, -1), queries).logits
     torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
-    with pytest.raises(ShapeError, match="one for each feature map"):
-        published.ask(published.encode(images), queries)
 
 
 def labelled(**sizes: object) -> HardModel:

@@ -65,5 +65,5 @@ def test_it_attends_to_nothing_in_particular(model: MultisetCountsModel) -> None
 
 @pytest.mark.parametrize("wrong", [{"hidden": 0}, {"classes": 0}, {"most": -1}])
 def test_sizes_that_cannot_be_are_named(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be 1 or more"):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
         models()["multiset-counts"].build(wrong)

@@ -248,7 +248,7 @@ def test_a_damaged_png_of_pictures_is_refused(tmp_path: Path, monkeypatch: pytes
     file.write_bytes(content)
     told = CliRunner().invoke(app, ["evaluate", "ran-56-cifar10", "--data", f"cifar10:{tmp_path}", "--device", "cpu"])
     assert told.exit_code == 2
-    complaint = r"scoring …\nerror: .*test_batch\.png: damaged or cut short .*; fetch or export it again\n"
+    complaint = r"error: .*test_batch\.png: damaged or cut short .*; fetch or export it again\n"
     assert re.fullmatch(complaint, told.stderr)
 
 
