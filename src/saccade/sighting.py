@@ -425,7 +425,7 @@ class Sighting:
         return f"Sighting({name}{asked}: {said})"
 
     def _repr_html_(self) -> str:
-        from saccade.show.slot_html import slot_figure
+        from saccade.show.slot_table import slot_figure
 
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])

@@ -54,13 +54,11 @@ def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path, also: type[Exception] = OSError) -> Iterator[None]:
     """Turn whatever is wrong with the file ``path`` into a CheckpointError that names it."""
-    from safetensors import SafetensorError  # not at the top: to score arrays needs it not
-
     try:
         yield
-    except (OSError, ValueError, OverflowError, SafetensorError) as error:
+    except (OSError, ValueError, OverflowError, also) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CheckpointError(f"{path}: cannot be read ({reason}); get it again") from error
 
@@ -146,10 +144,10 @@ def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entr
     Raises:
         CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
     """
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open  # not at the top: few need them
 
     verify_digest(path, sha256, most)
-    with _reading(path), safe_open(path, "pt") as file:
+    with _reading(path, SafetensorError), safe_open(path, "pt") as file:
         parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
         return {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
 

@@ -18,15 +18,6 @@ def run(*args: object) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
-def test_list_reads_no_settings_of_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*_, **__):
-        raise AssertionError("a whole recipe was read")
-
-    monkeypatch.setattr("saccade.engine.recipe.parse_yaml", read)
-    listed = json.loads(run("list", "recipes", "--json").stdout)["recipes"]
-    assert listed["hattnet-ctx-mref"]["title"].startswith("HAttNet-CTX")
-
-
 def test_list_everything_or_one_catalog() -> None:
     everything = json.loads(run("list", "--json").stdout)
     assert set(everything) == {"models", "backbones", "recipes", "data", "examples", "zoo"}

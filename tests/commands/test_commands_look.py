@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade.commands.door import app
 from saccade.record import read_record
-from tiny_models import ANSWERS, save_tiny
+from tiny_models import save_tiny
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +67,6 @@ def test_pictures_are_named_from_the_folder_that_they_share(model: str, album: P
     assert str(album) not in one + several
 
 
-def test_one_picture_is_answered_in_a_table(model: str, album: Path) -> None:
-    result = run("look", album / "a.png", "--model", model, "--ask", 1)
-    assert result.exit_code == 0
-    assert any(word in result.stdout for word in ANSWERS)
-    assert "--out DIR keeps" in result.stderr
-    quiet = run("look", album / "a.png", "--model", model, "--ask", 1, "--quiet")
-    assert quiet.stderr == ""
-    assert quiet.stdout == result.stdout
-
-
 def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, album: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)
@@ -110,12 +100,6 @@ def test_cells_are_painted_in_filmstrips(model: str, album: Path, tmp_path: Path
     assert "cells" in error_line(run(*look, "--out", tmp_path / "x", "--overlay"))
     assert not (tmp_path / "x").exists()
     assert run(*look, "--filmstrip", "--out", tmp_path / "strips").exit_code == 0
-
-
-def test_many_rows_are_cut_with_a_word_about_it(model: str, album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.commands.look.ROWS_SHOWN", 1)
-    result = run("look", album, "--model", model, "--ask", 1)
-    assert "and 2 more" in result.stderr
 
 
 def test_several_models_stand_side_by_side(model: str, album: Path, tmp_path: Path) -> None:
@@ -193,13 +177,6 @@ def test_damaged_and_foreign_models(model: str, album: Path, tmp_path: Path) -> 
     assert "run code" in error_line(run("look", album, "--model", tmp_path / "foreign", "--ask", 1))
 
 
-@pytest.mark.parametrize("args", [["look"], ["look", "x", "--frob"], ["frob"], ["list", "frobs"]])
-def test_wrong_words_exit_with_2(args: list[str]) -> None:
-    result = run(*args)
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
-
-
 def test_a_file_in_the_way_of_the_folder(model: str, album: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
     assert "cannot write" in error_line(run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out"))
@@ -215,22 +192,6 @@ def test_a_full_disk_leaves_no_half_files(
     line = error_line(run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out"))
     assert "disk is full" in line
     assert not (tmp_path / "out").exists()
-
-
-def test_debug_anywhere_shows_the_traceback_and_the_line(model: str, tmp_path: Path) -> None:
-    for args in (["--debug", "look", tmp_path / "gone.png"], ["look", tmp_path / "gone.png", "--debug"]):
-        result = run(*args)
-        assert result.exit_code == 2
-        assert "Traceback" in result.stderr
-        assert result.stderr.strip().splitlines()[-1].startswith("error: ")
-
-
-def test_by_subprocess_an_error_is_one_line_on_stderr(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "saccade", "look", str(tmp_path / "gone.png"), "--ask", "1"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert result.stderr.splitlines() == [f"error: {tmp_path / 'gone.png'}: no such file or folder; check the path"]
 
 
 def test_by_subprocess_a_bomb_is_one_line_too(model: str, tmp_path: Path) -> None:

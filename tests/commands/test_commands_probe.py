@@ -266,25 +266,25 @@ def test_heads_that_were_taught_where_to_look_are_said_to_be(tmp_path: Path) -> 
     assert any(said in note for note in saccade.load(out).look(table.parent / "000.png").notes)
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "metadata"])
-def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> None:
-    """Twelve groups of five pictures, in a table of any kind; a copy joins two of them."""
+def test_groups_stay_on_one_side_of_every_split(tmp_path: Path) -> None:
+    """Twelve groups of five pictures; a copy joins two of them."""
     photos = write_squares(tmp_path / "squares", 60, planted=False).parent
     rows = [
         {"file_name": f"{number:03}.png", "label": CLASSES[number % 3], "group": number % 12} for number in range(60)
     ]
     shutil.copy(photos / "000.png", photos / "013.png")  # of group 0 and of group 1
     rows[13]["label"] = CLASSES[0]
-    lines = [json.dumps({"image": row["file_name"], **row}) for row in rows]
     cells = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
-    name = {"csv": "t.csv", "jsonl": "t.jsonl", "metadata": "metadata.csv"}[kind]
-    (photos / "table.csv").unlink()
-    (photos / name).write_text("\n".join(lines if kind == "jsonl" else cells))
-    where = photos if kind == "metadata" else photos / name
+    (photos / "table.csv").write_text("\n".join(cells))
     found = probe_pictures(
-        "compact", f"{kind}:{where}", tmp_path / "out", heads=["soft"], plan=replace(SMALL, steps=2), size=32,
+        "compact",
+        f"csv:{photos / 'table.csv'}",
+        tmp_path / "out",
+        heads=["soft"],
+        plan=replace(SMALL, steps=2),
+        size=32,
         through="layer2",
-    ).probed  # fmt: skip
+    ).probed
     groups = [{found.pictures.groups[number] for number in part.tolist()} for split in found.splits for part in split]
     for train, val, test in zip(*[iter(groups)] * 3):
         assert not train & val
@@ -373,25 +373,6 @@ def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_pat
     result = json.loads(run("--data", table, "--out", tmp_path / "out", "--heads", "soft", "--json", *QUICK).stdout)
     assert [*result["questions"]] == ["lower", "upper"]
     assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]
-
-
-def test_groups_of_questions_stay_together(tmp_path: Path) -> None:
-    """Six groups of nine pictures, as species of birds would be."""
-    table = write_table(tmp_path / "asked")
-    lines = table.read_text("utf-8").splitlines()
-    grouped = [f"{line},{int(line[:2]) % 6}" for line in lines[1:]]
-    table.write_text("\n".join([f"{lines[0].replace('split', 'part')},group", *grouped]), "utf-8")
-    size = {"size": 32, "through": "layer2"}
-    found = probe_pictures(
-        "compact", str(table), tmp_path / "out", heads=["soft"], plan=replace(SMALL, steps=2), **size
-    )
-    groups = found.probed.pictures.groups
-    assert len({*groups}) == 6
-    for split in found.probed.splits:
-        train, val, test = ({groups[example] for example in part.tolist()} for part in split)
-        assert not train & val
-        assert not train & test
-    assert any("6 groups of pictures that belong together" in each for each in found.probed.remarks)
 
 
 def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:

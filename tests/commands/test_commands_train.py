@@ -248,9 +248,3 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], 
     assert result.exit_code == 2, result.output
     assert len(result.stderr.strip().splitlines()) == 1
     assert words in result.stderr
-
-
-def test_an_unknown_recipe_names_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="unknown recipe 'soft-mrf': did you mean 'soft-mref'"):
-        saccade.train("soft-mrf", out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()

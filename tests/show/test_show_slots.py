@@ -10,8 +10,7 @@ from saccade.errors import DataError, ShapeError
 from saccade.show.colours import contrast, heat
 from saccade.show.report import policy
 from saccade.show.report_tables import Notes
-from saccade.show.slot_html import LEVELS, SlotHeat, heat_rules, slot_html
-from saccade.show.slot_table import slot_grid, slot_table
+from saccade.show.slot_table import LEVELS, SlotHeat, heat_rules, slot_grid, slot_html, slot_table
 from saccade.trace import AttentionTrace, Look
 
 TEXTS = ["Mary went home", "<b>John</b> slept"]

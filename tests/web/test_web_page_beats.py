@@ -90,12 +90,6 @@ def test_acts_go_label_by_label_in_the_order_of_the_trace(site: Opened) -> None:
     assert found[18:] == [["total", None, None]]
 
 
-def test_what_happens_once_stays_before_or_behind(site: Opened) -> None:
-    given = view([look("stem", 1, 1), look("a", 2, 2), look("b", 2, 2), look("crown", 1, 1)])
-    titles = [title for title, *_ in acts(site, given)]
-    assert titles == ["stem", "a", "b", "a", "b", "crown", "total"]
-
-
 @pytest.mark.parametrize("steps", [(3, 2), (4, 6)])
 def test_looks_without_a_common_beat_follow_each_other(site: Opened, steps: tuple[int, int]) -> None:
     given = view([look("a", steps[0], 9), look("b", steps[1], 9)])
@@ -174,17 +168,6 @@ def test_glimpses_are_dots_in_order(page: Opened) -> None:
     assert 120 < bright(5, 5) < 250  # the first is still there, paler
 
 
-def test_two_readers_go_through_the_same_labels(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "two.html"
-    path.write_text(offline_page(views=[multiset(), multiset(model="another")]), encoding="utf-8")
-    with opened(browser, path.as_uri(), width=1000) as page:
-        page.wait_for("{3, 3, 7}", 1)
-        page.lens(1).locator(".said .word").nth(1).hover()
-        for number in (0, 1):
-            expect(page.lens(number).locator(".beat[data-lit] h4 strong")).to_have_text(["7"])
-            expect(page.lens(number).locator(".word[aria-current=true]")).to_have_text(["7"])
-
-
 @pytest.fixture(scope="module")
 def captions(browser: Any) -> Iterator[Opened]:
     """Both captioners that ship, side by side, on the scene of their kind."""
@@ -199,19 +182,6 @@ def captions(browser: Any) -> Iterator[Opened]:
         for number in (0, 1):
             page.wait_for("a large red seven left of a small blue four", number)
         yield page
-
-
-def test_a_caption_of_one_word_has_one_button_one_map_and_no_evidence(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "bare.html"
-    given = view([look("word", 4, 2, role="multiplier")], family="caption", answer="nothing", words=["nothing"])
-    path.write_text(offline_page(views=[given]), encoding="utf-8")
-    with opened(browser, path.as_uri(), width=1000) as page:
-        page.wait_for("nothing")
-        expect(page.lens().locator(".answer .word")).to_have_text(["nothing"])
-        expect(page.lens().locator(".thumbnail span")).to_have_text(["nothing", "end", "total"])
-        page.lens().get_by_role("button", name="nothing", exact=True).first.hover()
-        expect(page.lens().locator(".word[aria-current=true]")).to_have_text(["nothing"])
-        expect(page.lens().locator(".scores")).to_be_empty()
 
 
 def test_the_words_of_two_captions_light_together(captions: Opened) -> None:

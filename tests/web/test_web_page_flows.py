@@ -51,13 +51,6 @@ def test_ask_three_and_attention_jumps(page: Opened, tmp_path: Path) -> None:
     assert peak(before)[0] < 50 < peak(after)[0]  # the 7 is on the left, the 3 on the right
 
 
-def test_questions_by_key(page: Opened) -> None:
-    page.page.keyboard.press("5")
-    page.wait_for("yellow")
-    page.page.keyboard.press("2")
-    page.wait_for("green")
-
-
 def test_drag_the_seven_and_attention_follows(page: Opened, tmp_path: Path) -> None:
     page.drag((23, 25), (67, 78))  # free room below the 9 is covered: the 7 lies in front there
     page.settle()
@@ -73,15 +66,6 @@ def test_recolour_the_target_and_the_answer_flips(page: Opened) -> None:
     page.wait_for("blue")
     page.part("colour-list").get_by_label("green").click()
     page.wait_for("green")
-
-
-def test_recolour_another_digit_and_the_answer_holds(page: Opened, tmp_path: Path) -> None:
-    page.part("digit-list").get_by_label("Select the 3").click()
-    page.part("colour-list").get_by_label("yellow").click()
-    page.settle()
-    assert page.answers()[0] == "red"
-    page.part("question-list").get_by_text("3", exact=True).click()
-    page.wait_for("yellow")  # it was recoloured indeed
 
 
 def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
@@ -101,18 +85,6 @@ def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
     page.page.keyboard.press("Delete")
     expect(page.part("digit-list").locator("button")).to_have_count(4)
     expect(page.part("question-note")).to_contain_text("The scene has no 7")
-
-
-def test_digits_are_added_resized_and_strewn_anew(page: Opened) -> None:
-    page.part("add-list").get_by_label("Add a 8").click()
-    expect(page.part("digit-list").locator("button")).to_have_count(6)
-    expect(page.part("digit-list").locator("[aria-pressed=true]")).to_have_text("8")
-    page.part("digit-size").fill("40")
-    expect(page.part("digit-size")).to_have_value("40")
-    page.part("background").select_option("distractors")
-    page.part("shuffle").click()
-    page.settle()
-    assert page.part("background").input_value() == "distractors"
 
 
 def test_an_example_brings_its_question(page: Opened) -> None:
@@ -197,13 +169,6 @@ def test_compare_models_side_by_side(page: Opened) -> None:
     page.lens(1).locator(".lens-head select").select_option(CTX)
     page.settle()
     expect(page.lens(1).locator(".thumbnail")).to_have_count(5)
-
-
-def test_keys_are_explained(page: Opened) -> None:
-    page.page.keyboard.press("?")
-    expect(page.part("help")).to_be_visible()
-    page.part("help").get_by_role("button", name="Close").click()
-    expect(page.part("help")).to_be_hidden()
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(340, "light"), (800, "dark"), (1500, "light")])

@@ -39,13 +39,6 @@ def test_the_server_answers_what_the_page_composes(page: Opened) -> None:
     assert len(asked(page)) == before + 1
 
 
-def test_a_dragged_digit_is_asked_about_again(page: Opened) -> None:
-    before = len(asked(page))
-    page.drag((23, 25), (60, 40))
-    page.settle()
-    assert len(asked(page)) > before
-
-
 def test_behind_the_digits_lies_what_the_server_draws(page: Opened, tmp_path: Path) -> None:
     names = page.part("background").locator("option").evaluate_all("options => options.map(({ value }) => value)")
     photo = next(name for name in names if name.startswith("photo:"))
@@ -54,13 +47,6 @@ def test_behind_the_digits_lies_what_the_server_draws(page: Opened, tmp_path: Pa
     shown = page.part("stage").first.screenshot()
     pixels = np.array(Image.open(io.BytesIO(shown)).convert("L"))
     assert (pixels > 20).mean() > 0.5  # a photograph, where there was black
-
-
-def test_models_are_compared_in_one_page(page: Opened) -> None:
-    page.part("compare").select_option("digits")
-    expect(page.page.locator(".lens")).to_have_count(2)
-    page.settle()
-    assert len(set(page.answers())) == 1
 
 
 def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: Opened) -> None:
@@ -73,22 +59,6 @@ def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: O
     assert page.answers() == page.answers()[:1]  # the other one goes on as before
     page.lens(1).locator(".lens-head select").select_option("digits")
     expect(page.lens(1).locator(".asked")).to_have_text("3 → ")
-
-
-def test_a_model_that_is_new_to_a_card_does_not_inherit_an_answer(page: Opened) -> None:
-    held: list[Any] | None = []
-
-    def hold(route: Any) -> None:  # one that comes after the others were let go goes on at once
-        route.continue_() if held is None else held.append(route)
-
-    page.page.route("**/api/ask", hold)
-    page.lens().locator(".lens-head select").select_option("words")
-    expect(page.lens().locator(".answer")).to_have_text("waiting for the model …")
-    expect(page.lens()).to_have_attribute("aria-busy", "true")
-    waiting, held = held, None
-    for route in waiting:
-        route.continue_()
-    expect(page.lens().locator(".asked")).to_be_visible()
 
 
 def test_a_page_opens_with_the_model_that_was_named_first(browser: Any, tmp_path: Path) -> None:

@@ -148,13 +148,6 @@ def test_choosing_a_model_brings_its_scene(page: Opened) -> None:
         page.settle()
 
 
-def test_a_scene_that_fits_stays(page: Opened) -> None:
-    page.part("example").select_option("A set")
-    choose(page, "reads")
-    expect(page.lens().locator(".lens-head select")).to_have_value("reads")
-    expect(page.part("example")).to_have_value("A set")
-
-
 def test_a_composed_scene_stays_and_the_card_advises(page: Opened) -> None:
     page.part("digit-list").get_by_label("Select the 3").click()
     page.part("colour-list").get_by_label("yellow").click()
@@ -175,42 +168,6 @@ def test_a_dragged_digit_makes_the_scene_ones_own(page: Opened) -> None:
     choose(page, "reads")
     expect(page.lens().locator(".advice")).to_be_visible()
     expect(page.part("digit-list").locator("button")).to_have_count(5)
-
-
-def test_in_a_comparison_the_scene_stays(page: Opened) -> None:
-    page.part("compare").select_option("captioned")
-    expect(page.lens(1).locator(".advice span")).to_contain_text("one or two digits")
-    expect(page.lens(0).locator(".advice")).to_be_hidden()
-    choose(page, "reads", 1)
-    expect(page.lens(1).locator(".advice span")).to_contain_text("one to four white digits")
-    expect(page.part("example")).to_have_value("Five digits")
-    page.lens(1).get_by_role("button", name="Show such a scene").click()
-    expect(page.part("example")).to_have_value("A multiset")
-    expect(page.lens(0).locator(".advice span")).to_contain_text("five to nine digits, none of them twice, on black")
-
-
-def test_a_picture_of_ones_own_stays_and_nothing_is_advised(page: Opened, tmp_path: Path) -> None:
-    from PIL import Image
-
-    path = tmp_path / "mine.png"
-    Image.new("RGB", (60, 40), (10, 200, 30)).save(path)
-    page.part("picture-file").set_input_files(path)
-    expect(page.page.locator(".stage").first).to_have_attribute("height", "427")
-    choose(page, "captioned")
-    page.settle()
-    expect(page.page.locator(".stage").first).to_have_attribute("height", "427")
-    expect(page.lens().locator(".advice")).to_be_hidden()
-
-
-def test_a_reader_of_multisets_is_given_a_digit_again_and_white(page: Opened) -> None:
-    choose(page, "reads")
-    expect(page.part("add-list").locator("button")).to_have_count(10)
-    page.part("add-list").get_by_label("Add a 3").click()
-    expect(page.part("digit-list").locator("button")).to_have_text(["3", "3", "7", "3"])
-    expect(page.lens().locator(".advice")).to_be_hidden()
-    page.part("shuffle").click()
-    expect(page.lens().locator(".advice")).to_be_hidden()
-    page.settle()
 
 
 def test_it_opens_with_the_scene_of_its_first_model(browser: Any, tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
 def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Block]:
     """A gallery of pictures; or, of what was no picture, a table for each."""
     from saccade.show.report import Gallery
-    from saccade.show.slot_html import SlotHeat
+    from saccade.show.slot_table import SlotHeat
 
     pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
     caption = f"{title}; the evidence is outlined where it is known"

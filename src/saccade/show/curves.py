@@ -120,7 +120,7 @@ def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> 
     axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
     _dress(axes, look)
     if drawn > 1:
-        _legend(axes, look, side="right")  # the title stands on the left
+        _legend(axes, look)
 
 
 def _phase_starts(rows: Sequence[Row]) -> list[tuple[int, str]]:
@@ -145,10 +145,10 @@ def _dress(axes: Axes, look: _Palette) -> None:
     axes.patch.set_alpha(0)
 
 
-def _legend(axes: Axes, look: _Palette, *, side: Literal["left", "right"] = "left") -> None:
-    """Above the axes, in one line, where it can hide nothing."""
+def _legend(axes: Axes, look: _Palette) -> None:
+    """Above the axes, in one line, where it can hide nothing; the title stands on the left."""
     entries = len(axes.get_legend_handles_labels()[1])
     axes.legend(
-        frameon=False, fontsize=8.5, labelcolor=look.ink, loc="lower left" if side == "left" else "lower right",
-        bbox_to_anchor=(0 if side == "left" else 1, 1), ncols=min(4, entries), borderaxespad=0.3, handlelength=1.4,
+        frameon=False, fontsize=8.5, labelcolor=look.ink, loc="lower right", bbox_to_anchor=(1, 1),
+        ncols=min(4, entries), borderaxespad=0.3, handlelength=1.4,
     )  # fmt: skip

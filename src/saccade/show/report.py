@@ -42,7 +42,7 @@ from saccade.show.report_tables import (
     percent,
     source_line,
 )
-from saccade.show.slot_html import SlotHeat, heat_rules
+from saccade.show.slot_table import SlotHeat, heat_rules
 
 
 @dataclass(frozen=True)
