@@ -161,7 +161,7 @@ def test_smoothed_labels_teach_and_the_true_likelihood_is_told(model: str, loss:
         ({"name": "soft", "smoothing": 1.5}, "smoothing"),
         ({"name": "soft", "penalty": -1}, "penalty"),
         ({"name": "soft", "penalty": float("nan")}, "penalty"),
-        ({"name": "default", "penalty": 1}, "loss 'default' has no settings, found penalty"),
+        ({"name": "default", "penalty": 1}, "penalty"),
         ("self_critical", "the loss 'self_critical' and data 'own_words' go together"),
         ("hard", "this model draws no cells; take model 'sat-hard'"),
         ({"name": "hard_code", "entropy": 1}, "loss 'hard_code': this model draws no cells"),
