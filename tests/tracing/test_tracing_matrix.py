@@ -185,9 +185,9 @@ def test_timm_says_size_and_colours(tmp_path: Path) -> None:
 
 @needs("timm")
 def test_timm_names_its_classes() -> None:
-    from saccade.tracing.published import _classes
+    from saccade.tracing.published import _timm_classes
 
-    words = _classes(of_timm("vit_tiny_patch16_224"), 1000)
+    words = _timm_classes(of_timm("vit_tiny_patch16_224"), 1000)
     assert words[0] == "tench"
     assert len(set(words)) == 1000
 
