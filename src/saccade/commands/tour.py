@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from saccade.show.plain_table import PlainTable
     from saccade.show.report import Block, Cell, Live, Report, Section
 
-COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
+COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
+BRACKETS = "In brackets: published under other conditions, given for context."
 STAND_INS = {"babi": "stories"}
 """Data that does not ship, and the generated data that is like it."""
 QUICK, FULL = 200, 2000
@@ -167,11 +168,17 @@ def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
     whole = {**full.metrics, **full.attention} if full.data == score.data else {}
     rows: list[list[Cell | str]] = []
     for name in shown:
-        beside = (whole.get(name), full.published.get(name), *(values.get(name) for values in rivals.values()))
-        rows.append([name.replace("_", " "), percent(own[name], note=note), *(percent(value) for value in beside)])
-    columns = ["score", "this model", f"full test, n = {full.n:,}", "published"]
+        beside = [percent(values.get(name)) for values in rivals.values()]
+        paper = _in_brackets(full.published.get(name))
+        rows.append([name.replace("_", " "), percent(own[name], note=note), percent(whole.get(name)), paper, *beside])
+    columns = ["score", "this model", f"full test, n = {full.n:,}", "(published)"]
     heads = [*columns, *(rival.replace("_", " ") for rival in rivals)]
-    return [Table(heads, rows, caption="Scores, %", source=note)]
+    return [Table(heads, rows, caption=f"Scores, %. {BRACKETS}", source=note)]
+
+
+def _in_brackets(published: float | None) -> str:
+    """A published number: the models that ship were trained and scored otherwise than in their papers."""
+    return "–" if published is None else f"({100 * published:.2f})"
 
 
 def _row(facts: ModelFacts, here: Score | None) -> list[str]:
@@ -185,9 +192,8 @@ def _row(facts: ModelFacts, here: Score | None) -> list[str]:
     metric, value = best
     found = None if here is None else here.metrics.get(metric)
     measured = ["–", "–"] if here is None or found is None else [f"{100 * found:.2f}", f"{here.n:,}"]
-    published = full.published.get(metric)
-    printed = "–" if published is None else f"{100 * published:.2f}"
-    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,})", printed]
+    paper = _in_brackets(full.published.get(metric))
+    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,})", paper]
 
 
 def _page(sections: Sequence[Section]) -> Report:
@@ -221,7 +227,7 @@ def _others(rows: Sequence[list[str]]) -> list[Section]:
     if not rows:
         return []
     cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in rows]
-    table = Table([COLUMNS[0], COLUMNS[1], *COLUMNS[4:]], cells, caption="Full test, and published")
+    table = Table([COLUMNS[0], COLUMNS[1], *COLUMNS[4:]], cells, caption=f"Full test, and published. {BRACKETS}")
     text = "These scores were recorded when the models were trained. The full tour computes all of them."
     return [Section("The other models that ship", text, [table, Code("saccade tour --out tour")])]
 
