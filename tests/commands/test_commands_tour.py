@@ -94,7 +94,7 @@ def test_a_full_tour_visits_the_models_that_are_not_featured(tmp_path: Path, mon
     other: ModelFacts = replace(facts, name="other", data={**facts.data, "name": "cub"}, scores=(photographs,))
     save_model(model, tmp_path / "zoo" / "other", other)
     found = saccade.tour(tmp_path / "tour", device="cpu")
-    assert [list(row) for row in found.table.rows][1] == ["other", "accuracy", "–", "–", "50.00 (900)", "25.00"]
+    assert [list(row) for row in found.table.rows][1] == ["other", "accuracy", "–", "–", "50.00 (900)", "(25.00)"]
     assert found.table.rows[0][:2] == ["mine", "accuracy"]
 
 
