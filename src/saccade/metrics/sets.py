@@ -133,6 +133,7 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
 
 def exact_match(said: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
+    _check_counts(said, truth)
     return (said == truth).all(-1).float()
 
 
@@ -197,7 +198,14 @@ def _share_of(said: Tensor, truth: Tensor, *, of: Tensor) -> float:
 
 def _tallies(said: Tensor, truth: Tensor) -> Tensor:
     """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
+    _check_counts(said, truth)
     return torch.stack([torch.minimum(said, truth), said + truth], dim=1).cpu().double()
+
+
+def _check_counts(said: Tensor, truth: Tensor) -> None:
+    """Refuse counts that would broadcast: a score of other pictures would come of it."""
+    if said.dim() != 2 or truth.shape != said.shape:
+        raise ShapeError("true counts", f"(B,K) {tuple(said.shape)} as those that were said", truth.shape)
 
 
 def _f1_of(tallies: Tensor) -> Tensor:

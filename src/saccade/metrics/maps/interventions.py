@@ -104,7 +104,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
+from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.labels import correct
 from saccade.metrics.maps import baselines
@@ -314,7 +314,7 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     Returns:
         where k objects share the most mass, the share of them that have the largest effect.
     """
-    present = ~effects.isnan()  # (B,N)
+    present = _present(mass, effects)  # (B,N)
     known = torch.where(present, effects, -1.0)  # (B,N)
     most = torch.where(present, mass, -1.0)  # (B,N)
     has_most = present & (most >= most.amax(1, keepdim=True) - TIE)  # (B,N)
@@ -323,12 +323,19 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     return where_defined(agree.to(effects), (known.amax(1) >= CAUSE) & ~_no_mass(mass, present))
 
 
+def _present(mass: Tensor, effects: Tensor) -> Tensor:
+    """Which objects (B,N) are there; masses and effects must be of the same ones."""
+    if mass.shape != effects.shape or effects.dim() != 2:
+        raise ShapeError("effects", f"(B,N) as the masses {tuple(mass.shape)}", effects.shape)
+    return ~effects.isnan()
+
+
 def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
     """Eq. (E3): the share of pairs with |Δe| ≥ .05 that the masses (B,N) put in the same order (B,); a tie counts ½.
 
     NaN for a picture that has no such pair. Arguments are those of :func:`cause_top`.
     """
-    present = ~effects.isnan()  # (B,N)
+    present = _present(mass, effects)  # (B,N)
     by = effects[:, :, None] - effects[:, None, :]  # (B,N,N): e_n − e_m; NaN where either is not there
     counts = by >= APART  # each pair once, the larger effect first; False where it is NaN
     right = more(mass[:, :, None] - mass[:, None, :], TIE)  # (B,N,N)
@@ -347,7 +354,7 @@ def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
         effects: of :func:`object_effects` (B,N), NaN where no object is present.
     """
     mass = mass_on(maps, masks)  # (B,N)
-    present = ~effects.isnan()  # (B,N)
+    present = _present(mass, effects)  # (B,N)
     idle = present & (effects < APART)  # (B,N)
     on_objects = torch.where(present, mass, 0.0).sum(1)  # (B,)
     share = torch.where(idle, mass, 0.0).sum(1) / on_objects
