@@ -29,7 +29,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.label_evidence import LabelEvidence
+from saccade.data.pictures.evidence import Evidence
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grids_of, seen_by_cells
@@ -57,7 +57,7 @@ class UsualPlaces:
         examples: (n,) those that are known, the training examples of a split.
     """
 
-    def __init__(self, pictures: ProbedPictures, evidence: LabelEvidence, examples: Tensor) -> None:
+    def __init__(self, pictures: ProbedPictures, evidence: Evidence, examples: Tensor) -> None:
         self._pictures, self._evidence = pictures, evidence
         asked = 1 if pictures.questions is None else len(pictures.questions.words)
         self._in_box, self._in_picture = _Means(asked), _Means(asked)
@@ -95,7 +95,7 @@ class _Means:
         return self._total / self._count[:, None]
 
 
-def _centres(evidence: LabelEvidence, rows: Tensor) -> Tensor:
+def _centres(evidence: Evidence, rows: Tensor) -> Tensor:
     """The point that was clicked, else the centre of the evidence: (n,2); NaN where there is none."""
     marked = evidence.take(rows).double()  # (n,H,W)
     pixels = marked.sum((1, 2))  # (n,)
@@ -106,7 +106,7 @@ def _centres(evidence: LabelEvidence, rows: Tensor) -> Tensor:
 
 
 def blind_maps(
-    pictures: ProbedPictures, evidence: LabelEvidence, part: Tensor, usual: UsualPlaces, trace: AttentionTrace
+    pictures: ProbedPictures, evidence: Evidence, part: Tensor, usual: UsualPlaces, trace: AttentionTrace
 ) -> dict[str, Baseline]:
     """Both maps of the examples ``part`` (n,), on the grids of ``trace``."""
     size = pictures.store.size
@@ -181,9 +181,7 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
-def _rests_on(
-    probed: ProbeResult, held: LabelEvidence, model_of: HeadModel, on_progress: OnProgress
-) -> EvidenceReliance:
+def _rests_on(probed: ProbeResult, held: Evidence, model_of: HeadModel, on_progress: OnProgress) -> EvidenceReliance:
     """Answers to changed test pictures of all splits."""
     rests, pictures = EvidenceReliance(), probed.pictures
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
@@ -224,7 +222,7 @@ def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
     return habits(pictures.labels, train, kinds, 1 if pictures.questions is None else len(pictures.questions.words))
 
 
-def _map_scores(probed: ProbeResult, held: LabelEvidence, features: Features, model_of: HeadModel) -> MapScorer:
+def _map_scores(probed: ProbeResult, held: Evidence, features: Features, model_of: HeadModel) -> MapScorer:
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
