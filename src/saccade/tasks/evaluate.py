@@ -87,6 +87,9 @@ class Scoring(ABC):
     numbers: Tensor
     """(N,) of the examples to score."""
 
+    tell: Callable[[int], None] = staticmethod(lambda done: None)
+    """Called with the examples done within a batch that takes long; :func:`evaluate` sets it."""
+
     def kept(self) -> Kept:
         """What nothing was measured of yet."""
         return Kept()
@@ -111,11 +114,11 @@ class Scoring(ABC):
     def scores(self, kept: Kept) -> dict[str, Any]:
         """What was measured, in the words of :func:`~saccade.metrics.result.summarise`."""
 
-    def details(self, kept: Kept) -> Mapping[str, Any]:
-        """What is told beside the scores, such as confusions."""
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+        """What is told beside the scores ``found``, such as confusions."""
         return {}
 
-    right: ClassVar[str] = "accuracy"
+    right: str = "accuracy"
     """The score of an answer that guesses are compared with."""
 
 
@@ -123,6 +126,7 @@ class Scoring(ABC):
 def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) -> Summary:
     """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`."""
     kept, total, done = scoring.kept(), len(scoring.numbers), 0
+    scoring.tell = lambda done: progress(done, total)
 
     def measured(job: tuple[Callable[[Tensor], Kept], Tensor, int]) -> tuple[Kept, int]:
         measure, numbers, count = job
@@ -157,10 +161,10 @@ def _further(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tenso
 
 def _summary(scoring: Scoring, kept: Kept) -> Summary:
     """The scores, the verdict, and the details."""
-    found: dict[str, Any] = dict(summarise(**scoring.scores(kept)))
+    found = summarise(**scoring.scores(kept))
     if guesses := scoring.guesses(kept):
         right, picture = kept.answers[scoring.right], kept.columns["picture"]  # (N,) each
-        found |= verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on)
+        found.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))  # type: ignore[typeddict-item]  # a part of it
     if len(kept.edits):
         found["interventions"] = without_nan(kept.edits.interventions())
-    return cast(Summary, found | dict(scoring.details(kept)))
+    return cast(Summary, {**found, **scoring.details(kept, found)})

@@ -24,7 +24,7 @@ from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline
-from saccade.metrics.result import Part
+from saccade.metrics.result import Part, Summary
 from saccade.models.base import LAST_MAP, ImageOnlyModel, Raw
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts
@@ -123,17 +123,17 @@ class LabelScoring(Scoring):
             "baselines": {"commonest_label": {"accuracy": float(guessed.mean())}},
         }
 
-    def details(self, kept: Kept) -> Mapping[str, Any]:
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
         """What was taken for what, class by class, and the worst mistakes."""
         said, label, confidence, of_true = (kept.columns[name] for name in ("answer", "label", "confidence", "of_true"))
-        found, source = details_of(said, label, confidence, of_true, self.data.answers), getattr(self.data, "source", 0)
-        if not isinstance(source, ImageSplit):
-            return found.to_json()
+        source = getattr(self.data, "source", None)
+        rows = source.rows if isinstance(source, ImageSplit) else ()
 
         def place(number: int) -> Part:
-            return {"picture": str(source.rows[int(kept.columns["picture"][number])].image)}
+            return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
 
-        return found.to_json(place)
+        told = details_of(said, label, confidence, of_true, self.data.answers)
+        return {**told.to_json(place if rows else None)}
 
     def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
         """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""

@@ -20,13 +20,14 @@ from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
-from saccade.families.question.scenes.scores import TWINS, accuracy_absent, score_scenes
+from saccade.families.question.scenes.scores import TWINS, SceneScoring
 from saccade.families.question.task import Loss, QuestionTask
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
 from saccade.tasks.eval_request import EvalRequest
+from saccade.tasks.evaluate import evaluate
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
@@ -171,15 +172,20 @@ class SceneTask(QuestionTask):
         """
         config = from_dict(SceneDataConfig, data, where="data")
         device = next(model.parameters()).device
-        chosen = SceneData(replace(config, absent=0.0), cast(Split, split), device=device, allow_pack=allow_pack)
-        model = cast(QueryModel, model)
-        scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, twins=twins, progress=progress)
-        summary = scores.summary()
-        if config.absent:
-            absent = SceneData(replace(config, absent=1.0), cast(Split, split), device=device, allow_pack=allow_pack)
-            summary["metrics"]["accuracy_absent"] = accuracy_absent(model, absent, limit)
+        chosen, absent = (
+            SceneData(replace(config, absent=share), cast(Split, split), device=device, allow_pack=allow_pack)
+            for share in (0.0, 1.0)
+        )
+        scoring = SceneScoring(
+            cast(QueryModel, model),
+            chosen,
+            limit=limit,
+            sweeps=sweeps,
+            twins=twins,
+            absent=absent if config.absent else None,
+        )
         return evaluation(
-            summary,
+            evaluate(scoring, progress),
             data=config.name,
             split=split,
             glyphs=chosen.glyphs.name,

@@ -26,7 +26,7 @@ from saccade.errors import ConfigError
 from saccade.families.question.readers import READERS
 from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
 from saccade.families.question.tables.prior import training_prior
-from saccade.families.question.tables.scores import SWEEPS, score_table
+from saccade.families.question.tables.scores import SWEEPS, TableScoring
 from saccade.families.question.task import QuestionTask
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
@@ -34,6 +34,7 @@ from saccade.models.io.facts import ModelFacts
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest
+from saccade.tasks.evaluate import evaluate
 from saccade.tasks.forward_passes import distinct
 from saccade.tasks.held_out import evenly_spaced
 from saccade.tasks.task import Batch, in_batches
@@ -240,8 +241,8 @@ class TableTask(QuestionTask):
             has, gives = ("several labels", "one") if chosen.multi_label else ("one label", "several")
             raise ConfigError(f"{config.name} has {has} for a question, but the model answers with {gives}")
         prior = training_prior(table, queries, answers)
-        scores = score_table(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
-        found = evaluation(scores.summary(), data=split_reference(config.name, READERS)[0], split=split)
+        scores = evaluate(TableScoring(model, chosen, prior, limit=limit, sweeps=sweeps), progress)
+        found = evaluation(scores, data=split_reference(config.name, READERS)[0], split=split)
         unread = [reason for reason in table.skipped if UNSEEN not in reason]  # the model's words count
         found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)
         return found
