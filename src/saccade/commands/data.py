@@ -60,7 +60,7 @@ def make(
     from saccade.families import family_of_data
 
     family = family_of_data(name)
-    write = getattr(family.load_splits(), "write_split", None)
+    write = getattr(family.load_splits(name), "write_split", None)
     if write is None:
         why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
         raise DataError(f"'{name}' {why}; it cannot be made")
@@ -113,7 +113,8 @@ def sheet(
     settings = {each: given[each] for each in own if given[each] is not None}
     family = family_of_data(given["name"])
     reader = load_target(family.reads)
-    opened = family.load_splits().open_split(settings, split, count=count, progress=on_progress if is_read else _silent)
+    splits, progress = family.load_splits(given["name"]), on_progress if is_read else _silent
+    opened = splits.open_split(settings, split, count=count, progress=progress)
     examples = opened.examples(count)
     result = {"data": given["name"], "summary": opened.summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):

@@ -181,9 +181,9 @@ class Family:
             return "Code: Apache-2.0. Weights: yours, like the data they were trained on.", False
         return f"Code: Apache-2.0. Weights: trained on {data} ({entry.licence}).", entry.research_only
 
-    def load_splits(self) -> Any:
-        """What has ``open_split``, and ``write_split`` where there are generators."""
-        return load_target(self.splits or self.task)
+    def load_splits(self, data: str) -> Any:
+        """What has ``open_split`` for the data of that name, and ``write_split`` where that can be made."""
+        return load_target(self.splits) if self.splits else load_target(self.task).for_data(data)
 
     def recipes(self) -> dict[str, Path]:
         """Its recipes by name, with the file of each; a file also holds the variants that it lists."""

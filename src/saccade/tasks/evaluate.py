@@ -22,13 +22,31 @@ from torch import Tensor
 from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.result import Summary, summarise, without_nan
+from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.verdict import EvidenceReliance, Right, sampled, verdict
 from saccade.tasks.forward_passes import BATCH, numbers_in_batches
 from saccade.tasks.thread_map import thread_map
 
 Progress = Callable[[int, int], None]
 """Called with examples done and examples in all."""
+
+
+class ByName(dict[str, Values]):
+    """Values by the name of what they are of: a look, a rival."""
+
+    def add_values(self, name: str, values: Mapping[str, Tensor]) -> None:
+        """Keep values (B,) of a batch."""
+        self.setdefault(name, Values()).add_values(values)
+
+    def join(self, later: ByName) -> None:
+        """Add what was measured of later examples."""
+        for name, held in later.items():
+            self.setdefault(name, Values()).join(held)
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """The means that are defined, of each that has any."""
+        found = {name: only_defined(held.means()) for name, held in self.items()}
+        return {name: means for name, means in found.items() if means}
 
 
 @dataclass

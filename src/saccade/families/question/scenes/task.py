@@ -8,20 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import augment
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes.drawing import drawing_of
+from saccade.data.scenes.export import object_facts, write_stream
+from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
+from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.scenes.scores import TWINS, SceneScoring
 from saccade.families.question.task import Loss, QuestionTask
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
@@ -194,3 +202,58 @@ class SceneTask(QuestionTask):
             protocol=config.protocol,
             seed=config.seed,
         )
+
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, Any],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> OpenedSplit:
+        """Generated scenes, each with its first question; for a model's own look, they do without MNIST."""
+        settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
+        scenes = SceneData(config_of(SceneDataConfig, settings), split, allow_pack=True)
+        return OpenedSplit(lambda many: scene_examples(scenes, many), remark)
+
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write scenes as PNGs and ``scenes.jsonl``.
+
+        Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box,
+        scale).
+        """
+        check_request(count, start, out)
+        config = config_of(SceneDataConfig, settings)
+        stream = SceneData(config, split, allow_pack=True).stream
+        material = {"glyphs": stream.glyphs.name, "background": stream.spec.background.name}
+
+        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
+            index = int(layout.index[scene])
+            named = {"file": file, "seed": config.seed, "split": split, "index": index}
+            drawn = {"drawing": drawing_of(config.drawing, index), "objects": object_facts(layout, scene)}
+            return {**named, **material, **drawn}
+
+        what = f"{config.name} {split} ({config.protocol})"
+        return write_stream(stream, facts, what, range(start, start + count), Path(out), progress)
+
+
+def scene_examples(data: SceneData, count: int) -> list[Example]:
+    """The first ``count`` scenes, each with its first question."""
+    batch = data.take(data.one_per_scene(count))
+    asked = zip(batch.query.tolist(), batch.label.tolist())
+    return [
+        Example(image, data.answers[label], seen_masks(mask[None]), data.queries[query])
+        for image, mask, (query, label) in zip(batch.images, batch.evidence(), asked)
+    ]

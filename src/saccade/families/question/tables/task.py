@@ -12,22 +12,27 @@ pictures unvaried, whatever ``data.augment`` says; ``fresh`` keeps nothing. Vali
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.examples import Example, seen_masks
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
 from saccade.data.tables.references import read_reference, split_reference
+from saccade.data.tables.splits import Split
 from saccade.data.tables.table import UNSEEN, Table
-from saccade.errors import ConfigError
-from saccade.families.question.readers import READERS
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.causal import CausalConfig, write_causal
+from saccade.families.question.readers import CAUSAL, READERS
 from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import SWEEPS, TableScoring
 from saccade.families.question.task import QuestionTask
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
@@ -246,6 +251,44 @@ class TableTask(QuestionTask):
         unread = [reason for reason in table.skipped if UNSEEN not in reason]  # the model's words count
         found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)
         return found
+
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, Any],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> OpenedSplit:
+        """The pictures of a table, each with its first question."""
+        if settings["name"] == CAUSAL:
+            raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
+        config = config_of(TableDataConfig, settings)
+        table = read_reference(config.name, READERS, config.options)
+        words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
+        shown = table if count is None else table.first(split, count)
+        data = TableData(config, split, table=shown, progress=progress, **words)
+        return OpenedSplit(lambda many: table_examples(data, many), table.summary())
+
+    @classmethod
+    def write_split(cls, settings: Mapping[str, Any], split: Split, count: int, out: Path, **how: Any) -> Path:
+        """Write a causal set; no other table is made."""
+        if settings["name"] != CAUSAL:
+            raise DataError(f"{settings['name']} is read, not generated; it cannot be made")
+        return write_causal(config_of(CausalConfig, settings), split, count, Path(out), **how)
+
+
+def table_examples(data: TableData, count: int) -> list[Example]:
+    """The first ``count`` pictures, each with its first question."""
+    numbers = data.one_per_picture(count)
+    batch = data.take(numbers)
+    rows = [data.rows[number] for number in numbers.tolist()]
+    return [
+        Example(image, ", ".join(row.labels), seen_masks(mask[None]), row.query)
+        for image, mask, row in zip(batch.images, batch.evidence(), rows)
+    ]
 
 
 def _filled_in(model_config: Mapping[str, object], table: Table) -> dict[str, Any]:
