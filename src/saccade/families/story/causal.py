@@ -15,22 +15,11 @@ two names are exchanged in story, question and answer
 ``swap_follow``        among questions whose answer is one of the two: the answer was one of them, and becomes the other
 ``swap_hold``          among the others: the answer stays
 ``swap_weights_hold``  1 − total variation of the weights, mean over the looks
-weights are edited: the heaviest sentence gets none
-``edit_agrees_LOOK``   in one look: the answer is that to the story without this sentence
-``edit_agrees_all``    the heaviest sentence of all looks together, in all of them: likewise
-``edit_agrees_where``  the same among questions whose answer changes when that sentence is removed
-``…_random``           beside each of these: the weight is taken from another sentence, drawn at random
 =====================  =========================================================================================
 
 ``weight_follow``, ``weights_hold`` and ``swap_weights_hold`` have rivals: maps that need no model, made for the story
 before and after the same change. Weights that hold say nothing by themselves, as those of a constant map hold too; they
-count beside weights that follow. Agreement near its random row means that the weights do not tell what the answer rests
-on: an answer that no edit changes agrees with any.
-
-Edited weights are used as they are: nothing is normalised again, and in ``all`` the later looks keep the weights that
-they had. A dynamic memory network reads the story with a recurrent net, so each of its facts carries the sentences
-before. Its weights are not about one sentence alone, and taking a sentence out changes all facts after it. A lower
-agreement is to be expected there.
+count beside weights that follow.
 
 How a sentence is reworded: "went to" for "moved to" and the like. How it is replaced: by a sentence of another story of
 the task, never of its own, that shares no name or thing with question, answer and supporting facts. Where the rules say
@@ -58,11 +47,9 @@ from saccade.families.story.edits import (
     rules_know,
 )
 from saccade.families.story.sentence_scores import (
-    BATCH,
     SentenceWeights,
     as_tensors,
     batch_for,
-    heaviest_sentence,
     respond,
     rival_maps,
     said,
@@ -71,7 +58,6 @@ from saccade.families.story.sentence_scores import (
 )
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.metrics.slots import moved_to, weights_hold
-from saccade.models.base import Given, Raw
 from saccade.models.story import StoryModel
 
 WAYS = ("removed", "reworded", "replaced")
@@ -107,15 +93,12 @@ class CausalTests:
         self.numbers = {word: number for number, word in enumerate(words)}
         self.draw = random.Random(seed)
         self.known = [rules_know(each) for each in asked]
-        self.batch, self.raw = self._respond(asked)
-        self.answers, self.seen, self.rival_seen = self._read(self.batch, self.raw)
+        self.answers, self.seen, self.rival_seen = self._ask(asked)
         self._scored: dict[str, dict[str, Tensor]] = {name: {} for name in self.rival_seen}
 
     def scores(self) -> dict[str, Tensor]:
         """Every score (N,), NaN for a question that it is not defined for."""
-        found = (
-            self._without_fact() | self._without_other() | self._with_names_exchanged() | self._with_edited_weights()
-        )
+        found = self._without_fact() | self._without_other() | self._with_names_exchanged()
         return {name: found.get(name, self._undefined) for name in self._names}
 
     def rivals(self) -> dict[str, dict[str, Tensor]]:
@@ -132,10 +115,8 @@ class CausalTests:
     def _names(self) -> tuple[str, ...]:
         """Every score that a model of this kind can have, whatever questions there are."""
         hold = [name + way for name in ("causal_hold", "weights_hold") for way in ("", *(f"_{way}" for way in WAYS))]
-        looks = () if self.seen is None else (*self.seen.looks, "all", "where")
         names = ("causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", *hold)
-        edits = [f"edit_agrees_{look}{which}" for look in looks for which in ("", "_random")]
-        return (*names, "swap_follow", "swap_hold", "swap_weights_hold", *edits)
+        return (*names, "swap_follow", "swap_hold", "swap_weights_hold")
 
     def _without_fact(self) -> dict[str, Tensor]:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
@@ -241,68 +222,17 @@ class CausalTests:
             found |= self._holds("swap_weights_hold", self.seen, seen, rivals, rows, changed)
         return found
 
-    def _with_edited_weights(self) -> dict[str, Tensor]:
-        """The heaviest sentence gets no weight, in one look and in all; beside the story without that sentence."""
-        if self.seen is None:
-            return {}
-        total = heaviest_sentence(self.seen.total, self.seen.present)
-        slots = {**self.seen.heaviest, "all": total}  # by look: (N,)
-        removals = dict.fromkeys(
-            (row, at) for slot in slots.values() for row, at in enumerate(slot.tolist()) if self.asked[row].sentences
-        )  # looks often agree, so each story is asked once
-        stories = [removed(self.asked[row], self._place(row, at)).asked for row, at in removals]
-        parts = (stories[start : start + BATCH] for start in range(0, len(stories), BATCH))
-        without = dict(zip(removals, (each for part in parts for each in self._ask(part).answers)))
-        found: dict[str, Tensor] = {}
-        for name, slot in slots.items():
-            looks = tuple(self.seen.looks) if name == "all" else (name,)
-            target = torch.stack([without.get((row, at), self.answers[row]) for row, at in enumerate(slot.tolist())])
-            other = self._another(slot, self.seen.present)
-            took_place = self.seen.present.any(1) & self.seen.active.get(name, torch.tensor(True))
-            drawn = ("_random", other.clamp(min=0), took_place & (other >= 0))
-            for which, at, is_there in (("", slot, took_place), drawn):
-                same = (self._edited(looks, at) == target).all(1).double()
-                found[f"edit_agrees_{name}{which}"] = torch.where(is_there, same, torch.nan)
-                if name == "all":
-                    matters = is_there & (target != self.answers).any(1)
-                    found[f"edit_agrees_where{which}"] = torch.where(matters, same, torch.nan)
-        return found
-
-    def _another(self, slot: Tensor, present: Tensor) -> Tensor:
-        """A slot (N,) drawn from the sentences in memory but ``slot`` (N,); −1 where there is no other."""
-        found = []
-        for row, own in enumerate(slot.tolist()):
-            others = [at for at in range(int(present[row].sum())) if at != own]
-            found.append(self.draw.choice(others) if others else -1)
-        return torch.tensor(found, dtype=torch.long)
-
-    def _edited(self, looks: Sequence[str], slot: Tensor) -> Tensor:
-        """Ids of the answers (N,A) when sentence ``slot`` (N,) gets no weight in ``looks``."""
-        at = slot.to(self.raw["logits"].device).unsqueeze(1)  # (N,1)
-        attention: Given = {name: self.raw[f"{name}.weights"].scatter(1, at, 0.0) for name in looks}
-        return said(respond(self.model, self.batch, attention)).cpu()
-
     @property
     def _memory(self) -> int:
         return int(self.model.config.memory)
-
-    def _place(self, row: int, slot: int) -> int:
-        """The number of the sentence in a slot."""
-        return slot + max(0, len(self.asked[row].sentences) - self._memory)
 
     def _ask(self, asked: Sequence[StoryExample]) -> Asking:
         """What the model says and sees."""
         if not asked:
             return Asking(torch.zeros(0, self._said_words, dtype=torch.long), None, {})
-        return self._read(*self._respond(asked))
-
-    def _respond(self, asked: Sequence[StoryExample]) -> tuple[dict[str, Tensor], Raw]:
-        """The questions as a batch, and what the model computes for it."""
         tensors = as_tensors(self.model, asked, self.words)
         batch = batch_for(self.model, tensors, torch.arange(tensors.size))
-        return batch, respond(self.model, batch)
-
-    def _read(self, batch: Mapping[str, Tensor], raw: Raw) -> Asking:
+        raw = respond(self.model, batch)
         seen = sentence_weights(self.model, raw, batch["story"])
         return Asking(said(raw).cpu(), seen, {} if seen is None else rival_maps(batch))
 

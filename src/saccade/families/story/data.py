@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -12,14 +12,11 @@ from saccade.config import Portion, Seed, Share, Within
 from saccade.data.examples import Example
 from saccade.data.tables.doubts import summarised
 from saccade.data.tables.references import split_reference
-from saccade.data.tables.splits import Split
 from saccade.errors import DataError
-from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.families.story.files import Size, babi_files, read_babi, read_story_jsonl
 from saccade.families.story.reading import StoryItem
 from saccade.families.story.stories import StoryExample, story_words
 from saccade.families.story.world import TASKS, generate_story
-from saccade.models.io.facts import ModelFacts
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
@@ -158,23 +155,6 @@ def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int])
         if len(found) >= many:
             break
     return found[:many]
-
-
-def open_split(
-    settings: Mapping[str, object],
-    split: Split,
-    *,
-    facts: ModelFacts | None = None,
-    count: int | None = None,
-    progress: Progress | None = None,
-) -> OpenedSplit:
-    """The questions of a split, one of each task in turn; see :class:`saccade.families.splits.OpenSplit`."""
-    asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
-    tasks = {each.task for each in asked}
-    about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
-    return OpenedSplit(
-        lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}"
-    )
 
 
 def example_of(asked: StoryExample) -> Example:

@@ -53,7 +53,6 @@ FAMILY = Family(
     models=MODELS,
     data=DATA,
     task="saccade.families.story.task:StoryTask",
-    splits="saccade.families.story.data",
     decode="saccade.families.story.responder:decode",
     responder="saccade.families.story.responder:StoryResponder",
     headline=("mean_error", "accuracy"),

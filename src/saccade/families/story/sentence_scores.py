@@ -38,6 +38,7 @@ from saccade.metrics.slots import (
 )
 from saccade.models.base import Given, Raw, attention_kwargs
 from saccade.models.story import StoryModel
+from saccade.tasks.evaluate import ByName
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,14 @@ class SupportScores:
 
     def __init__(self) -> None:
         self.total = Values()
-        self.by_look: dict[str, Values] = {}
-        self.rivals: dict[str, Values] = {name: Values() for name in (*RIVALS, RANDOM)}
+        self.by_look = ByName()
+        self.rivals = ByName()
+
+    def join(self, later: SupportScores) -> None:
+        """Add what was scored of later questions."""
+        self.total.join(later.total)
+        self.by_look.join(later.by_look)
+        self.rivals.join(later.rivals)
 
     def add(self, seen: SentenceWeights, batch: Mapping[str, Tensor]) -> None:
         """Score the looks at a batch.
@@ -175,24 +182,26 @@ class SupportScores:
         """
         present = seen.present
         facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
-        self.total.add_values(_scores(seen.total, facts, present, seen.has_end) | {
-            "support_found": support_found(_taken(seen), facts, present)
-        })  # fmt: skip
+        taken = support_found(_taken(seen), facts, present)
+        self.total.add_values(_scores(seen.total, facts, present, seen.has_end) | {"support_found": taken})
         for name, weights in seen.looks.items():
             own = _scores(weights, facts, present, seen.has_end)
             active = seen.active[name]
             kept = {score: torch.where(active, value, torch.nan) for score, value in own.items()}
-            self.by_look.setdefault(name, Values()).add_values(kept | ({"active": active} if seen.has_end else {}))
+            self.by_look.add_values(name, kept | ({"active": active} if seen.has_end else {}))
         maps = rival_maps(batch)
         for name, rival in maps.items():
             held = {score: scored(rival.total[:, :-1], facts, present) for score, scored in SCORES.items()}
-            self.rivals[name].add_values(held | {"support_found": support_found(_taken(rival), facts, present)})
+            found = support_found(_taken(rival), facts, present)
+            self.rivals.add_values(name, held | {"support_found": found})
         even = maps["uniform"].total[:, :-1]
         drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
-        self.rivals[RANDOM].add_values({"support_found": support_found(drawn, facts, present)})
+        self.rivals.add_values(RANDOM, {"support_found": support_found(drawn, facts, present)})
 
     def attention(self) -> Scores:
         """Means of all looks together, the best look's hit, and the means look by look."""
+        if not self.by_look:
+            return {}
         looks = {name: only_defined(values.means()) for name, values in self.by_look.items()}
         hits = [held["support_hit"] for held in looks.values() if "support_hit" in held]
         best = {BEST: max(hits)} if hits else {}
@@ -200,11 +209,9 @@ class SupportScores:
 
     def baselines(self) -> dict[str, dict[str, float]]:
         """The same scores of maps that need no model."""
-        found = {name: only_defined(values.means()) for name, values in self.rivals.items()}
         return {
             name: held | ({BEST: held["support_hit"]} if "support_hit" in held else {})
-            for name, held in found.items()
-            if held
+            for name, held in self.rivals.means().items()
         }
 
 
@@ -240,11 +247,6 @@ def as_tensors(
     device = next(model.parameters()).device
     sizes = sizes_of(asked, int(model.config.memory))
     return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.answers_word_by_word)
-
-
-def batches(tensors: StoryTensors) -> Sequence[Tensor]:
-    """Numbers of the questions, batch by batch."""
-    return torch.split(torch.arange(tensors.size), BATCH)
 
 
 def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
@@ -309,14 +311,3 @@ def is_right(spoken: Tensor, answer: Tensor) -> Tensor:
     most = min(spoken.shape[1], answer.shape[1])
     same = (spoken[:, :most] == answer[:, :most]).all(1)
     return same & (spoken[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)
-
-
-@torch.no_grad()
-def errors_by_task(model: StoryModel, tensors: StoryTensors) -> dict[str, float]:
-    """The share of wrong answers in each task."""
-    found = []
-    for indices in batches(tensors):
-        batch = batch_for(model, tensors, indices)
-        found.append(is_right(said(respond(model, batch)), batch["answer"]))
-    wrong = (~torch.cat(found)).double()  # (N,)
-    return {name: float(wrong[tensors.task == number].mean()) for number, name in enumerate(tensors.task_names)}

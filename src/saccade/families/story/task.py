@@ -8,7 +8,7 @@ without the softmaxes over the memory, then ``answer`` with them. Several restar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -16,15 +16,20 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import Weight, from_dict
-from saccade.data.tables.splits import Split
+from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError
-from saccade.families.story.data import StoryDataConfig, StorySource
+from saccade.families.splits import OpenedSplit, config_of
+from saccade.families.story.data import StoryDataConfig, StorySource, example_of, in_turn
+from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
-from saccade.metrics.result import Evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import Raw
+from saccade.models.io.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
+from saccade.tasks.eval_request import EvalRequest
+from saccade.tasks.evaluate import evaluate
 from saccade.tasks.task import Batch, Task
 
 
@@ -249,20 +254,61 @@ class StoryTask(Task):
         return values.means()
 
     @classmethod
-    @torch.no_grad()
-    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> Evaluation:
-        """Every score of ``model`` on a split; see :mod:`saccade.families.story.scores`."""
-        from saccade.families.story.scores import score_stories
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, object],
+        split: str,
+        *,
+        words: Sequence[str],
+        note: str = "",
+        limit: int | None = None,
+        sweeps: int = CAUSAL,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Evaluation:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        return score_stories(cast(StoryModel, model), *arguments, **options)
+        Args:
+            model: what is scored.
+            data: settings of :class:`StoryDataConfig`.
+            split: train, val or test.
+            words: the vocabulary of the model.
+            note: what has to be said with its scores.
+            limit: at most so many questions.
+            sweeps: questions of the causal tests.
+            progress: called with questions done and questions in all.
+        """
+        model, config = cast(StoryModel, model), config_of(StoryDataConfig, data)
+        scoring = StoryScoring(model, config, checked_split(split), words, limit=limit, causal=sweeps)
+        found = evaluation(evaluate(scoring, progress), data=config.name.partition(":")[0], split=split)
+        unknown = unknown_words(scoring.asked, words, by_word=model.answers_word_by_word)
+        recurrent = RECURRENT if model.slots_include_past else ""
+        if notes := [each for each in (unknown, note, recurrent) if each]:
+            found["note"] = "; ".join(notes)
+        return found
 
     @classmethod
-    def eval_kwargs(cls, facts: Any, request: Any) -> dict[str, Any]:
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
         """The data, the vocabulary of the model, and what it learned from supporting facts."""
-        from saccade.families.story.scores import has_left_out, is_supervised
+        return {**super().eval_kwargs(facts, request), "words": facts.answers, "note": taught_note(facts)}
 
-        taught = {"supervised": is_supervised(facts), "left_out": has_left_out(facts)}
-        return {**super().eval_kwargs(facts, request), "words": facts.answers, **taught}
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> OpenedSplit:
+        """The questions of a split, one of each task in turn."""
+        asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
+        tasks = {each.task for each in asked}
+        about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
+        return OpenedSplit(
+            lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}"
+        )
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:
