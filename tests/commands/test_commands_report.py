@@ -14,7 +14,7 @@ from saccade.commands.door import app
 from saccade.commands.report import TITLE, report, run_looks
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.splits import scene_examples
+from saccade.families.question.scenes.task import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.score_tables import TITLE as SCORES
 

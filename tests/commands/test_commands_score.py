@@ -68,10 +68,10 @@ def test_what_is_wrong_ends_in_one_line_and_code_2(folders, tmp_path) -> None:
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scenes with the truth beside them, of two digits each."""
-    from saccade.families.question.splits import write_split
+    from saccade.families.question.scenes.task import SceneTask
 
     folder = tmp_path_factory.mktemp("scenes")
-    write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
+    SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
     lines = [json.loads(line) for line in (folder / "scenes.jsonl").read_text().splitlines()]
     kept = [{**line, "objects": line["objects"][:2]} for line in lines]
     (folder / "scenes.jsonl").write_text("\n".join(map(json.dumps, kept)))

@@ -10,8 +10,9 @@ from PIL import Image
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.splits import examples as caption_examples
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.splits import scene_examples, table_examples
+from saccade.families.question.scenes.task import scene_examples
 from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables.task import table_examples
 
 
 def table(folder: Path, text: str) -> str:

@@ -17,7 +17,7 @@ import saccade
 from saccade.commands.door import app
 from saccade.data.causal import CausalScene, read_causal_set
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.splits import CausalConfig, write_causal
+from saccade.families.question.causal import CausalConfig, write_causal
 from saccade.scoring import twins
 
 COUNT = 24

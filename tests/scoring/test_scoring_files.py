@@ -364,9 +364,9 @@ def test_wrong_rows_stop_or_are_counted(tmp_path):
 
 def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):
     """What ``data make`` and ``look --out`` write is read as it is: boxes of digits, and the maps of records."""
-    from saccade.families.question.splits import write_split
+    from saccade.families.question.scenes.task import SceneTask
 
-    write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
+    SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
     digits = [json.loads(line)["objects"][0]["class"] for line in (tmp_path / "scenes" / "scenes.jsonl").open()]
     predictor = saccade.load("soft-mref", "cpu")
     for number, digit in enumerate(digits):

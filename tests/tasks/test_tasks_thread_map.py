@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.scores import SceneScoring
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.tasks import thread_map as module
+from saccade.tasks.evaluate import evaluate
 from saccade.tasks.thread_map import thread_count, thread_map
 
 
@@ -72,10 +73,9 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
     for threads in (1, 3):
         monkeypatch.setattr("saccade.families.question.scenes.scores.thread_count", lambda device, n=threads: n)
         told: list[tuple[int, int]] = []
-        scores = score_scenes(
-            model, data, limit=100, sweeps=4, batch_size=25, progress=lambda *each, told=told: told.append(each)
-        )
-        found.append(scores.summary())
+        scoring = SceneScoring(model, data, limit=100, sweeps=4)
+        scoring.together = 25
+        found.append(evaluate(scoring, lambda *each, told=told: told.append(each)))
         assert told == [(25, 100), (50, 100), (75, 100), (100, 100)]
     assert found[0] == found[1]
     assert found[0]["counts"]["deletion"] == 4

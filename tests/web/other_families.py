@@ -74,7 +74,6 @@ def lines(folder: Path, panel: str | None = "panel.js", **changes: Any) -> Famil
         "models": {"line-soft": ModelSpec("saccade.models.soft:SoftModel", "draws lines", "nobody")},
         "data": {},
         "task": "saccade.families.question.task:QuestionTask",
-        "splits": "saccade.families.question.splits",
         "decode": "saccade.families.labels:decode",
         "headline": ("accuracy",),
         "page": "saccade.families.question.page",

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -98,7 +98,7 @@ Job = tuple[Callable[[Tensor], Kept], Tensor]
 class Scoring(ABC):
     """What a family measures of a model on a split: hooks of :func:`evaluate`, and no loop."""
 
-    together: ClassVar[int] = BATCH
+    together: int = BATCH
     """Examples of a batch; among them maps are exchanged for the ``shuffled`` baseline."""
     threads: int = 1
     """Batches that are measured side by side."""

@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv
 
 from saccade.data.tables.class_folders import read_class_folders
-from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv
 from saccade.errors import DataError
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from saccade.data.tables.labelled import LabelTable, LabelTableOptions
 
 from saccade.data.tables.coco import read_coco
-from saccade.data.tables.labelled import LabelTable, LabelTableOptions
 from saccade.errors import DataError
 
 SQUARE = [[1, 1, 4, 1, 4, 3, 1, 3]]

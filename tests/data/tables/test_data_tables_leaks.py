@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from saccade.families.multiset.table import MultisetTable, MultisetTableOptions, read_multiset_csv
+from saccade.families.question.table import QuestionTable
+from saccade.families.question.tables.rows import TableOptions, read_csv
 
 from saccade.data.tables.doubts import warn_of_copies
 from saccade.errors import DataError
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv
-from saccade.families.multiset.table import MultisetTable, MultisetTableOptions, read_multiset_csv
-from saccade.families.question.table import QuestionTable
-from saccade.families.question.tables.rows import TableOptions, read_csv
 
 
 @pytest.fixture

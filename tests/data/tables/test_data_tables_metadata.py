@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
 from saccade.data.tables.labelled import LabelTableOptions
+
 from saccade.data.tables.metadata import read_label_metadata
 from saccade.errors import DataError
 from saccade.families import family_of_data

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from PIL import Image
-
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions
+
 from saccade.data.tables.metadata import read_label_parquet
 from saccade.errors import DataError, MissingExtraError
 from saccade.families import family_of_data

@@ -15,8 +15,8 @@ from saccade.data.causal import truth as causal_facts
 from saccade.data.causal.truth import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
 from saccade.data.tables.references import with_reader
 from saccade.errors import ConfigError, DataError, OutputError
+from saccade.families.question.causal import CausalConfig, write_causal
 from saccade.families.question.readers import CausalOptions, read_causal
-from saccade.families.question.splits import CausalConfig, write_causal
 from saccade.families.question.tables.data import TableData, TableDataConfig
 
 FIRST = min(V1_DIGESTS)

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from saccade.data.scenes.backgrounds import SIDE
 from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.scores import SceneScoring
 from saccade.families.question.scenes.twin_scores import twin_scores
 from saccade.models.base import QueryModel, Raw
+from saccade.tasks.evaluate import evaluate
 from saccade.trace import Look
 
 N = 40
@@ -92,7 +93,7 @@ def test_the_mask_of_the_target_loses_and_the_planted_cause_wins():
 
 
 def test_a_planted_set_is_scored_without_a_target_to_follow():
-    found = score_scenes(CornerReader().eval(), data("corner"), limit=N, sweeps=0).summary()
+    found = evaluate(SceneScoring(CornerReader().eval(), data("corner"), limit=N, sweeps=0))
     assert found["metrics"]["accuracy"] > 0.95
     assert "causal_follow" not in found["attention"]
     assert found["attention"]["causal_hold"] > 0.95

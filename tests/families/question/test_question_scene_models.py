@@ -11,11 +11,12 @@ import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families import model_spec
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.scores import SceneScoring
 from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.task import Default
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
+from saccade.tasks.evaluate import evaluate
 from saccade.trace import Look
 
 N = 40
@@ -90,14 +91,14 @@ def test_a_crop_scores_by_the_pixels_in_its_box(data):
     """The share of the box's pixels that are the target's, and the share of the objects' pixels in it."""
     batch = data.take(torch.arange(N))
     target, objects = (mask[:, 20:60, :50].sum((1, 2)).double() for mask in (batch.evidence(), batch.objects()))
-    found = score_scenes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["attention"]
+    found = evaluate(SceneScoring(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0))["attention"]
     assert found["true_positive_strength"] == pytest.approx((target / (40 * 50)).mean().item(), rel=1e-5)
     seen = objects > 0
     assert found["selectivity"] == pytest.approx((target[seen] / objects[seen]).mean().item(), rel=1e-5)
 
 
 def test_baselines_of_a_crop_live_on_the_pixels_without_an_oracle(data):
-    found = score_scenes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["baselines"]
+    found = evaluate(SceneScoring(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0))["baselines"]
     assert list(found) == [name for name in BASELINES if name != "grid_oracle"]
     area = data.take(torch.arange(N)).evidence().double().mean().item()
     assert found["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-5)

@@ -7,10 +7,11 @@ import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import score_scenes
+from saccade.families.question.scenes.scores import SceneScoring
 from saccade.families.question.scenes.task import SceneTask
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
+from saccade.tasks.evaluate import evaluate
 
 PACK = SceneDataConfig(glyphs="pack")
 N = 240
@@ -46,12 +47,12 @@ def batch(data):
 
 @pytest.fixture(scope="module")
 def perfect(data, batch):
-    return score_scenes(Clairvoyant(batch).eval(), data, limit=N, sweeps=0).summary()
+    return evaluate(SceneScoring(Clairvoyant(batch).eval(), data, limit=N, sweeps=0))
 
 
 @pytest.fixture(scope="module")
 def blind(data, batch):
-    return score_scenes(Blind(batch).eval(), data, limit=N, sweeps=0).summary()
+    return evaluate(SceneScoring(Blind(batch).eval(), data, limit=N, sweeps=0))
 
 
 def test_a_perfect_model_is_right_and_causally_so(perfect, batch):
@@ -106,7 +107,7 @@ def test_a_map_without_preference_scores_as_the_uniform_baseline(blind):
 
 
 def test_an_untrained_model_looks_nowhere_in_particular(data):
-    found = score_scenes(tiny_soft(), data, limit=100, sweeps=0).summary()
+    found = evaluate(SceneScoring(tiny_soft(), data, limit=100, sweeps=0))
     uniform = found["baselines"]["uniform"]
     assert found["attention"]["true_positive_strength"] == pytest.approx(uniform["true_positive_strength"], rel=0.25)
     assert found["attention"]["selectivity"] == pytest.approx(uniform["selectivity"], abs=0.03)
@@ -122,7 +123,7 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
             right = (query % 2 == 0)[:, None]
             return raw | {"argmax_logits": torch.where(right, raw["logits"], raw["logits"].roll(1, -1))}
 
-    found = score_scenes(Doubting(batch).eval(), data, limit=N, sweeps=0).summary()
+    found = evaluate(SceneScoring(Doubting(batch).eval(), data, limit=N, sweeps=0))
     share = float((batch.query % 2 == 0).double().mean())
     assert found["metrics"]["accuracy"] == 1
     assert found["metrics"]["accuracy_argmax_location"] == pytest.approx(share)
@@ -134,7 +135,7 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
 
 
 def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
-    found = score_scenes(Glancing(batch).eval(), data, limit=N, sweeps=0).summary()
+    found = evaluate(SceneScoring(Glancing(batch).eval(), data, limit=N, sweeps=0))
     by_look = found["attention"]["by_look"]
     assert list(by_look) == ["glance", "cell"]
     assert all(set(scores) == MAPS for scores in by_look.values())
@@ -190,9 +191,11 @@ def test_an_empty_range_of_scales_is_null(evaluated):
 def test_the_same_again_and_in_other_batches(data):
     torch.manual_seed(3)
     model = tiny_soft()
-    first = score_scenes(model, data, limit=40, sweeps=2).summary()
-    assert score_scenes(model, data, limit=40, sweeps=2).summary() == first
-    parts = score_scenes(model, data, limit=40, sweeps=2, batch_size=18).summary()
+    first = evaluate(SceneScoring(model, data, limit=40, sweeps=2))
+    assert evaluate(SceneScoring(model, data, limit=40, sweeps=2)) == first
+    scoring = SceneScoring(model, data, limit=40, sweeps=2)
+    scoring.together = 18
+    parts = evaluate(scoring)
     for each in (first, parts):
         each["baselines"].pop("shuffled")  # maps are exchanged within a batch
     flat, flat_parts = list(leaves(first)), list(leaves(parts))
@@ -203,17 +206,15 @@ def test_the_same_again_and_in_other_batches(data):
 def test_limit_and_size(size, limit, n):
     seen = []
     data = short_data(size)
-    found = score_scenes(
-        tiny_soft(), data, limit=limit, sweeps=0, progress=lambda done, total: seen.append((done, total))
-    )
-    assert found.summary()["n"] == n
+    scoring = SceneScoring(tiny_soft(), data, limit=limit, sweeps=0)
+    assert evaluate(scoring, lambda done, total: seen.append((done, total)))["n"] == n
     assert seen[-1] == (n, n)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert torch.equal(found.maps.groups, data.take(torch.arange(n)).scene)
+    assert torch.equal(scoring.numbers, torch.arange(n))
 
 
 @pytest.mark.parametrize("limit", [18, 25, 41])
 def test_several_questions_to_a_scene_can_be_scored_at_any_length(limit):
     """What is left over after full batches of 20 may be all about one scene."""
     data = SceneData(SceneDataConfig(glyphs="pack", protocol="authors"), "test")
-    assert score_scenes(tiny_soft(), data, limit=limit, sweeps=0).summary()["n"] == limit
+    assert evaluate(SceneScoring(tiny_soft(), data, limit=limit, sweeps=0))["n"] == limit

@@ -9,14 +9,16 @@ from PIL import Image
 
 from saccade.errors import OutputError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.splits import write_split
+from saccade.families.question.scenes.task import SceneTask
 
 PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
 
 
 def test_files_hold_what_the_generator_made(tmp_path):
     seen = []
-    out = write_split(PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report))
+    out = SceneTask.write_split(
+        PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report)
+    )
     lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
     layout, images = SceneData(SceneDataConfig(**PACK), "val").stream.scenes(torch.arange(7, 12))
     assert [line["index"] for line in lines] == [7, 8, 9, 10, 11]
@@ -38,7 +40,7 @@ def test_files_hold_what_the_generator_made(tmp_path):
 def test_each_line_says_how_its_scene_is_drawn(tmp_path):
     told = {}
     for drawing in ("blend", "authors", "both"):
-        out = write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
+        out = SceneTask.write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
         lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
         told[drawing] = [(line["drawing"], (out / line["file"]).read_bytes()) for line in lines]
     assert {name for name, _ in told["blend"]} == {"blend"}
@@ -49,11 +51,11 @@ def test_each_line_says_how_its_scene_is_drawn(tmp_path):
 def test_a_folder_with_content_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(OutputError, match="not an empty folder"):
-        write_split(PACK, "val", 1, tmp_path)
+        SceneTask.write_split(PACK, "val", 1, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert len(list(write_split(PACK, "val", 1, empty).iterdir())) == 2
+    assert len(list(SceneTask.write_split(PACK, "val", 1, empty).iterdir())) == 2
 
 
 def test_an_interrupted_export_leaves_nothing(tmp_path):
@@ -61,5 +63,5 @@ def test_an_interrupted_export_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_split(PACK, "val", 3, tmp_path / "out", progress=stop)
+        SceneTask.write_split(PACK, "val", 3, tmp_path / "out", progress=stop)
     assert list(tmp_path.iterdir()) == []

@@ -12,8 +12,9 @@ from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
 from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.question.tables.prior import training_prior
-from saccade.families.question.tables.scores import score_table
+from saccade.families.question.tables.scores import TableScoring
 from saccade.models.base import QueryModel
+from saccade.tasks.evaluate import evaluate
 from saccade.trace import Look
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
@@ -83,7 +84,7 @@ def opened(folder, name, **options):
 
 def scored(model, data, **options):
     prior = training_prior(data.table, data.queries, data.answers)
-    return score_table(model.eval(), data, prior, **{"sweeps": 0, **options}).summary()
+    return evaluate(TableScoring(model.eval(), data, prior, **{"sweeps": 0, **options}))
 
 
 @pytest.fixture(scope="module")
@@ -263,9 +264,9 @@ def by_label(folder):
 def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
     """The first 24 of 72 rows are all red: who says red would be right about everything."""
     assert {row.labels for row in by_label.rows[:24]} == {("red",)}
-    found = score_table(Constant().eval(), by_label, None, limit=24, sweeps=0).summary()
+    found = evaluate(TableScoring(Constant().eval(), by_label, None, limit=24, sweeps=0))
     assert 0.1 < found["metrics"]["accuracy"] < 0.6
-    seer = score_table(Seer().eval(), by_label, None, limit=24, sweeps=0).summary()
+    seer = evaluate(TableScoring(Seer().eval(), by_label, None, limit=24, sweeps=0))
     assert seer["metrics"]["accuracy"] == 1
     assert (found["n"], found["counts"]["questions"]) == (24, 24)
     assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12

@@ -8,16 +8,14 @@ import torch
 from saccade.families.story import sentence_scores
 from saccade.families.story.scores import (
     CAUSAL,
-    StoryScores,
+    StoryScoring,
     has_failed,
-    has_left_out,
-    note_on,
+    taught_note,
     unknown_words,
 )
 from saccade.families.story.sentence_scores import (
     as_tensors,
     batch_for,
-    errors_by_task,
     is_right,
     respond,
     sample_questions,
@@ -29,6 +27,7 @@ from saccade.models.dmn import DMNModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.models.story_lstm import StoryLSTMModel
+from saccade.tasks.evaluate import evaluate
 from story_stubs import Constant, Oracle, toy_questions, toy_words
 
 ASKED = toy_questions(40)
@@ -36,9 +35,7 @@ WORDS = toy_words(ASKED)
 
 
 def summary(model, asked=ASKED, causal=0):
-    scores = StoryScores(causal=causal)
-    scores.add(model, as_tensors(model, asked, WORDS), WORDS)
-    return scores.summary()
+    return evaluate(StoryScoring(model, asked, WORDS, causal=causal))
 
 
 def test_the_truth_scores_one_and_a_constant_as_the_uniform_baseline():
@@ -153,15 +150,11 @@ def test_every_model_of_stories_is_scored(kind):
     settings = {**kind.tiny().__dict__, "words": len(WORDS), "memory": 6}
     model = kind(kind.Config(**settings | ({"longest": 5, "times": 8} if kind is MemN2NModel else {}))).eval()
     found = summary(model, causal=6)
-    assert errors_by_task(model, as_tensors(model, ASKED, WORDS)) == {
-        "qa1": pytest.approx(1 - found["metrics"]["accuracy"])
-    }
     looks = found["attention"].get("by_look", {})
     assert tuple(looks) == model.look_names
     assert ("empty_mass" in found["attention"], "end_mass" in found["attention"]) == {
         MemN2NModel: (True, False), DMNModel: (False, True), StoryLSTMModel: (False, False)
     }[kind]  # fmt: skip
-    assert ("edit_agrees_all" in found["attention"]) == bool(looks)
     assert "swap_hold" in found["attention"], "answers are tested without looks too"
 
 
@@ -201,9 +194,8 @@ def facts(loss):
 def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_says_so():
     told = replace(facts("answer"), data={"name": "babi", "leave_out": 0.3})
     whole = replace(facts("answer"), data={"name": "babi", "leave_out": 0.0})
-    memn2n = MemN2NModel(MemN2NModel.tiny()).eval()
-    assert [has_left_out(each) for each in (told, whole, facts("answer"))] == [True, False, False]
-    assert "supporting facts" in note_on(memn2n, supervised=False, left_out=True)
+    gated = facts("gated")
+    assert [bool(taught_note(each)) for each in (told, whole, facts("answer"), gated)] == [True, False, False, True]
 
 
 def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():

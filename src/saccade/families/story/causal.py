@@ -8,7 +8,7 @@ a supporting fact is removed
 ``weight_follow``      the share of the gained weight that lies on the facts which the new answer follows from; 0 where
                        no weight was gained
 ``weight_to_nothing``  the share of the gained weight that lies on no sentence: on empty slots or the end fact
-another sentence is removed, reworded or replaced (``_removed``, ``_reworded``, ``_replaced``; without: their mean)
+another sentence is removed
 ``causal_hold``        the answer stays, right or wrong
 ``weights_hold``       1 − total variation of the weights over the sentences that stayed, mean over the looks
 two names are exchanged in story, question and answer
@@ -20,16 +20,12 @@ two names are exchanged in story, question and answer
 ``weight_follow``, ``weights_hold`` and ``swap_weights_hold`` have rivals: maps that need no model, made for the story
 before and after the same change. Weights that hold say nothing by themselves, as those of a constant map hold too; they
 count beside weights that follow.
-
-How a sentence is reworded: "went to" for "moved to" and the like. How it is replaced: by a sentence of another story of
-the task, never of its own, that shares no name or thing with question, answer and supporting facts. Where the rules say
-that such a change would change the answer, another one is drawn.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -42,8 +38,6 @@ from saccade.families.story.edits import (
     names_in,
     pairs_of_names,
     removed,
-    replaced,
-    reworded,
     rules_know,
 )
 from saccade.families.story.sentence_scores import (
@@ -54,14 +48,12 @@ from saccade.families.story.sentence_scores import (
     rival_maps,
     said,
     sentence_weights,
-    story_numbers,
 )
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.metrics.slots import moved_to, weights_hold
 from saccade.models.story import StoryModel
 
-WAYS = ("removed", "reworded", "replaced")
-OF_MAPS = ("weight_follow", *(f"weights_hold{way}" for way in ("", *(f"_{way}" for way in WAYS))), "swap_weights_hold")
+OF_MAPS = ("weight_follow", "weights_hold", "swap_weights_hold")
 """Scores that rivals have too."""
 
 
@@ -114,9 +106,8 @@ class CausalTests:
     @property
     def _names(self) -> tuple[str, ...]:
         """Every score that a model of this kind can have, whatever questions there are."""
-        hold = [name + way for name in ("causal_hold", "weights_hold") for way in ("", *(f"_{way}" for way in WAYS))]
-        names = ("causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", *hold)
-        return (*names, "swap_follow", "swap_hold", "swap_weights_hold")
+        change = ("causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing")
+        return (*change, "causal_hold", "weights_hold", "swap_follow", "swap_hold", "swap_weights_hold")
 
     def _without_fact(self) -> dict[str, Tensor]:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
@@ -161,37 +152,12 @@ class CausalTests:
         return {name: self._spread(values, rows) for name, values in result.items()}
 
     def _without_other(self) -> dict[str, Tensor]:
-        """A sentence that the answer does not need is taken out, reworded or replaced."""
-        vocabulary = set(self.words) - {""}
-        stories = story_numbers(self.asked).tolist()
-        pool = {(each.task, story, text): None for each, story in zip(self.asked, stories) for text in each.sentences}
-        elsewhere = {
-            (task, own): [text for other, story, text in pool if other == task and story != own]
-            for task, own, _ in pool
-        }  # sentences of other stories of the task
-        numbers = {id(each): story for each, story in zip(self.asked, stories)}
-        makes: dict[str, Callable[[StoryExample, int], Edit | None]] = {
-            "removed": removed,
-            "reworded": lambda asked, place: reworded(asked, place, vocabulary, self.draw),
-            "replaced": lambda asked, place: replaced(
-                asked, place, elsewhere[asked.task, numbers[id(asked)]], self.draw
-            ),
-        }
-        found: dict[str, Tensor] = {}
-        for way, make in makes.items():
-            edits = {row: edit for row, each in enumerate(self.asked) if (edit := self._harmless(row, each, make))}
-            rows, changed, (answers, seen, rivals) = self._changed(edits)
-            stays = (answers == self.answers[rows]).all(1).double()
-            found[f"causal_hold_{way}"] = self._spread(stays, rows)
-            if seen is not None and self.seen is not None and rows:
-                found |= self._holds(f"weights_hold_{way}", self.seen, seen, rivals, rows, changed)
-        for score, held in (
-            ("causal_hold", found),
-            *(("weights_hold", each) for each in (found, *self._scored.values())),
-        ):
-            ways = [held[f"{score}_{way}"] for way in WAYS if f"{score}_{way}" in held]
-            if ways:
-                held[score] = torch.stack(ways).nanmean(0)
+        """A sentence that the answer does not need is taken out."""
+        edits = {row: edit for row, each in enumerate(self.asked) if (edit := self._harmless(row, each))}
+        rows, changed, (answers, seen, rivals) = self._changed(edits)
+        found = {"causal_hold": self._spread((answers == self.answers[rows]).all(1).double(), rows)}
+        if seen is not None and self.seen is not None and rows:
+            found |= self._holds("weights_hold", self.seen, seen, rivals, rows, changed)
         return found
 
     def _with_names_exchanged(self) -> dict[str, Tensor]:
@@ -261,8 +227,8 @@ class CausalTests:
             self._scored[name][score] = self._spread(own, rows)
         return {score: self._spread(held, rows)}
 
-    def _harmless(self, row: int, asked: StoryExample, make: Callable[[StoryExample, int], Edit | None]) -> Edit | None:
-        """A change of a sentence that is no supporting fact, after which the answer is the same by the rules.
+    def _harmless(self, row: int, asked: StoryExample) -> Edit | None:
+        """The story without a sentence that is no supporting fact, where the answer stays the same by the rules.
 
         None where neither supporting facts nor rules say which sentences do not matter.
         """
@@ -274,11 +240,8 @@ class CausalTests:
             if place not in asked.supporting
         ]
         self.draw.shuffle(others)
-        for place in others[:TRIES]:
-            edit = make(asked, place)
-            if edit is not None and (not self.known[row] or edit.truth == asked.answer.lower()):
-                return edit
-        return None
+        tried = (removed(asked, place) for place in others[:TRIES])
+        return next((edit for edit in tried if not self.known[row] or edit.truth == asked.answer.lower()), None)
 
     def _is_other(self, row: int, edit: Edit) -> bool:
         """Whether the rules give another answer, one that the model can say."""

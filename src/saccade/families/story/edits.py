@@ -1,6 +1,6 @@
 """What is changed to test a story model: the sentences of a story, and the weights of its hops.
 
-Stories with one thing changed, for causal tests: a sentence taken out, reworded or replaced; two names exchanged.
+Stories with one thing changed, for causal tests: a sentence taken out, or two names exchanged.
 
 The rules of :mod:`saccade.families.story.world.reader` compute the answer of a changed story from its sentences. They
 are trusted for a question only if they also find its answer before the change.
@@ -41,21 +41,17 @@ from torch import Tensor
 
 from saccade.families.story.sentence_scores import as_tensors, batch_for, respond, said, supporting_slots
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.world.lexicon import DROP, GIVE, GO, LINKS, TAKE, TIMES
+from saccade.families.story.world.lexicon import LINKS, TIMES
 from saccade.families.story.world.reader import derive
 from saccade.looks import Look
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, chosen_cells
 from saccade.models.base import Given
 from saccade.models.story import StoryModel
 
-SAME_MEANING = (GO, TAKE, DROP, GIVE)
-"""Ways to say the same; one is put for another."""
 OPENERS = frozenset({"the", "a", "an", "he", "she", "they", "it", "in", "if"}) | {
     word for phrase in (*LINKS, *TIMES) for word in phrase.split()
 }
 """Words that open a sentence and are no names."""
-SMALL = frozenset({"to", "is", "of", "there", "back", "and"})
-"""Further words that are about nothing."""
 TRIES = 8
 """Sentences, or pairs of names, that are tried until one changes the story as wanted."""
 
@@ -85,35 +81,6 @@ def removed(asked: StoryExample, place: int) -> Edit:
     """The story without sentence ``place``."""
     kept = tuple(number for number in range(len(asked.sentences)) if number != place)
     return _edit(asked, tuple(asked.sentences[number] for number in kept), kept)
-
-
-def reworded(asked: StoryExample, place: int, words: Collection[str], draw: random.Random) -> Edit | None:
-    """The story with sentence ``place`` said in another way; None where there is no other way in these ``words``."""
-    sentence = asked.sentences[place]
-    for phrases in SAME_MEANING:
-        for phrase in sorted(phrases, key=len, reverse=True):
-            found = re.search(rf"\b{phrase}\b", sentence, re.IGNORECASE)
-            others = [other for other in phrases if other != phrase and words_in(other, words)]
-            if found and others:
-                new = sentence[: found.start()] + draw.choice(others) + sentence[found.end() :]
-                return _with_sentence(asked, place, new, kept=True)
-    return None
-
-
-def replaced(asked: StoryExample, place: int, others: Sequence[str], draw: random.Random) -> Edit | None:
-    """The story with another sentence in ``place``, one of ``others`` that is about nothing the answer involves.
-
-    It shares no name, thing or place with the question, the answer and the supporting facts: no word but verbs and
-    small words. Nor is it a sentence that the story has. None where no such sentence was drawn.
-    """
-    involved = {word for text in (asked.question, asked.answer) for word in words_of(text)}
-    involved |= {word for number in asked.supporting for word in words_of(asked.sentences[number])}
-    verbs = {word for phrases in SAME_MEANING for phrase in phrases for word in phrase.split()}
-    for _ in range(TRIES if others else 0):
-        new = draw.choice(others)
-        if new not in asked.sentences and not (set(words_of(new)) & involved) - verbs - OPENERS - SMALL:
-            return _with_sentence(asked, place, new, kept=False)
-    return None
 
 
 def names_in(asked: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
@@ -157,16 +124,6 @@ def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Ran
     draw.shuffle(pairs)
     pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
     return pairs[:TRIES]
-
-
-def words_in(text: str, words: Collection[str]) -> bool:
-    """Whether all words of ``text`` are among ``words``."""
-    return all(word in words for word in words_of(text))
-
-
-def _with_sentence(asked: StoryExample, place: int, sentence: str, *, kept: bool) -> Edit:
-    sentences = (*asked.sentences[:place], sentence, *asked.sentences[place + 1 :])
-    return _edit(asked, sentences, tuple(n if kept or n != place else -1 for n in range(len(sentences))))
 
 
 def _edit(asked: StoryExample, sentences: tuple[str, ...], kept: tuple[int, ...]) -> Edit:

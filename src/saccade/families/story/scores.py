@@ -12,9 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from saccade.data.tables.splits import Split
 from saccade.families.story.causal import CausalTests
-from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.edits import weight_edits
 from saccade.families.story.sentence_scores import (
     BATCH,
@@ -91,8 +89,7 @@ class StoryScoring(Scoring):
 
     Args:
         model: in eval mode.
-        data: settings of the stories.
-        split: train, val or test.
+        asked: the questions.
         words: the vocabulary of the model.
         limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         causal: questions of the causal tests, drawn from those that are scored.
@@ -104,18 +101,16 @@ class StoryScoring(Scoring):
     def __init__(
         self,
         model: StoryModel,
-        data: StoryDataConfig,
-        split: Split,
+        asked: Sequence[StoryExample],
         words: Sequence[str],
         *,
         limit: int | None = None,
         causal: int = CAUSAL,
         seed: int = 0,
     ) -> None:
-        asked = StorySource(data).questions(split)
         self.asked = asked if limit is None else sample_questions(asked, limit)
         self.model, self.words, self.causal, self.seed = model, words, causal, seed
-        self.tensors = as_tensors(model, self.asked, words, split)
+        self.tensors = as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
         self.stories = story_numbers(self.asked)  # (N,)
 

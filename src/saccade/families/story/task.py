@@ -279,7 +279,8 @@ class StoryTask(Task):
             progress: called with questions done and questions in all.
         """
         model, config = cast(StoryModel, model), config_of(StoryDataConfig, data)
-        scoring = StoryScoring(model, config, checked_split(split), words, limit=limit, causal=sweeps)
+        asked = StorySource(config).questions(checked_split(split))
+        scoring = StoryScoring(model, asked, words, limit=limit, causal=sweeps)
         found = evaluation(evaluate(scoring, progress), data=config.name.partition(":")[0], split=split)
         unknown = unknown_words(scoring.asked, words, by_word=model.answers_word_by_word)
         recurrent = RECURRENT if model.slots_include_past else ""
