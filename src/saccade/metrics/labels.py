@@ -37,7 +37,7 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import mean_interval
-from saccade.metrics.result import DetailEntries, Part
+from saccade.metrics.result import Part
 
 SCALE_EDGES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 """Edges of the paper's five bins of object scale; bins are open on the left, except that 0.5 itself is inside."""
@@ -55,11 +55,10 @@ class ScaleBin(NamedTuple):
 
 def correct(answers: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
-    for name, ids in (("answers", answers), ("truth", truth)):
-        if ids.is_floating_point():
-            raise DataError(f"{name}: expected integer ids, found {ids.dtype}; take the arg-max of logits first")
-        if ids.dim() != 1 or len(ids) != len(answers):
-            raise ShapeError(name, "(B,)", ids.shape)
+    if answers.is_floating_point():
+        raise DataError(f"answers: expected integer ids, found {answers.dtype}; take the arg-max of logits first")
+    if answers.dim() != 1 or truth.shape != answers.shape:
+        raise ShapeError("truth", f"(B,) {tuple(answers.shape)} as the answers", truth.shape)
     return (answers == truth.to(answers.device)).float()
 
 
@@ -79,10 +78,8 @@ def accuracy_by_scale(answers: Tensor, truth: Tensor, scales: Tensor) -> tuple[S
     right = correct(answers, truth).cpu().double()  # (B,)
     edges = torch.tensor(SCALE_EDGES, dtype=torch.float64)
     at = scales.detach().cpu().double()
-    outside = ~((at >= edges[0]) & (at <= edges[-1]))  # NaN is outside too
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0, 0])
-        raise DataError(f"scale of example {index} is {float(at[index]):g}, outside the bins' 0.5 to 3")
+    if not bool(((at >= edges[0]) & (at <= edges[-1])).all()):  # NaN is outside too
+        raise DataError(f"scales: found {float(at.min()):g} … {float(at.max()):g}, and the bins go from 0.5 to 3")
     bins = (torch.bucketize(at, edges) - 1).clamp(min=0)  # bucketize: edges[i-1] < x ≤ edges[i]; 0.5 itself into bin 0
     n = torch.bincount(bins, minlength=len(edges) - 1)  # (5,)
     hits = torch.bincount(bins, weights=right, minlength=len(edges) - 1)  # (5,)
@@ -184,7 +181,7 @@ class Details:
     """Expected calibration error."""
     bins: tuple[Bin, ...]
 
-    def to_json(self, place: Callable[[int], Part] | None = None) -> DetailEntries:
+    def to_json(self, place: Callable[[int], Part] | None = None) -> Part:
         """``confusion``, ``per_class`` and ``mistakes`` as plain values.
 
         Args:

@@ -29,17 +29,9 @@ from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.maps.baselines import Grids
-from saccade.metrics.maps.interventions import (
-    TwinMaps,
-    TwinTruth,
-    about_scene,
-    alike,
-    even_where_empty,
-    foreground,
-    map_hold,
-    rivals,
-)
+from saccade.metrics.maps.interventions import map_hold
 from saccade.metrics.maps.localisation import where_defined
+from saccade.metrics.maps.twins import TwinMaps, TwinTruth, about_scene, alike, even_where_empty, foreground, rivals
 from saccade.scoring.causal import FIRST, READ, SECOND, CausalTruth
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import SceneScores
