@@ -41,13 +41,6 @@ def test_a_residual_mask_adds_and_a_naive_one_multiplies() -> None:
     assert apply_mask(features, mask, residual=False).tolist() == [[0.5, -2.0], [0.0, 0.0]]  # M·F
 
 
-def test_without_a_mask_the_residual_keeps_the_trunk_and_the_naive_one_keeps_nothing() -> None:
-    features = torch.randn(2, 3, 4, 5)
-    nothing = torch.zeros_like(features)
-    assert torch.equal(apply_mask(features, nothing, residual=True), features)
-    assert torch.equal(apply_mask(features, nothing, residual=False), nothing)
-
-
 def test_a_mixed_mask_is_a_sigmoid_of_each_number() -> None:
     found = mixed_mask(grid((0.0, 1.0), (-2.0, 3.0)))
     expected = grid((0.5, sigmoid(1)), (sigmoid(-2), sigmoid(3)))
@@ -95,13 +88,6 @@ def test_twice_the_size_is_what_torch_makes_of_it(size: tuple[int, int]) -> None
     torch.testing.assert_close(upsample_like(features, like), expected, rtol=0, atol=1e-12)
 
 
-def test_other_sizes_are_enlarged_too() -> None:
-    found = upsample_like(torch.arange(4.0).expand(1, 1, 5, 4), torch.empty(1, 1, 7, 9))
-    assert found.shape == (1, 1, 7, 9)
-    assert found[0, 0, 0].tolist() == sorted(found[0, 0, 0].tolist())
-    assert (float(found.min()), float(found.max())) == pytest.approx((0.0, 3.0))
-
-
 class Counted(nn.Module):
     """A unit that does nothing but note the sizes that it saw."""
 
@@ -138,13 +124,6 @@ def test_what_is_added_on_the_way_up_comes_from_the_way_down() -> None:
     three = branch.pool(two)
     expected = upsample_like(upsample_like(upsample_like(three, two) + two, one) + one, features)
     torch.testing.assert_close(branch(features), expected)
-
-
-def test_the_trunk_is_no_part_of_the_mask() -> None:
-    gate = ResidualAttention(4, 2, lambda channels: nn.Conv2d(channels, channels, 1)).eval()
-    before = torch.randn(1, 4, 8, 8)
-    masks = [gate.attend(before, trunk).full for trunk in (torch.randn(1, 4, 8, 8), torch.zeros(1, 4, 8, 8))]
-    assert torch.equal(*masks)
 
 
 def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
@@ -200,8 +179,3 @@ def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
         gate.attend(before, trunk, weights=torch.rand(2, 3, 6, 8))
     with pytest.raises(ShapeError, match="weights"):
         gate.attend(before, trunk, weights=torch.rand(2, 5, 8))
-
-
-def test_enlarging_leaves_the_channels_together_in_memory() -> None:
-    features = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
-    assert upsample_like(features, torch.empty(2, 3, 8, 8)).is_contiguous(memory_format=torch.channels_last)

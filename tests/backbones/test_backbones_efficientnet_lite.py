@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.mobile import SCALES, EvenSameConv2d, SameAsTrained, efficientnet_lite, efficientnet_lite_key
+from saccade.backbones.mobile import SCALES, EvenSameConv2d, efficientnet_lite, efficientnet_lite_key
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet, read_torch_file
 from saccade.cache import WEIGHTS, cache_home
 from saccade.errors import DataError
@@ -87,15 +87,6 @@ def test_strides_are_padded_alike_where_the_trained_side_is_odd(version: int, od
     assert all(strided[name].padding == (strided[name].kernel_size[0] // 2,) * 2 for name in centred)
 
 
-def test_sides_are_followed_down() -> None:
-    """What is padded behind alone comes only from an even side; a stride of one leaves the side as it is."""
-    convolve = SameAsTrained(10)
-    layers = [convolve(1, 1, 3, stride) for stride in (2, 1, 2, 2)]  # 10 → 5 → 5 → 3 → 2
-    assert [getattr(layer, "behind", None) for layer in layers] == [1, 0, None, None]
-    assert convolve.side == 2
-    assert geometry.grid_through(nn.Sequential(*layers), (10, 10)) == (2, 2)
-
-
 @every_network
 def test_pictures_are_centred_by_bytes(name: str, assert_near: Callable[..., None]) -> None:
     """(byte − 127) / 128: byte 127 is nought, 255 is one, 0 is −127/128."""
@@ -110,16 +101,6 @@ def test_norms_divide_as_the_publishers_do(name: str, widened: int) -> None:
     assert len(norms) == 2 + 2 + 3 * widened  # stem and head, the block that does not widen, the others
     assert {norm.eps for norm in norms} == {1e-3}
     assert build_backbone("mobilenetv2").get_submodule("stages.head.1").eps == 1e-5  # whose blocks are the same
-
-
-@pytest.mark.parametrize(
-    ("size", "last"),
-    [((224, 224), (7, 7)), ((225, 223), (7, 6)), ((100, 131), (3, 4)), ((63, 32), (1, 1))],
-)
-def test_sides_are_halved_and_rounded_down_five_times(size: geometry.Size, last: geometry.Size) -> None:
-    grid = build_backbone(NAME).grid(size)
-    assert grid["head"] == last
-    assert grid["block11"] == (size[0] // 16, size[1] // 16)
 
 
 @pytest.mark.parametrize(
@@ -139,31 +120,12 @@ def test_sides_that_are_rounded_up_where_the_trained_one_is_odd(
     assert [grid[name] for name in ("block1", "block4", "block7", "block15", "head")] == sides
 
 
-def test_a_picture_that_is_too_small() -> None:
-    with pytest.raises(DataError, match="31×40 pixels is too small for stage 'block12'"):
-        build_backbone(NAME).grid((31, 40))
-
-
 def test_cells_of_the_last_grids_by_hand() -> None:
     """Each halving puts cell x at 2x + 0.5; after four, 16x + 7.5: the first of 14 cells is centred at 15.5."""
     backbone = build_backbone(NAME)
     first = torch.tensor([0.5, 0.5], dtype=torch.float64)
     assert geometry.apply(backbone.frames["block11"], first).tolist() == [15.5, 15.5]
     assert geometry.apply(backbone.frames["head"], first).tolist() == [31.5, 31.5]
-
-
-@pytest.mark.parametrize(
-    ("name", "centres"),
-    [
-        ("efficientnet-lite1", [1.5, 3.5, 7.5, 15.5, 15.5]),  # the last stride begins at its first cell
-        ("efficientnet-lite2", [1.5, 3.5, 3.5, 3.5, 3.5]),  # the last three do
-    ],
-)
-def test_first_cells_of_the_larger_networks_by_hand(name: str, centres: list[float]) -> None:
-    backbone = build_backbone(name)
-    first = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    found = [geometry.apply(backbone.frames[f"block{number}"], first).tolist() for number in (1, 4, 7, 15, 21)]
-    assert found == [[centre, centre] for centre in centres]
 
 
 STRIDED = ((1, 3, 5, 11), *[(1, 4, 7, 15)] * 2)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -103,14 +101,6 @@ def test_small_stack_sizes_and_centres() -> None:
     assert backbone.channels == dict.fromkeys(("stage1", "stage2", "stage3", "stage4"), 32)
 
 
-def test_small_stack_starts_as_published() -> None:
-    """Glorot-uniform weights: |w| ≤ √(6 / (fan in + fan out)) = √(6 / (9·32 + 9·32)), reached nearly; biases zero."""
-    convolution = small_stack().stages["stage2"][0]
-    bound = (6 / (9 * 32 + 9 * 32)) ** 0.5
-    assert 0.95 * bound < convolution.weight.abs().max() <= bound
-    assert convolution.bias.abs().max() == 0
-
-
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
 def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) -> None:
     """Whether channels lie together or not; an odd border is dropped, and NaN stays NaN."""
@@ -137,13 +127,6 @@ def test_a_picture_that_is_too_small(size: geometry.Size, stage: str) -> None:
         small_stack().grid(size)
 
 
-def test_the_smallest_picture() -> None:
-    """Backwards from one cell: 1 → 2 → 4 → 8 → 10 → 20 → 22 → 44 → 46."""
-    assert small_stack().grid((46, 46))["stage4"] == (1, 1)
-    with pytest.raises(DataError, match="stage4"):
-        small_stack().grid((45, 45))
-
-
 def test_the_grid_of_layers_that_do_not_tell_is_found_by_running() -> None:
     """A pooling that rounds up: 9 → 5; after it a convolution that does not fit."""
     stages = OrderedDict(first=nn.MaxPool2d(2, ceil_mode=True), second=nn.Conv2d(3, 2, 5))
@@ -151,31 +134,6 @@ def test_the_grid_of_layers_that_do_not_tell_is_found_by_running() -> None:
     assert backbone.grid((9, 10)) == {"first": (5, 5), "second": (1, 1)}
     with pytest.raises(DataError, match="8×9 pixels is too small for stage 'second'"):
         backbone.grid((8, 9))
-
-
-def test_telling_the_grid_does_not_load_the_compiler_of_torch() -> None:
-    """Which takes a second or two, each time a model is loaded."""
-    code = "import sys; from saccade.backbones import build_backbone as build; "
-    code += "[build(name).grid((224, 224)) for name in ('small', 'compact', 'resnet18', 'mobilenetv2', 'vgg16')]; "
-    code += "assert 'torch._dynamo' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_grids_do_not_depend_on_the_number_type() -> None:
-    assert small_stack(channels=2).double().grid((100, 61)) == small_stack(channels=2).grid((100, 61))
-
-
-def test_a_norm_on_a_single_cell_is_no_obstacle() -> None:
-    """In training a BatchNorm refuses one value per channel; asking for the grid is not training."""
-    stem = nn.Sequential(nn.Conv2d(3, 2, 5), nn.BatchNorm2d(2))
-    assert Stages(OrderedDict(stem=stem), {"stem": 2}).train().grid((5, 5)) == {"stem": (1, 1)}
-
-
-def test_asking_for_the_grid_changes_nothing() -> None:
-    backbone = small_stack(channels=2).train()
-    backbone.grid((50, 50))
-    assert backbone.training
-    assert all(parameter.device.type == "cpu" for parameter in backbone.parameters())
 
 
 def test_an_unknown_stage_names_the_nearest() -> None:

@@ -221,12 +221,6 @@ def test_weights_that_cannot_be_fetched_are_said_at_once(timm, monkeypatch: pyte
     assert (constants.HF_HUB_OFFLINE, hub.is_offline()) == (False, False)  # as before
 
 
-def test_reading_weights_draws_no_random_numbers(timm) -> None:
-    before = torch.get_rng_state()
-    imagenet_weights("timm:residual")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

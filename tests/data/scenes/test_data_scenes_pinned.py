@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade.data.scenes import host
 from saccade.data.scenes import sampler as scenes_module
@@ -115,39 +114,6 @@ def in_order(pixels: InkedPixels) -> dict[str, Tensor]:
     return {name: getattr(pixels, name)[order] for name in ("obj", "position", "ink")}
 
 
-class Operations(TorchDispatchMode):
-    """Lists the operations that compute something."""
-
-    FREE = ("view", "slice", "select", "squeeze", "unsqueeze", "expand", "alias", "detach", "t", "lift_fresh")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = func.__name__.split(".")[0]
-        if name not in self.FREE:
-            self.names.append(name)
-        return func(*args, **(kwargs or {}))
-
-
-def training(chunk: int = 64) -> SceneData:
-    data = SceneData(SceneDataConfig(glyphs="pack", asks=4), "train")
-    data.stream.chunk = chunk
-    return data
-
-
-def test_a_training_batch_of_made_scenes_costs_few_operations():
-    """Some thirty, nearly all of them small and on the host: it must never hold up a GPU."""
-    data = training()
-    data.take(torch.arange(64), together=4)
-    with Operations() as operations:
-        data.take(torch.arange(64, 128), together=4)
-    assert 0 < len(operations.names) < 40
-    assert operations.names.count("gather") == 2
-    assert "index" not in operations.names[-5:]  # pictures and layouts are slices
-
-
 def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
     scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
     layout, images = scenes.scenes(torch.arange(4, 20))
@@ -160,6 +126,12 @@ def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
     for name, column in layout.tensors().items():
         assert torch.equal(getattr(backwards, name).flip(0), column)
         assert torch.equal(getattr(kept_layout, name)[4:20], column)
+
+
+def training(chunk: int) -> SceneData:
+    data = SceneData(SceneDataConfig(glyphs="pack", asks=4), "train")
+    data.stream.chunk = chunk
+    return data
 
 
 def test_a_batch_is_the_same_wherever_training_begins():

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from saccade.data.scenes.backgrounds import Black
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import render
@@ -80,13 +79,6 @@ def test_calibration():
     assert abs(layout.noise[present].double().std() - 10) < 0.3
 
 
-def test_digits_are_distinct_and_glyphs_show_them(thousand):
-    for row, present in zip(thousand.classes.tolist(), thousand.present.tolist()):
-        shown = [digit for digit, there in zip(row, present) if there]
-        assert len(set(shown)) == len(shown)
-    assert torch.equal(thousand.glyphs.labels[thousand.glyph], thousand.classes)
-
-
 def test_boxes_lie_inside_and_hold_no_earlier_ink(scenes):
     masks, boxes = scenes.masks(), scenes.boxes
     assert (masks.sum(dim=1) <= 1).all()
@@ -118,21 +110,6 @@ def test_pictures_are_colour_times_ink(scenes):
     images = render(part)
     assert images.dtype == torch.uint8
     assert torch.equal(images.long(), expected)
-
-
-def test_a_background_shows_where_no_ink_is(scenes):
-    class Grey(Black):
-        def __call__(self, glyphs, seed, indices, size):
-            return torch.full((len(indices), 3, size, size), 90, dtype=torch.uint8)
-
-    layout = sample_layout(SceneSpec(background=Grey()), glyphs_for("train", "pack"), 0, torch.arange(8))
-    images = render(layout)
-    ink = layout.all_objects()
-    assert (images.permute(0, 2, 3, 1)[~ink] == 90).all()
-    black = render(sample(torch.arange(8)))
-    # colour·a + 90·(1 − a) against colour·a: never darker than the ink alone, never lighter by more than 90
-    assert ((images.int() - black.int()).permute(0, 2, 3, 1)[ink] >= 0).all()
-    assert ((images.int() - black.int()).permute(0, 2, 3, 1)[ink] <= 90).all()
 
 
 def test_recolour_touches_the_object_alone(scenes):

@@ -54,11 +54,6 @@ def test_a_moved_object_lies_on_free_ground_a_cell_away(layout, places, number):
     assert not (changed & ~masks[at] & ~layout.mask_of(obj)).any()
 
 
-def test_a_moved_scene_renders_the_same_the_slow_way(layout, places):
-    moved = move_to(layout, movable(places), places)
-    assert torch.equal(render(moved), render(replace(moved, may_overlap=True)))
-
-
 def test_an_object_without_a_place_is_not_moved(layout, places):
     stuck = (layout.present & ~places.found).nonzero()[0]
     scene, obj = layout[stuck[:1]], stuck[1:]

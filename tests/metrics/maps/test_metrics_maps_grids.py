@@ -68,16 +68,6 @@ def test_the_bound_of_a_product_is_the_best_of_every_choice_of_cells(cells):
     torch.testing.assert_close(found, strength_of_every_choice(evidence, cells), atol=1e-6, rtol=0)
 
 
-def test_in_a_product_every_further_grid_can_only_help():
-    evidence = some_evidence()
-    strengths = [
-        true_positive_strength(grids("product", CELLS[:many]).oracle(evidence), evidence) for many in (1, 2, 3)
-    ]
-    assert bool((strengths[1] >= strengths[0] - 1e-6).all())
-    assert bool((strengths[2] >= strengths[1] - 1e-6).all())
-    assert bool((strengths[2] > strengths[0] + 0.01).any())
-
-
 def test_the_bound_of_a_mean_is_its_best_grid():
     """Picture by picture: the best cell of all grids, wherever it is."""
     evidence = some_evidence()
@@ -152,14 +142,3 @@ def test_a_look_with_steps_counts_once_for_each_of_them(total, times):
     assert [cells for _, cells in found.grids] == [(3, 2)] * times
     bound = true_positive_strength(found.oracle(some_evidence()), some_evidence())
     assert bool((true_positive_strength(trace.image_map("total"), some_evidence()) <= bound + 1e-6).all())
-
-
-def test_pictures_that_are_placed_differently_keep_their_frames():
-    canvas = torch.stack([geometry.scale_shift((1.0, 1.0), (float(shift), 0.0)) for shift in range(B)])
-    trace = traced([torch.rand(B, 2, 2)], "last", canvas=canvas)
-    (grid,) = grids_of(trace, SIZE).grids
-    assert torch.equal(grid.frame, trace.frame_on(trace.looks[0], SIZE))
-    rows = torch.tensor([2, 2, 0])
-    assert torch.equal(grids_of(trace, SIZE).at(rows).grids[0].frame, grid.frame[rows])
-    shared = grids("last").at(rows).grids
-    assert [tuple(frame.shape) for frame, _ in shared] == [(2, 3)] * 3

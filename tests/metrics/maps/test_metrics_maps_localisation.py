@@ -1,7 +1,5 @@
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from saccade.errors import DataError
 from saccade.metrics import iou, pointing, selectivity, true_positive_strength
@@ -80,32 +78,3 @@ def test_a_broken_map_is_an_error_that_names_the_picture(value):
     ):
         with pytest.raises(DataError, match=r"picture 3 .*1 of 6"):
             call()
-
-
-@given(seed=st.integers(0, 10_000), factor=st.floats(1e-6, 1e6))
-@settings(max_examples=50, deadline=None)
-def test_any_positive_factor_keeps_strength_and_selectivity(seed, factor):
-    maps, evidence = batch(seed)
-    torch.testing.assert_close(true_positive_strength(maps * factor, evidence), true_positive_strength(maps, evidence))
-    objects = torch.ones_like(evidence)
-    torch.testing.assert_close(selectivity(maps * factor, evidence, objects), selectivity(maps, evidence, objects))
-
-
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
-def test_one_by_one_equals_together_and_order_does_not_matter(seed):
-    maps, evidence = batch(seed)
-    order = torch.randperm(len(maps), generator=torch.Generator().manual_seed(seed))
-    for score in (*SCORES, lambda m, e: selectivity(m, e, e.roll(1, -1))):
-        together = score(maps, evidence)
-        alone = torch.cat([score(maps[i : i + 1], evidence[i : i + 1]) for i in range(len(maps))])
-        torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
-        torch.testing.assert_close(score(maps[order], evidence[order]), together[order], rtol=1e-6, atol=0)
-        assert bool(((together >= 0) & (together <= 1 + 1e-6)).all())
-
-
-def test_all_attention_on_the_evidence_is_a_share_of_exactly_one() -> None:
-    generator = torch.Generator().manual_seed(0)
-    evidence = torch.rand(64, 100, 100, generator=generator) < 0.3
-    maps = torch.rand(64, 100, 100, generator=generator) * evidence
-    assert torch.equal(true_positive_strength(maps, evidence), torch.ones(64))

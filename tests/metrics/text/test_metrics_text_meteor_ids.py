@@ -60,11 +60,6 @@ def test_a_word_counts_as_often_as_the_reference_has_it() -> None:
     assert score("dog brown dog", "dogs dog", delta=0.5) == pytest.approx(expected)
 
 
-def test_the_reference_that_fits_best_counts() -> None:
-    assert score("brown dog", "a man", "brown dog", "") == pytest.approx(penalty(1, 2))
-    assert score("brown dog", "a man", "dog jumps") == pytest.approx(score("brown dog", "dog jumps"))
-
-
 def test_a_run_that_pairs_cannot_share_leaves_one_chunk() -> None:
     """dog man dog | man dog man: two pairs and two runs of two."""
     assert score("dog man dog", "man dog man") == pytest.approx(2 / 3 * penalty(1, 2))
@@ -140,18 +135,6 @@ def test_it_is_what_counting_finds(said: list[list[int]], references: list[list[
     assert 0 <= float(found.min()) <= float(found.max()) <= 1
 
 
-@given(said=several, references=several, data=st.data())
-def test_neither_order_nor_room_nor_ends_matter(
-    said: list[list[int]], references: list[list[int]], data: st.DataObject
-) -> None:
-    found = meteor_of_words(padded(said), padded(references), table())[0]
-    turned = data.draw(st.permutations(range(len(said))))
-    others = data.draw(st.permutations(references))
-    ended = [[*(n for n in said[place] if n != END), END] for place in turned]
-    again = meteor_of_words(padded(ended, WIDTH + 3), padded([*others, []], WIDTH + 1), table())[0]
-    torch.testing.assert_close(again, found[list(turned)])
-
-
 @pytest.mark.parametrize("loose", ["in", "with a", "is", "in the"])
 def test_breaking_off_costs_though_the_reference_has_those_words(loose: str) -> None:
     reference = "a man with a hat is in the grass"
@@ -159,12 +142,3 @@ def test_breaking_off_costs_though_the_reference_has_those_words(loose: str) -> 
     assert score(f"a man {loose}", reference) < whole
     assert score(f"a man {loose} <end>", reference) < whole
     assert score(f"a man {loose} grass", reference) > whole
-
-
-def test_a_batch_is_judged_picture_by_picture() -> None:
-    generator = torch.Generator().manual_seed(0)
-    said, references = (torch.randint(2, len(ENTRIES), (3, count, 6), generator=generator) for count in (2, 4))
-    whole = meteor_of_words(said, references, table())
-    assert whole.shape == (3, 2)
-    for row in range(3):
-        torch.testing.assert_close(whole[row, None], meteor_of_words(said[row, None], references[row, None], table()))
