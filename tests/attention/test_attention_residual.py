@@ -21,7 +21,7 @@ from saccade.attention.residual import (
     spatial_mask,
     upsample_like,
 )
-from saccade.errors import DataError, ShapeError
+from saccade.errors import ShapeError
 from saccade.trace import AttentionTrace
 
 KINDS = sorted(MASKS)
@@ -153,16 +153,6 @@ def test_the_total_multiplies_one_plus_the_mask(residual: bool) -> None:
     expected = look.weights + (1 if residual else 0)
     torch.testing.assert_close(trace.image_map().float(), expected, rtol=0, atol=1e-6)
     torch.testing.assert_close(trace.image_map(look).float(), look.weights, rtol=0, atol=1e-6)
-
-
-def test_a_mask_of_channels_lies_on_no_place() -> None:
-    gate, before, trunk = made("channel", True)
-    look = gate(before, trunk)[1]
-    assert not look.is_spatial
-    assert look.weights.shape == (2, 4)
-    torch.testing.assert_close(look.full.square().sum(1), torch.ones(2, 6, 8))
-    with pytest.raises(DataError, match="no look on a picture"):
-        AttentionTrace((look,), image_size=torch.tensor([[6, 8], [6, 8]])).image_map()
 
 
 @pytest.mark.parametrize("kind", KINDS)

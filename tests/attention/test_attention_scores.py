@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -126,16 +125,3 @@ def test_a_cell_sees_its_neighbourhood_and_nothing_else(context: int) -> None:
     reach = context // 2
     expected = [[i, j] for i in range(4 - reach, 5 + reach) for j in range(4 - reach, 5 + reach)]
     assert seen.tolist() == expected
-
-
-@pytest.mark.parametrize("activation", [F.relu, torch.sigmoid, torch.sigmoid_])
-def test_several_queries_share_what_was_seen(activation: Callable[[Tensor], Tensor]) -> None:
-    """Seen once, and met by three queries asked at once, is the same as scored three times."""
-    torch.manual_seed(0)
-    scorer = AdditiveScorer(3, 4, hidden=5, context=3, activation=activation).double()
-    features, queries = torch.randn(2, 3, 4, 6).double(), torch.randn(2, 3, 4).double()
-    seen = scorer.project_features(features)
-    assert seen.shape == (2, 4, 6, 5)
-    together = scorer.score_all(seen, scorer.project_queries(queries))
-    for number in range(3):
-        torch.testing.assert_close(together[:, number], scorer(features, queries[:, number]))

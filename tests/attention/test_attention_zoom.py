@@ -16,11 +16,9 @@ from saccade.attention.zoom import (
     apn_crop,
     box_theta,
     boxcar,
-    boxcar_mask,
     clamped_box,
     corners,
     legal_box,
-    mask_in_crop,
     nested,
     responding_region,
     theta_box,
@@ -47,15 +45,6 @@ def test_boxcar_by_hand() -> None:
     expected = [0.5 - h(-0.4), h(0.2) - h(-0.2), h(0.7) - h(0.3)]
     assert boxcar(at, low, high, 10.0).tolist() == pytest.approx(expected)
     assert expected[1] == pytest.approx(0.7616, abs=1e-4)
-
-
-def test_mask_in_the_crop_is_the_mask_where_the_crop_reads() -> None:
-    """Read off the mask of a fine parent through the crop's own grid, it is the mask in the crop: t_l decides it."""
-    for box in ([0.5, 0.5, 0.25], [0.31, 0.62, 0.2]):
-        boxes = torch.tensor([box], dtype=torch.float64)
-        parent = boxcar_mask(boxes, (2000, 2000), 40.0).unsqueeze(1)  # (1,1,H,W)
-        read = geometry.sample_theta(parent, box_theta(boxes), (7, 6))[:, 0]
-        assert torch.allclose(read, mask_in_crop(boxes[:, 2], (7, 6), 40.0), atol=1e-4)
 
 
 @pytest.mark.parametrize("smallest", [1 / 3, 2 / 3, 1.0])

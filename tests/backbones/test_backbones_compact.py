@@ -6,17 +6,6 @@ import pytest
 import torch
 
 from saccade.backbones import build_backbone
-from saccade.backbones.resnet import compact
-
-
-def test_finer_cells_have_the_same_layers() -> None:
-    plain, fine = compact(), compact(last_stride=1)
-    assert fine.grid((112, 112))["layer4"] == (14, 14)
-    assert fine.grid((100, 100))["layer4"] == (13, 13)
-    fine.load_state_dict(plain.state_dict())
-    images = torch.rand(1, 3, 100, 100)
-    every_other = fine.eval()(images)[..., ::2, ::2]
-    assert every_other.shape == plain.eval()(images).shape
 
 
 def test_further_blocks_start_as_the_identity_and_then_learn() -> None:

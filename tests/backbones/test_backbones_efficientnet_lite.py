@@ -87,45 +87,12 @@ def test_strides_are_padded_alike_where_the_trained_side_is_odd(version: int, od
     assert all(strided[name].padding == (strided[name].kernel_size[0] // 2,) * 2 for name in centred)
 
 
-@every_network
-def test_pictures_are_centred_by_bytes(name: str, assert_near: Callable[..., None]) -> None:
-    """(byte − 127) / 128: byte 127 is nought, 255 is one, 0 is −127/128."""
-    normalise = build_backbone(name, through="block0").stages["block0"].get_submodule("normalise")
-    pixels = torch.tensor([127.0, 255.0, 0.0]).div(255).view(1, 1, 1, 3).expand(1, 3, 1, 3)
-    assert_near(normalise(pixels)[0, 1, 0], [0.0, 1.0, -127 / 128])
-
-
 @pytest.mark.parametrize(("name", "widened"), [*zip(NAMES, (15, 20, 20))])
 def test_norms_divide_as_the_publishers_do(name: str, widened: int) -> None:
     norms = [module for module in build_backbone(name).modules() if isinstance(module, nn.BatchNorm2d)]
     assert len(norms) == 2 + 2 + 3 * widened  # stem and head, the block that does not widen, the others
     assert {norm.eps for norm in norms} == {1e-3}
     assert build_backbone("mobilenetv2").get_submodule("stages.head.1").eps == 1e-5  # whose blocks are the same
-
-
-@pytest.mark.parametrize(
-    ("version", "size", "sides"),
-    [
-        (1, (240, 224), [(120, 112), (60, 56), (30, 28), (15, 14), (8, 7)]),  # the last is rounded up
-        (1, (135, 17), [(67, 8), (33, 4), (16, 2), (8, 1), (4, 1)]),
-        (2, (260, 224), [(130, 112), (65, 56), (33, 28), (17, 14), (9, 7)]),  # the last three are
-        (2, (135, 97), [(67, 48), (33, 24), (17, 12), (9, 6), (5, 3)]),
-    ],
-)
-def test_sides_that_are_rounded_up_where_the_trained_one_is_odd(
-    version: int, size: geometry.Size, sides: list[geometry.Size]
-) -> None:
-    grid = efficientnet_lite(version, width=0.1).grid(size)
-    assert list(dict.fromkeys(grid.values())) == sides
-    assert [grid[name] for name in ("block1", "block4", "block7", "block15", "head")] == sides
-
-
-def test_cells_of_the_last_grids_by_hand() -> None:
-    """Each halving puts cell x at 2x + 0.5; after four, 16x + 7.5: the first of 14 cells is centred at 15.5."""
-    backbone = build_backbone(NAME)
-    first = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    assert geometry.apply(backbone.frames["block11"], first).tolist() == [15.5, 15.5]
-    assert geometry.apply(backbone.frames["head"], first).tolist() == [31.5, 31.5]
 
 
 STRIDED = ((1, 3, 5, 11), *[(1, 4, 7, 15)] * 2)
@@ -165,18 +132,6 @@ def unlike_any_start(backbone: Stages) -> Stages:
             for tensor in (module.bias, module.running_mean):
                 nn.init.normal_(tensor, std=0.3)  # type: ignore[arg-type]
     return backbone.eval()
-
-
-def test_it_computes_what_its_publisher_computes(assert_near: Callable[..., None]) -> None:
-    """With random weights and statistics, on a picture that all strides divide."""
-    backbone = unlike_any_start(efficientnet_lite(0, width=0.3))
-    raw = {efficientnet_lite_key(key): tensor for key, tensor in backbone.state_dict().items()}
-    images = torch.rand(2, 3, 64, 96)
-    with torch.no_grad():
-        features = backbone(images)
-        assert_near(features, published_features(raw, images), rtol=1e-4, atol=1e-4)
-    assert features.shape == (2, 1280, 2, 3)
-    assert features.std() > 0.1
 
 
 @pytest.mark.parametrize(("version", "cells"), [(0, 7), (1, 8), (2, 9)])

@@ -159,15 +159,3 @@ def test_parts_by_hand() -> None:
     assert found["loss"].item() == pytest.approx(expected)
     each = hard_attention_loss(raw, words, torch.tensor(-1.0), per_word=True)
     assert each["policy_loss"].item() == pytest.approx(-advantage * math.log(0.5), abs=1e-6)
-
-
-def test_entropy_is_rewarded() -> None:
-    example = Example(3)
-    loss = hard_attention_loss(
-        example.raw((0, 0), expected=True), example.words, torch.tensor(0.0), entropy_weight=1.0
-    )["loss"]
-    first, *_ = example.gradients(loss)
-    with torch.no_grad():
-        stepped = (example.first - 1e-3 * first).log_softmax(0)
-        before = example.first.log_softmax(0)
-    assert -(stepped.exp() * stepped).sum() > -(before.exp() * before).sum()

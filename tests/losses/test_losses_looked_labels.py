@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
@@ -48,26 +47,6 @@ def test_without_boxes_and_without_labels_the_rewards_are_the_published_ones() -
     empty = rewards([1], [[0]], [-1, -1], [nowhere] * 2)
     assert (empty.classes == -1).all()
     assert (empty.glimpses == 1).all()
-
-
-def test_a_label_without_a_box_cannot_be_looked_at_and_is_worth_what_it_was() -> None:
-    """1 has a box and is glimpsed, 2 has none: both are right; 3 is not there."""
-    found = rewards([2], [[0]], [1, 2], [on(0), on()])
-    assert found.classes[0, 0, 1:4].tolist() == [1.0, 1.0, -1.0]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_what_counts_as_free_is_what_the_published_reward_says(seed: int) -> None:
-    """Whatever is looked at: boxes decide which of two equal labels is taken, never how many are left."""
-    torch.manual_seed(seed)
-    said, location = torch.randint(0, STOP + 1, (64, 5)), torch.randint(0, 12, (64, 5, 2))
-    labels, inside = torch.randint(-1, STOP, (64, 4)), torch.rand(64, 4, 3, 4) < 0.4
-    found = looked_rewards(said, location, labels, inside, classes=STOP + 1, elsewhere=0.5)
-    published = multiset_rewards(said, labels, STOP + 1)
-    assert torch.equal(found.classes > 0, published > 0)
-    same = looked_rewards(said, location, labels, inside, classes=STOP + 1, elsewhere=1.0)
-    assert torch.equal(same.classes, published)
-    assert (same.glimpses == 1).all()
 
 
 ELSEWHERE = -0.25

@@ -23,11 +23,6 @@ def test_donors_are_other_pictures_with_other_answers_to_the_same_question() -> 
     assert donors(torch.tensor([0, 1]), torch.tensor([1, 1])).tolist() == [-1, -1]  # the same answer
 
 
-def test_donors_of_sets_share_no_label() -> None:
-    labels = torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 1]])
-    assert donors(torch.arange(3), labels).tolist() == [2, -1, 0]
-
-
 def test_every_pixel_comes_from_where_it_should() -> None:
     """A blur of an even picture is that picture, so each way has the value of its source, pixel by pixel."""
     images, others = torch.full((1, 3, SIDE, SIDE), 0.25), torch.full((1, 3, SIDE, SIDE), 0.75)

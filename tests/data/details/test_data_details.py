@@ -13,7 +13,6 @@ from saccade.data.details.layout import (
     MARK,
     REACH,
     SIZE,
-    TILE,
     DetailLayout,
     moved,
     rewoven,
@@ -110,19 +109,6 @@ def test_other_surroundings_leave_the_bearer(layout: DetailLayout, pictures: tor
     cells = among.y // CELL * 3 + among.x // CELL
     assert all(len(set(row)) == 4 for row in cells.tolist())
     assert (render_details(among) != pictures).any(1).float().mean() > 0.9
-
-
-def test_half_the_size_leaves_little_of_the_stripes() -> None:
-    """The filter of a view half as large leaves under 3 % of any weave, at every shift; at full size all is there."""
-    woven = render._weaves(torch.device("cpu")).double()  # (4,12,12)
-    wide = woven.repeat(1, 6, 6)  # (4,72,72)
-    for shift in range(2):
-        small = F.interpolate(wide[:, None, shift:, shift:], scale_factor=0.5, mode="bilinear", antialias=True)
-        middle = small[..., 4:-4, 4:-4]
-        assert middle.abs().max() < 0.03 * render.CONTRAST
-    assert (woven.square().mean((1, 2)).sqrt() > 0.6 * render.CONTRAST).all()
-    assert (woven.mean((1, 2)).abs() < 0.1).all()
-    assert woven.shape[-1] == TILE
 
 
 def test_stripes_run_as_they_are_called() -> None:

@@ -8,9 +8,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from authors_paste import drawn, paste
+from authors_paste import drawn
 from saccade.data.scenes import kernels
 from saccade.data.scenes.drawing import Drawing
 from saccade.data.scenes.layout import SceneLayout
@@ -19,22 +18,7 @@ from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 
-COLOUR = (200, 100, 50)
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-def pasted(ink: int, below: int = 0) -> list[int]:
-    canvas = Image.new("RGB", (1, 1), (below, below, below))
-    paste(canvas, np.full((1, 1), ink, np.uint8), COLOUR, 0, 0)
-    return [int(value) for value in np.asarray(canvas)[0, 0]]
-
-
-def test_ink_counts_twice() -> None:
-    """Half ink: 200 · 128/255 = 100.4 is painted as 100; 100 · 128/255 = 50.2 is what is seen of it on black."""
-    assert pasted(255) == [200, 100, 50]
-    assert pasted(128) == [50, 25, 13]  # 50 · 128/255 = 25.1, painted 25, seen 12.5
-    assert pasted(0) == [0, 0, 0]
-    assert pasted(128, below=255) == [177, 152, 140]  # and 255 · 127/255 = 127 of the background beside it
 
 
 @pytest.fixture(scope="module")

@@ -39,16 +39,6 @@ def test_questions_answers_and_evidence_are_those_of_mref(batch, plain):
     assert torch.equal(batch.objects(), plain.objects())
 
 
-def test_an_edit_touches_the_object_and_nothing_behind_it(batch):
-    recoloured = batch.recolour_target()
-    changed = (recoloured.images != batch.images).any(dim=1)
-    assert changed.flatten(1).any(dim=1).all()
-    assert not (changed & ~batch.evidence()).any()
-    removed = batch.layout.remove(batch.object)
-    gone = batch._edited(removed).images
-    assert torch.equal(gone, torch.where(batch.evidence()[:, None], behind(batch), batch.images))
-
-
 @pytest.mark.parametrize("name", HARDER)
 def test_triples_do_not_depend_on_how_they_are_asked_for(name):
     whole = data(name, "val").take(torch.arange(40))

@@ -1,7 +1,6 @@
 """MBG: which photographs a split may use, how they are cut, and folders that are not what they should be."""
 
 import hashlib
-import json
 import warnings
 from pathlib import Path
 
@@ -146,15 +145,3 @@ def test_the_cache_comes_before_what_ships(tmp_path, monkeypatch):
     named = photographs_for("test", SHIPPED)
     assert len(named) == 3
     assert (named.set_name, named.name) == ("shipped", "shipped-test-3-c8aec02d"), "known by its pixels, however named"
-
-
-def test_what_ships_is_free_small_and_credited():
-    facts = json.loads((SHIPPED / "attribution.json").read_text(encoding="utf-8"))
-    files = {path.relative_to(SHIPPED).as_posix(): path for path in SHIPPED.rglob("*.jpg")}
-    assert sorted(each["file"] for each in facts["photographs"]) == sorted(files)
-    for each in facts["photographs"]:
-        assert each["licence"] in {"CC0 1.0", "public domain", "CC BY 2.0"}
-        assert all((each["title"], each["author"], each["source"]))
-        assert hashlib.sha256(files[each["file"]].read_bytes()).hexdigest() == each["sha256"]
-        assert min(Image.open(files[each["file"]]).size) == 150
-    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 250_000

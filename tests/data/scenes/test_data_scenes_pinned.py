@@ -13,7 +13,6 @@ from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.hashing import hash_state
 from saccade.data.scenes.layout import GlyphLayout, SceneLayout, SceneSpec
-from saccade.data.scenes.render import InkedPixels, _listed_on_device, _listed_on_host
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
@@ -97,21 +96,6 @@ def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
     found, _ = attempt(torch.arange(40), spec)
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
-
-
-@pytest.mark.parametrize("kind", ["black", "large", "multisets"])
-def test_host_and_device_list_the_same_pixels(kind):
-    layout, _ = stream(kind).scenes(torch.arange(40))
-    host, device = (in_order(list_pixels(layout)) for list_pixels in (_listed_on_host, _listed_on_device))
-    assert len(host["ink"]) > 1000
-    for name, column in host.items():
-        assert column.dtype == device[name].dtype, name
-        assert torch.equal(column, device[name]), name
-
-
-def in_order(pixels: InkedPixels) -> dict[str, Tensor]:
-    order = pixels.position.argsort()
-    return {name: getattr(pixels, name)[order] for name in ("obj", "position", "ink")}
 
 
 def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():

@@ -5,9 +5,8 @@ import torch
 from PIL import Image
 
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.host import HALF, mixed_alike
 from saccade.data.scenes.placement import Occupancy, Tries
-from saccade.data.scenes.resize import inked, resized
+from saccade.data.scenes.resize import resized
 
 
 def test_within_two_levels_of_pillow_and_the_same_ink():
@@ -30,24 +29,6 @@ def test_padding_does_not_change_a_glyph_nor_does_autocast():
     assert torch.equal(small, large[:, :21, :21])
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(resized(glyph, torch.tensor([19]), 21), small)
-
-
-def test_ink_is_where_a_resized_glyph_is_not_zero():
-    glyphs = glyphs_for("val", "pack").images[:140]
-    sizes = torch.arange(14, 84).repeat(2)
-    marks = inked(glyphs, sizes, 84)
-    assert torch.equal(marks, (resized(glyphs, sizes, 84) > 0).float())
-    assert 0 < marks.mean() < 0.5
-    assert not inked(glyphs[:1], torch.tensor([0]), 84).any()  # a side of 0 is no glyph
-
-
-def test_glyphs_of_one_size_together_are_the_same():
-    glyphs = glyphs_for("val", "pack").images[:30]
-    for size in (1, 14, 28, 83, 130):
-        together = mixed_alike(glyphs.numpy(), size)
-        expected = resized(glyphs, torch.full((30,), size), size)
-        assert torch.equal(torch.from_numpy(together).add(0.5).floor(), expected)
-        assert np.array_equal(together >= HALF, expected.numpy() > 0)
 
 
 def test_a_box_is_free_exactly_when_a_slice_is_empty():

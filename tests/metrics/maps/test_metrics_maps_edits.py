@@ -23,14 +23,6 @@ def test_a_softmax_keeps_its_sum_and_a_gate_is_not_scaled():
     assert look().edit(FIRST).validate().weights is not None
 
 
-def test_weights_move_in_equal_parts():
-    onto = torch.tensor([[False, False], [True, True]])
-    for norm in ("softmax", "sigmoid"):
-        assert look(norm).edit(FIRST, onto=onto).weights.tolist() == [[[0, 0.25], [0.375, 0.375]]]
-    nowhere = torch.zeros(2, 2, dtype=torch.bool)
-    assert look().edit(FIRST, onto=nowhere).weights.tolist() == [[[0, 0.25], [0.125, 0.125]]]
-
-
 def test_cells_on_a_mask():
     """Cells of 10 × 10 pixels, told apart by how much of them a mask covers."""
     frame = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]], dtype=torch.float64)

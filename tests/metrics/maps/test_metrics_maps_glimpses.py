@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from saccade import geometry
@@ -15,12 +14,6 @@ CHOICE = torch.tensor([[[0, 5], [1, 1]]])
 def test_the_mean_over_glimpses_of_each_steps_own_map() -> None:
     assert at_glimpses(MAPS, CHOICE).tolist() == [[2.5, 7.0]]  # (0 + 5)/2; cell 1 twice
     assert at_glimpses(MAPS[:, 0], CHOICE).tolist() == [[2.5, 1.0]]  # one map for all steps
-
-
-def test_random_glimpses_are_what_draws_are_on_average() -> None:
-    assert at_random(MAPS, 2).tolist() == [[2.5, 8.5]]
-    draws = torch.randint(6, (1, 2, 20_000), generator=torch.Generator().manual_seed(0))
-    assert at_glimpses(MAPS, draws)[0].tolist() == pytest.approx(at_random(MAPS, 2)[0].tolist(), abs=0.05)
 
 
 def test_nobody_finds_more_saliency_than_who_follows_it() -> None:

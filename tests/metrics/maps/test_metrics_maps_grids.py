@@ -68,14 +68,6 @@ def test_the_bound_of_a_product_is_the_best_of_every_choice_of_cells(cells):
     torch.testing.assert_close(found, strength_of_every_choice(evidence, cells), atol=1e-6, rtol=0)
 
 
-def test_the_bound_of_a_mean_is_its_best_grid():
-    """Picture by picture: the best cell of all grids, wherever it is."""
-    evidence = some_evidence()
-    each = [true_positive_strength(grids("last", [cells]).oracle(evidence), evidence) for cells in CELLS]
-    found = true_positive_strength(grids("mean").oracle(evidence), evidence)
-    torch.testing.assert_close(found, torch.stack(each).amax(0))
-
-
 @pytest.mark.parametrize("total", ["product", "mean", "last"])
 @pytest.mark.parametrize("peaky", [1.0, 8.0])
 def test_no_weights_exceed_the_bound(total, peaky):
@@ -106,17 +98,6 @@ def test_there_is_no_bound_of_boxes_of_turned_products_or_of_too_many_overlaps(m
     assert grids("product").oracle(evidence) is not None
     monkeypatch.setattr(bounds, "MAX_PROFILES", 10)
     assert grids("product").oracle(evidence) is None
-
-
-def test_pictures_with_frames_of_their_own_have_bounds_of_their_own():
-    evidence = some_evidence()
-    shifts = [geometry.scale_shift((2.0, 2.0), (float(shift), 0.0)) for shift in range(B)]
-    fine = Grid(torch.stack(shifts), (6, 5))
-    found = Grids((fine, Grid(frame_over((2, 2)), (2, 2))), "product").oracle(evidence)
-    for number, frame in enumerate(shifts):
-        own = Grids((Grid(frame, (6, 5)), Grid(frame_over((2, 2)), (2, 2))), "product")
-        torch.testing.assert_close(found[number], own.oracle(evidence[number : number + 1])[0])
-    assert Grids((fine, fine), "product").at(torch.zeros(0, dtype=torch.int64)).oracle(evidence[:0]).shape == (0, *SIZE)
 
 
 def test_the_grids_of_a_trace_are_those_its_total_is_made_of():

@@ -17,10 +17,6 @@ from saccade.metrics import (
     MapScorer,
     MapScores,
     baselines,
-    iou,
-    pointing,
-    pr_counts,
-    selectivity,
     true_positive_strength,
 )
 from saccade.metrics.maps.scorer import BASELINES, EXCHANGES, SCORES, can_exchange
@@ -39,15 +35,6 @@ def scored(maps, evidence, objects=None, sizes=()):
     return scores
 
 
-@pytest.fixture
-def pictures():
-    maps = torch.rand(7, 6, 5)
-    objects = torch.rand(7, 6, 5) < 0.5
-    evidence = objects & (torch.rand(7, 6, 5) < 0.5)
-    evidence[:, 0, 0] = True
-    return maps, evidence, objects
-
-
 def test_hand_worked():
     """A map of 3, 1, 0, 0 on 2×2 cells; the target is the cell of 3, the objects are the first two cells.
 
@@ -59,22 +46,6 @@ def test_hand_worked():
     objects = torch.tensor([[[True, True], [False, False]]])
     expected = {"true_positive_strength": 0.75, "pointing": 1.0, "iou": 1.0, "selectivity": 0.75, "pr_auc": 1.0}
     assert scored(maps, target, objects).means() == pytest.approx(expected)
-
-
-def test_values_are_those_of_the_plain_functions(pictures):
-    maps, evidence, objects = pictures
-    scores = scored(maps, evidence, objects, sizes=(3,))
-    plain = {
-        "true_positive_strength": true_positive_strength(maps, evidence),
-        "pointing": pointing(maps, evidence),
-        "iou": iou(maps, evidence),
-        "selectivity": selectivity(maps, evidence, objects),
-    }
-    assert scores.values().keys() == plain.keys()
-    for name, values in plain.items():
-        torch.testing.assert_close(scores.values()[name], values.double())
-    assert scores.curve().pictures == 7
-    assert scores.means()["pr_auc"] == pr_counts(maps, evidence).auc
 
 
 SIZE, CELLS = (8, 6), (4, 2)
@@ -246,21 +217,6 @@ def test_no_map_on_the_grid_exceeds_the_bound(seed):
     assert bool((scorer.total["true_positive_strength"] <= bound + 1e-6).all())
 
 
-def test_several_grids_are_gone_through_as_the_total_says():
-    maps, evidence, _ = drawn(3)
-    fine = Grid(geometry.identity(), SIZE)
-    for total in ("product", "mean", "last"):
-        both = Grids((fine, GRIDS.grids[0]), total)
-        scorer = added(maps, evidence, grids=both)
-        centre = both.through(lambda frame, cells: baselines.centre_gaussian(frame, cells, SIZE, pictures=3))
-        assert scorer.baselines["centre_gaussian"].means() == scored(centre, evidence).means()
-        assert scorer.baselines["grid_oracle"].means() == scored(both.oracle(evidence), evidence).means()
-    alone = added(maps, evidence, grids=GRIDS).baselines["grid_oracle"].means()
-    product = added(maps, evidence, grids=Grids(both.grids, "product")).baselines["grid_oracle"].means()
-    assert product["true_positive_strength"] == pytest.approx(1)  # single pixels can be told apart
-    assert alone["true_positive_strength"] < 0.6
-
-
 def test_no_picture_lends_its_map_to_itself():
     """Two questions each about three pictures, every map a picture's own pixel: exchanged, not one is right."""
     maps = torch.eye(3).repeat_interleave(2, 0).view(6, 1, 3)
@@ -409,17 +365,3 @@ def test_joined_scorers_are_one_that_saw_all_batches(numbered: bool) -> None:
     mixed.add(maps, evidence, **({} if numbered else {"groups": torch.arange(12)}))
     with pytest.raises(DataError, match="groups"):
         joined.join(mixed)
-
-
-def test_maps_that_pictures_share_are_scored_as_if_each_had_its_own() -> None:
-    generator = torch.Generator().manual_seed(4)
-    maps, rows = torch.rand(3, 6, 7, generator=generator), torch.tensor([2, 0, 0, 1, 2])
-    evidence = torch.rand(5, 6, 7, generator=generator) < 0.3
-    evidence[3] = False
-    objects = evidence | (torch.rand(5, 6, 7, generator=generator) < 0.3)
-    shared, own = MapScores(), MapScores()
-    shared.add(maps, evidence, objects, rows)
-    own.add(maps[rows], evidence, objects)
-    for name, values in own.values().items():
-        torch.testing.assert_close(shared.values()[name], values, rtol=0, atol=0, equal_nan=True)
-    assert shared.means()["pr_auc"] == own.means()["pr_auc"]
