@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones import Stages, build_backbone
 from saccade.backbones.mobile import SCALES, EvenSameConv2d, efficientnet_lite, efficientnet_lite_key
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet, read_torch_file
 from saccade.cache import WEIGHTS, cache_home
@@ -194,7 +194,7 @@ def test_features_are_those_of_the_publishers_own_code(
 def test_the_real_file_names_every_layer_and_a_classifier(name: str) -> None:
     backbone, file = real(name), WEIGHTS[f"{name}-imagenet"]
     path = cache_home() / f"{name}-imagenet" / file.name
-    raw = read_torch_file(path if path.exists() else pretrained._in_package(name), file.sha256)
+    raw = read_torch_file(path, file.sha256)
     assert raw.keys() - {efficientnet_lite_key(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
     assert imagenet_weights(name).keys() == backbone.state_dict().keys()
     photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"

@@ -15,10 +15,16 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor
 
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import build_backbone
 from saccade.backbones.catalog import BACKBONES
 from saccade.backbones.plain import IMAGENET_MEAN
-from saccade.backbones.pretrained import FORMATS, imagenet_weights, load_imagenet, read_torch_file, weights_digest
+from saccade.backbones.pretrained import (
+    from_normalised_vgg19,
+    imagenet_weights,
+    load_imagenet,
+    read_torch_file,
+    weights_digest,
+)
 from saccade.cache import WEIGHTS, RemoteFile, cache_home
 from saccade.errors import ConfigError, DataError
 
@@ -27,7 +33,6 @@ from saccade.errors import ConfigError, DataError
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and no package that carries weights."""
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
-    monkeypatch.setattr(pretrained, "PACKAGES", {})
     (tmp_path / "weights").mkdir()
     return tmp_path
 
@@ -120,7 +125,7 @@ def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pyte
     for layer, incoming, outgoing in zip(published, widths, widths[1:]):
         raw[f"{layer}.weight"] = torch.randn(outgoing, incoming, 3, 3) / (3 * incoming**0.5)
         raw[f"{layer}.bias"] = torch.randn(outgoing) / 10
-    folded = FORMATS["vgg19-imagenet"](raw, BACKBONES["vgg19"], "here")
+    folded = from_normalised_vgg19(raw, BACKBONES["vgg19"], "here")
     backbone = build_backbone("vgg19").eval()
     backbone.load_state_dict(folded)
 
@@ -209,7 +214,7 @@ def test_mobilenet_knows_a_cat() -> None:
     load_imagenet(backbone, "mobilenetv2")
     file = WEIGHTS["mobilenetv2-imagenet"]
     path = cache_home() / "mobilenetv2-imagenet" / file.name
-    raw = read_torch_file(path if path.exists() else pretrained._in_package("mobilenetv2"), file.sha256)
+    raw = read_torch_file(path, file.sha256)
     photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"
     with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
         side = 224 / min(picture.size)

@@ -134,17 +134,6 @@ MATRIX = 50
 """Classes of a confusion matrix that is written down at most."""
 
 
-class ClassScore(NamedTuple):
-    """Scores of one class."""
-
-    name: str
-    pictures: int
-    recall: float
-    """Share of its pictures that were answered right; NaN where it has none."""
-    precision: float
-    """Share of its answers that were right; NaN where it was never answered."""
-
-
 class Mistake(NamedTuple):
     """A wrong answer."""
 
@@ -174,7 +163,6 @@ class Details:
     """Names of the classes."""
     matrix: Tensor
     """(K,K): a row for each true class, a column for each answer."""
-    classes: tuple[ClassScore, ...]
     mistakes: tuple[Mistake, ...]
     """The worst, the surest wrong answer first."""
     calibration: float
@@ -190,17 +178,18 @@ class Details:
         few = len(self.names) <= MATRIX
         shown: Part = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
         found = confusions(self.matrix, self.names)
+        answered, held, hits = self.matrix.sum(0), self.matrix.sum(1), self.matrix.diagonal()  # (K,) each
         pairs: list[Part] = [{"true": true, "said": said, "n": times} for true, said, times in found]
         return {
             "confusion": {**shown, "mistakes": pairs},
             "per_class": {
-                score.name: {
-                    "pictures": score.pictures,
-                    "recall": _known(score.recall),
-                    "precision": _known(score.precision),
+                name: {
+                    "pictures": int(held[number]),
+                    "recall": _known(float(hits[number] / held[number])),  # 0/0 is NaN
+                    "precision": _known(float(hits[number] / answered[number])),
                 }
-                for score in self.classes
-                if score.pictures or score.precision == score.precision
+                for number, name in enumerate(self.names)
+                if held[number] or answered[number]
             },
             "mistakes": [
                 {
@@ -220,13 +209,6 @@ def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor
     """From answers and labels (N,), the probability of the answer (N,) and that of the right answer (N,)."""
     right = said == labels  # (N,)
     matrix = confusion_matrix(said, labels, len(classes))  # (K,K)
-    answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()
-    scores = tuple(
-        ClassScore(
-            name, int(held[number]), float(hits[number] / held[number]), float(hits[number] / answered[number])
-        )  # 0/0 is NaN
-        for number, name in enumerate(classes)
-    )
     wrong = (~right).nonzero()[:, 0]
     order = wrong[(confidence - of_true)[wrong].argsort(descending=True, stable=True)][:WORST].tolist()
     mistakes = tuple(
@@ -236,7 +218,6 @@ def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor
     return Details(
         names=tuple(classes),
         matrix=matrix,
-        classes=scores,
         mistakes=mistakes,
         calibration=calibration_error(confidence, right.float()),
         bins=_bins(confidence, right),
