@@ -206,11 +206,8 @@ class Journal:
     """
 
     def __init__(self, folder: RunFolder, reporter: Reporter, *, writes: bool, tensorboard: bool) -> None:
-        self._folder, self._reporter, self._writes, self._board = folder, reporter, writes, None
-        if tensorboard and writes:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._board = SummaryWriter(folder.path / "tensorboard")
+        self._folder, self._reporter, self._writes, self._curves = folder, reporter, writes, writes and tensorboard
+        self._board: Any = None
 
     def say(self, text: str) -> None:
         """A line for who watches, and for log.txt."""
@@ -222,7 +219,11 @@ class Journal:
         """One line of metrics.jsonl."""
         if self._writes:
             self._folder.measure(entry)
-        if self._board is not None:
+        if self._curves:
+            if self._board is None:  # a run that is refused before its first step leaves nothing behind
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._board = SummaryWriter(self._folder.path / "tensorboard")
             for name, value in entry["values"].items():
                 self._board.add_scalar(f"{entry['kind']}/{name}", value, entry["step"])
         self._reporter.values(entry["kind"], entry["values"])
