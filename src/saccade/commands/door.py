@@ -232,7 +232,7 @@ def _value(each: Argument, value: Any, command: Command) -> Any:
     try:
         return [(each.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
     except ValueError as error:
-        raise ConfigError(f"`{each.name}`: expected numbers with commas between, as in 1,2,1, found '{value}'") from error
+        raise ConfigError(f"`{each.name}`: expected numbers with commas, as in 1,2,1, found '{value}'") from error
 
 
 def _warning(message: Warning | str, *where: object, **more: object) -> None:
