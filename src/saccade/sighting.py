@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import math
 import re
@@ -425,24 +424,15 @@ class Sighting:
         return f"Sighting({name}{asked}: {said})"
 
     def _repr_html_(self) -> str:
-        from saccade.show.slot_table import slot_figure
+        from saccade.show.report import render
 
-        asked = "" if self.question is None else f"{html.escape(self.question)} → "
-        others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         if not self.is_spatial:
-            said = f"{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
-            return slot_figure(said, others, self.slot_grid, self.notes)
-        said = f"<b>{html.escape(self.answer)}</b> {self.confidence:.0%}" if self.is_answered else "no answer"
-        shown, room = self._shown(), "100%" if self._is_strip else "400px"
+            return render("sighting.html", seen=self, picture="", room="")
+        shown = self._shown()
         if not self._is_strip:
             shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
-        return (
-            f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
-            f'src="{data_url(png_bytes(shown))}" style="max-width:{room}">'
-            f"<figcaption>{asked}{said}"
-            f"{f' <small>({others})</small>' if others else ''}"
-            f"{f'<div><b>{html.escape(self.fit.warning)}</b></div>' if self.fit.warning else ''}</figcaption></figure>"
-        )
+        room = "100%" if self._is_strip else "400px"
+        return render("sighting.html", seen=self, picture=data_url(png_bytes(shown)), room=room)
 
 
 def _rounded(values: Tensor) -> Any:

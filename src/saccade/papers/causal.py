@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saccade.papers.results import results_folder, rows
-from saccade.show.plain_table import PlainTable
+from saccade.show.tables import Table
 
 SCENE = (
     "map_follow", "map_turn", "map_specific", "map_hold",
@@ -16,7 +16,7 @@ KINDS = ("map", "rival", "truth")
 """A map competes; a rival knows nothing of the model; truth was told the answer."""
 
 
-def causal_tables() -> list[PlainTable]:
+def causal_tables() -> list[Table]:
     """Two tables for each set of scenes, best maps first; below each, how far two halves of the scenes agree."""
     known = list(rows(results_folder() / "causal.csv"))
     tables = []
@@ -30,7 +30,7 @@ def causal_tables() -> list[PlainTable]:
             taus = ", ".join(f"{score} {float(halves[score]):.2f}" for score in scores if halves[score])
             note = f"n = {int(halves['n']):,} questions, one seed. Kendall's τ of two halves of the scenes: {taus}."
             columns = ["model", "map", *(score.replace("_", " ") for score in scores)]
-            tables.append(PlainTable(f"{title}, {name}, %", columns, lines, note))
+            tables.append(Table(columns, lines, f"{title}, {name}, %", note))
     return tables
 
 

@@ -12,7 +12,7 @@ from saccade.papers.causal import causal_tables
 from saccade.papers.published import published
 from saccade.papers.results import Difference, Measured, Run, measure, recorded_runs
 from saccade.papers.strength import strength_table
-from saccade.show.plain_table import PlainTable
+from saccade.show.tables import Table
 
 CAUSAL = "causal-benchmark"
 NO_RUN = "no run"
@@ -130,7 +130,7 @@ class Reproduction:
 
     table: str
     title: str
-    tables: Sequence[PlainTable]
+    tables: Sequence[Table]
     """What is printed, in order."""
     cells: Sequence[Cell]
     figures: Mapping[str, str]
@@ -143,7 +143,7 @@ class Reproduction:
 
     def markdown(self) -> str:
         """The tables as a document."""
-        parts = [f"## {table.title}\n\n{table.markdown()}\n{table.note}\n" for table in self.tables]
+        parts = [f"## {table.caption}\n\n{table.markdown()}\n{table.note}\n" for table in self.tables]
         return f"# {self.title}\n\n" + "\n".join(parts)
 
 
@@ -157,14 +157,14 @@ def reproduction(name: str) -> Reproduction:
     cells = cells_of(name)
     notes = dict.fromkeys(row.conditions for row in published() if row.table == name and row.conditions)
     note = "Measured ± standard deviation over seeds (published), %. " + ". ".join(notes)
-    tables = [PlainTable(table.title, *beside(cells, table.metrics), note)]
+    tables = [Table(*beside(cells, table.metrics), table.title, note)]
     if name == "hattnet-table1":
         tables.append(strength_table())
     trained = dict.fromkeys((cell.system, cell.data, cell.protocol, cell.drawing, cell.command) for cell in cells)
     commands = [[", ".join(filter(None, row[:-1])), row[-1]] for row in trained if row[-1]]
-    tables.append(PlainTable("What trains each row", ("row", "command"), commands))
+    tables.append(Table(("row", "command"), commands, "What trains each row"))
     if table.figures:
-        tables.append(PlainTable("Figures, from shipped models", ("figure", "command"), [*table.figures.items()]))
+        tables.append(Table(("figure", "command"), [*table.figures.items()], "Figures, from shipped models"))
     return Reproduction(name, table.title, tables, cells, table.figures)
 
 

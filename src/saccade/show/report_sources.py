@@ -32,8 +32,8 @@ from saccade.show.report import (
     Table,
     percent,
 )
-from saccade.show.report_tables import DASH
 from saccade.show.slot_table import SlotHeat, slot_grid
+from saccade.show.tables import DASH
 from saccade.show.word_strip import has_words, word_strip
 from saccade.untrusted import parse_json, read_regular
 from saccade.yaml_text import parse_yaml
