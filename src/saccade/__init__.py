@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
     from saccade.record import Record, read_record, write_record
-    from saccade.show.filmstrip import filmstrip
+    from saccade.show.filmstrip import contact_sheet, filmstrip
     from saccade.show.overlay import overlay
-    from saccade.show.sheets import contact_sheet
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
     from saccade.tracing.trace_of import trace_of

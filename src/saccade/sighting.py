@@ -123,11 +123,11 @@ class Sighting:
     ) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
 
-        The total of several crops is nested frames (:func:`saccade.show.nested_crops.nested_crops`). Where no look lies
+        The total of several crops is nested frames (:func:`saccade.show.filmstrip.nested_crops`). Where no look lies
         on a place, as for masks of channels, the total is the picture alone.
         """
         from saccade.show.colours import by_own_ends
-        from saccade.show.nested_crops import nested_crops
+        from saccade.show.filmstrip import nested_crops
         from saccade.show.overlay import overlay
 
         image = self.picture.image
@@ -149,12 +149,11 @@ class Sighting:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
 
         Looks over slots are a table, with options as in :func:`saccade.show.slot_table.slot_table`. What was read label
-        by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`; a
-        caption word by word, with options as in :func:`saccade.show.word_strip.word_strip`.
+        by label is shown so, with options as in :func:`saccade.show.step_strips.glimpse_strip`; a
+        caption word by word, with options as in :func:`saccade.show.step_strips.word_strip`.
         """
         from saccade.show.filmstrip import filmstrip
-        from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
-        from saccade.show.word_strip import word_strip
+        from saccade.show.step_strips import glimpse_strip, has_glimpses, word_strip
 
         if not self.is_spatial:
             return self._slot_table(**options)

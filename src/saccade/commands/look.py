@@ -228,7 +228,7 @@ def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
 
 def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
     """One row: each model's overlay, its name, what it was asked and its answer."""
-    from saccade.show.sheets import contact_sheet
+    from saccade.show.filmstrip import contact_sheet
 
     asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
     captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]

@@ -188,7 +188,7 @@ def _templates() -> Environment:
 
 def _inline(text: str) -> Markup:
     """Escaped text in which `back-quoted` parts become code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", escape(text)))  # noqa: S704 (escaped in this line)
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped in this line)
 
 
 def _paragraphs(text: str) -> Markup:
