@@ -161,7 +161,7 @@ ROWS = (
 
 def systems() -> str:
     """Every system in one line, for the README."""
-    table = Table(COLUMNS, [_line(row) for row in ROWS], NOTE)
+    table = Table(COLUMNS, [_line(row) for row in ROWS], note=NOTE)
     return f"{table.markdown()}\n{table.note}\n"
 
 
