@@ -19,8 +19,7 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from saccade.adapters import onnx as onnx_export
-from saccade.adapters.onnx import check, example_inputs
-from saccade.adapters.onnx_graph import AnswerAndLooks, onnx_bytes
+from saccade.adapters.onnx import AnswerAndLooks, check, example_inputs, onnx_bytes
 from saccade.commands import export as verb
 from saccade.commands.door import app
 from saccade.commands.export import export

@@ -219,9 +219,7 @@ def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path
     story.write_text("Mary went to the kitchen.\n")
     for words in ([], ["--ask", "Where is Mary?"], ["--model", "hard-mref", "--ask", 7]):
         line = error_line(run("look", story, *words))
-        assert re.search(r"story.txt: a story, but the model '(soft|hard)-mref' reads pictures; stories are for ", line)
-        assert "memn2n-babi" in line
-        assert "memn2n-stories" in line
+        assert re.search(r"story.txt: a story, but the model '(soft|hard)-mref' reads pictures.*memn2n-babi", line)
     picture = next(album.rglob("*.png"))
     line = error_line(run("look", picture, "--model", "memn2n-stories"))
     assert re.search(r"\.png: a picture, but the model 'memn2n-stories' reads stories; .*soft-mref", line)

@@ -12,8 +12,7 @@ import saccade
 from saccade.errors import ConfigError
 from saccade.families import recipes
 from saccade.models.io.facts import read_facts
-from saccade.papers.published import published, published_for
-from saccade.papers.results import Measured, recorded_runs
+from saccade.papers.results import Measured, published, published_for, recorded_runs
 from saccade.papers.tables import TABLES, Cell, cell_text, cells_of
 from saccade.zoo import shipped
 
