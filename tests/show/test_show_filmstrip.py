@@ -10,11 +10,13 @@ from PIL import Image, ImageDraw
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
 from saccade.show.acts import act_map, act_marks, acts_of, crop_content, one_example
-from saccade.show.filmstrip import contact_sheet, filmstrip, nested_crops
+from saccade.show.filmstrip import LAYOUT, contact_sheet, filmstrip, nested_crops
 from saccade.show.overlay import Mask, Points, Polygon
-from saccade.show.sheet import GUTTER, MARGIN, elide, font, wrap
+from saccade.show.sheet import MARGIN, elide, font, wrap
 from saccade.show.slot_table import slot_table
 from saccade.trace import AttentionTrace, Look
+
+GUTTER = LAYOUT.gutter
 
 
 def crop_trace() -> AttentionTrace:
@@ -148,8 +150,8 @@ def test_slot_table_paints_the_heaviest_sentence_brightest():
 def test_contact_sheet_grid():
     pictures = [np.full((10, 10, 3), 25 * number, np.uint8) for number in range(5)]
     sheet = contact_sheet(pictures, columns=3, panel=40)
-    assert sheet.size == (2 * MARGIN + 3 * 40 + 2 * GUTTER, 2 * MARGIN + 2 * 48 + 2 * GUTTER)
-    x, y = MARGIN + 40 + GUTTER + 20, MARGIN + 48 + 2 * GUTTER + 20
+    assert sheet.size == (2 * MARGIN + 3 * 40 + 2 * GUTTER, 2 * MARGIN + 2 * 40 + GUTTER)
+    x, y = MARGIN + 40 + GUTTER + 20, MARGIN + 40 + GUTTER + 20
     assert sheet.getpixel((x, y)) == (100, 100, 100)  # the fifth: second row, second column
     assert sheet.getpixel((x + 40 + GUTTER, y)) == (255, 255, 255)
     taller = contact_sheet(pictures, ["one", "two", "three", "four", "a caption that needs a second line"], panel=40)

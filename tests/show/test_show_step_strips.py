@@ -14,11 +14,13 @@ from saccade.record import Record
 from saccade.show import step_strips as module
 from saccade.show.overlay import Mask, Scanpath, draw_marks
 from saccade.show.report_sources import report_from_records
-from saccade.show.sheet import GUTTER, MARGIN, SHARE, Panel
+from saccade.show.sheet import MARGIN, SHARE, Panel
+from saccade.show.step_strips import WORDS as LAYOUT
 from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
 from word_traces import CELLS, GATES, WORDS, word_trace
 
 PICTURE = Image.new("RGB", (50, 40))
+GUTTER = LAYOUT.gutter
 LABELS = [("seven", 0.875), ("three", 0.5)]
 
 
@@ -37,7 +39,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Panel]:
 
 
 def texts(panel: Panel) -> list[str]:
-    return [text for text, *_ in panel.lines]
+    return [text for lines in (panel.lines, *panel.cards) for text, *_ in lines]
 
 
 def pixels(panel: Panel) -> np.ndarray:
@@ -108,7 +110,7 @@ def test_rows_are_equally_long_and_long_words_widen_narrow_columns_up_to_a_point
 
     assert width("seven") == 2 * MARGIN + 5 * 110 + 4 * GUTTER
     assert width("seven") < width("photographer") < width("x" * 100) == 2 * MARGIN + 5 * 180 + 4 * GUTTER
-    assert word_strip(PICTURE, word_trace(), words=WORDS[:1], panel=50).width == 480  # room for the legend
+    assert word_strip(PICTURE, word_trace(gates=False), words=WORDS[:1], panel=50).width == 480
 
 
 def test_the_sentence_stands_above() -> None:

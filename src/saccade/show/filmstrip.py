@@ -43,11 +43,12 @@ from saccade.show.overlay import (
     let_through,
     paint,
 )
-from saccade.show.sheet import SMALL, Line, Panel, draw_sheet, font, line_height, wrap
+from saccade.show.sheet import MARGIN, Layout, Line, Panel, draw_sheet, font, line_height, paste_framed, wrap, write
 from saccade.trace import AttentionTrace
 
 Captions = Mapping[str, str | Sequence[str]]
 
+LAYOUT = Layout(gutter=18, between=36, below=8, above_legend=line_height(font(14)), small=14)
 _TITLE = 16
 
 
@@ -118,7 +119,7 @@ def filmstrip(
         strip.append(Panel([upper, let_through(shown, each.values)], said))
     meaning = _legend(acts, scaled, scale)
     legend = [(legend_bar(120, 10), f"weight: {meaning}")] if meaning else []
-    return draw_sheet(strip, shown.size, min(columns, len(strip)), room=room, legend=legend)
+    return draw_sheet(strip, shown.size, min(columns, len(strip)), LAYOUT, room=room, legend=legend)
 
 
 def _total_in_words(trace: AttentionTrace) -> str:
@@ -200,14 +201,14 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: drawing.Scale)
 
 def _caption(title: str, note: str, width: int) -> list[Line]:
     """Name and note of a panel, wrapped: under a narrow picture they need more than a line each."""
-    bold, small = font(_TITLE, bold=True), font(SMALL)
+    bold, small = font(_TITLE, bold=True), font(LAYOUT.small)
     noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(note, small, width, 3)]
     return [*((line, bold, INK) for line in wrap(title, bold, width, 3)), *noted]
 
 
 def _card(question: str, answer: str, width: int) -> list[list[Line]]:
     """Question and answer, each under its label, as tall as they need."""
-    label, text = font(SMALL), font(_TITLE, bold=True)
+    label, text = font(LAYOUT.small), font(_TITLE, bold=True)
     return [
         [(name, label, FAINT_INK), *((line, text, INK) for line in wrap(said, text, width, 4))]
         for name, said in (("asked", question), ("answered", answer))
@@ -298,12 +299,18 @@ def contact_sheet(
     for name, values in (("captions", captions), ("marks", marks)):
         if values and len(values) != len(pictures):
             raise ShapeError(name, f"({len(pictures)},), one per picture", (len(values),))
-    face = font(SMALL)
-    panels = []
+    face = font(LAYOUT.small)
+    wrapped = [wrap(caption, face, panel, 2) for caption in captions]
+    caption_height = 6 + max(len(lines) for lines in wrapped) * line_height(face) if captions else 0
+    per_row = min(columns, len(pictures))
+    rows = -(-len(pictures) // per_row)
+    across, down = panel + LAYOUT.gutter, panel + caption_height + LAYOUT.gutter
+    size = (2 * MARGIN + per_row * across - LAYOUT.gutter, 2 * MARGIN + rows * down - LAYOUT.gutter)
+    sheet = Image.new("RGB", size, PAPER)
     for number, picture in enumerate(pictures):
-        original, square = as_picture(picture), Image.new("RGB", (panel, panel), PAPER)
+        x, y = MARGIN + number % per_row * across, MARGIN + number // per_row * down
+        original = as_picture(picture)
         thumb = draw_marks(fit_panel(original, panel), marks[number] if marks else (), original.size)
-        square.paste(thumb, ((panel - thumb.width) // 2, (panel - thumb.height) // 2))
-        caption = wrap(captions[number], face, panel, 2) if captions else []
-        panels.append(Panel([square], [(line, face, INK) for line in caption]))
-    return draw_sheet(panels, (panel, panel), min(columns, len(panels)), room=panel, least_width=0)
+        paste_framed(sheet, thumb, x + (panel - thumb.width) // 2, y + (panel - thumb.height) // 2)
+        write(sheet, x, y + panel + 6, [(line, face, INK) for line in wrapped[number]] if captions else [])
+    return sheet

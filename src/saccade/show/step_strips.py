@@ -39,7 +39,7 @@ from saccade.show.overlay import (
     fit_panel,
     paint,
 )
-from saccade.show.sheet import BAR_HEIGHT, MARGIN, SHARE, SMALL, Line, Panel, draw_sheet, elide, font, wrap
+from saccade.show.sheet import AFTER_BAR, BAR_HEIGHT, MARGIN, SHARE, Layout, Line, Panel, draw_sheet, elide, font, wrap
 from saccade.trace import AttentionTrace, Look
 
 WORD = "word"
@@ -48,6 +48,8 @@ COLUMNS = 7
 NOTHING_MORE = "nothing more"
 HEADINGS = ("saliency before", "covert attention", "priority", "glimpses", "saliency after", "said")
 _NAMES = ("saliency", "covert", "priority", "glimpse", "inhibited")
+WORDS = Layout(gutter=14, between=15, below=12, above_legend=22, small=13)
+LABELS = Layout(gutter=14, between=14, below=0, above_legend=28, small=13, legend_lower=1)
 _LEAST_WIDTH = 480
 _TITLE, _BOLD, _SENTENCE, _LABEL = 15, 18, 26, 34
 
@@ -109,9 +111,12 @@ def word_strip(
     if any(panel.share is not None for panel in panels):
         bar = Image.new("RGB", (120, BAR_HEIGHT), SHARE)
         legend.append((bar, "gate β: how much of what is seen goes into the word"))
-    bold, across = font(_SENTENCE, bold=True), max(per_row * column, _LEAST_WIDTH - 2 * MARGIN)
+    legend_width = max(bar.width + AFTER_BAR + font(WORDS.small).getlength(text) for bar, text in legend)
+    across = max(per_row * (column + WORDS.gutter) - WORDS.gutter, round(legend_width + 0.5), _LEAST_WIDTH - 2 * MARGIN)
+    bold = font(_SENTENCE, bold=True)
     head = [(line, bold, INK) for line in wrap(answer, bold, across, 3)]
-    return draw_sheet(panels, shown.size, per_row, room=column, head=head, legend=legend, least_width=_LEAST_WIDTH)
+    width = across + 2 * MARGIN  # a single word is narrower than its legend
+    return draw_sheet(panels, shown.size, per_row, WORDS, room=column, head=head, legend=legend, least_width=width)
 
 
 def _column_width(words: Sequence[str], picture: int) -> int:
@@ -122,7 +127,7 @@ def _column_width(words: Sequence[str], picture: int) -> int:
 
 def _under(word: str, notes: Sequence[str], room: int) -> list[Line]:
     """A word and notes in small print."""
-    bold, small = font(_BOLD, bold=True), font(SMALL)
+    bold, small = font(_BOLD, bold=True), font(WORDS.small)
     said = [(elide(word, bold, room), bold, INK)] if word else []
     return [*said, *((elide(note, small, room), small, FAINT_INK) for note in notes)]
 
@@ -174,34 +179,44 @@ def glimpse_strip(
     coverts, priorities = (_maps(trace, [looks[name]], steps, shown, cells=cells) for name in ("covert", "priority"))
     evidence = draw_marks(shown, as_marks(outline), original.size)
     room = max(shown.width, 132)  # headings need room above a narrow picture
+    spoken = [(word, f"{share:.0%} sure") for word, share in labels[: len(steps)]]
+    title, bold = font(_TITLE), font(_LABEL, bold=True)
+    lengths = [title.getlength(NOTHING_MORE), *(bold.getlength(word[:12]) for word, _ in spoken)]
+    last_room = round(max(lengths))
     panels = []
     for place, step in enumerate(steps):
         maps = (befores[place], coverts[place], priorities[place], afters[place])
         before, covert, priority, after = (paint(shown, each, opacity) for each in maps)
         path = _scanpath(trace, looks["glimpse"], step, looks["covert"].steps, (shown.height, shown.width))
         glimpsed = draw_marks(evidence, [path], shown.size)
-        word, note = (labels[place][0], f"{labels[place][1]:.0%} sure") if place < len(labels) else (NOTHING_MORE, "")
-        panels += [Panel([image], []) for image in (before, covert, priority, glimpsed, after)]
-        panels.append(Panel([], _label(word, note, room)))
-    title, bold = font(_TITLE, bold=True), font(_LABEL, bold=True)
-    width = len(HEADINGS) * room
-    head = [("read as", title, FAINT_INK), (elide(answer, bold, width), bold, INK)] if answer.strip() else []
+        panels += [Panel([image]) for image in (before, covert, priority, glimpsed, after)]
+        panels.append(_spoken(*spoken[place], last_room) if place < len(spoken) else _nothing_more(last_room))
+    heading = font(_TITLE, bold=True)
+    width = len(_NAMES) * (room + LABELS.gutter) + last_room
+    head = [("read as", heading, FAINT_INK), (elide(answer, bold, width), bold, INK)] if answer.strip() else []
     return draw_sheet(
         panels,
         shown.size,
         len(HEADINGS),
+        LABELS,
         room=room,
+        last_room=last_room,
         head=head,
-        headings=[(heading, title, FAINT_INK) for heading in HEADINGS],
+        headings=[(name, heading, FAINT_INK) for name in HEADINGS],
         legend=[(legend_bar(120, 10), "weight: 0 … the peak of all maps of the same kind")],
     )
 
 
-def _label(word: str, note: str, room: int) -> list[Line]:
-    """What was said in a row, large, with how sure that was; that nothing more is there, small."""
-    face, ink = (font(_LABEL, bold=True), INK) if note else (font(_TITLE), FAINT_INK)
-    said = [(line, face, ink) for line in wrap(word, face, room, 2)]
-    return [*said, (note, font(SMALL), FAINT_INK)] if note else said
+def _spoken(word: str, note: str, room: int) -> Panel:
+    """What was said in a row, large, with how sure that was."""
+    face = font(_LABEL, bold=True)
+    said = [(line, face, INK) for line in wrap(word, face, room, 2)]
+    return Panel([], said, [[(note, font(LABELS.small), FAINT_INK)]])
+
+
+def _nothing_more(room: int) -> Panel:
+    face = font(_TITLE)
+    return Panel([], [(line, face, FAINT_INK) for line in wrap(NOTHING_MORE, face, room, 2)])
 
 
 def _shown_steps(look: Look) -> list[int]:
