@@ -34,6 +34,7 @@ from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.maps.baselines import Grids
+from saccade.metrics.maps.interventions import map_hold
 from saccade.metrics.maps.localisation import where_defined
 from saccade.metrics.maps.twins import (
     TwinMaps,
@@ -42,7 +43,6 @@ from saccade.metrics.maps.twins import (
     alike,
     even_where_empty,
     foreground,
-    map_hold,
     rivals,
 )
 from saccade.scoring.results import Policies, SceneScores
