@@ -182,7 +182,7 @@ def _summary(scoring: Scoring, kept: Kept) -> Summary:
     found = summarise(**scoring.scores(kept))
     if guesses := scoring.guesses(kept):
         right, picture = kept.answers[scoring.right], kept.columns["picture"]  # (N,) each
-        found.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))  # type: ignore[typeddict-item]  # a part of it
+        found.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))
     if len(kept.edits):
         found["interventions"] = without_nan(kept.edits.interventions())
     return cast(Summary, {**found, **scoring.details(kept, found)})

@@ -30,8 +30,8 @@ from saccade.families.question.scenes.twin_scores import (
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
-from saccade.metrics.maps.interventions import TwinScores
 from saccade.metrics.maps.scorer import MapScores
+from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
