@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.config import to_dict
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.soft import SoftModel
+from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look
 
 QUERIES = ("0", "1", "2", "north")
@@ -56,14 +57,14 @@ class OneHotModel(QueryModel):
         self.encoded += 1
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         """All weight on cell number ``query``."""
         cells = self.GRID[0] * self.GRID[1]
         weights = nn.functional.one_hot(query, cells).float().unflatten(1, self.GRID)  # (B,5,7)
         brightness = encoding.mean((1, 2, 3))
-        return {"logits": torch.stack([brightness, -brightness], dim=-1), "weights": weights}
+        return ModelOutput(torch.stack([brightness, -brightness], dim=-1), {"cell": Act(weights=weights)})
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """One look whose cells tile a 50×70 input."""
         frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
-        return (Look("cell", "soft", "multiplier", raw["weights"], norm="softmax", frame=frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)

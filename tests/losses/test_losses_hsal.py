@@ -22,8 +22,8 @@ from saccade.losses import (
     multiset_reward,
     stop_cross_entropy,
 )
-from saccade.models.base import Raw
 from saccade.models.hsal import HsalConfig, HsalModel
+from saccade.outputs import ModelOutput
 
 Near = Callable[..., None]
 CELLS, CLASSES, STEPS = 4, 2, 3  # classes and stop: three things to say
@@ -75,7 +75,7 @@ class Enumerated:
         return {name: gradient for name, gradient in zip(named, found) if gradient is not None}
 
 
-def rows(raw: Raw) -> list[Raw]:
+def rows(raw: ModelOutput) -> list[ModelOutput]:
     return [{key: tensor[i : i + 1] for key, tensor in raw.items()} for i in range(len(raw["said"]))]
 
 
@@ -208,7 +208,7 @@ SAYING = {
     "controller.encode", "controller.remember", "controller.classify",
 }  # fmt: skip
 """The way from a picture to a class; a phase that freezes the backbone takes it out."""
-REACHED: dict[str, tuple[Callable[[Raw, Tensor], Tensor], set[str]]] = {
+REACHED: dict[str, tuple[Callable[[ModelOutput, Tensor], Tensor], set[str]]] = {
     "policy of glimpses": (lambda raw, _: raw["location_log_prob"].sum(), {"controller.locate"}),
     "policy of classes": (lambda raw, _: raw["said_log_prob"].sum(), SAYING),
     "value": (lambda raw, labels: hsal_loss(raw, labels)["value_loss"], {"controller.value"}),

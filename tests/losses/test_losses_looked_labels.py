@@ -8,6 +8,7 @@ from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
 
 from saccade.losses import LookedRewards, hsal_expected_loss, hsal_loss, looked_rewards, multiset_rewards
+from saccade.outputs import ModelOutput
 
 STOP = 4
 
@@ -86,7 +87,7 @@ INSIDE = torch.tensor([[[[True, False], [False, False]], [[False, False], [True,
 """The first label on the first of 2×2 cells, the second on the lower two."""
 
 
-def looked(raw: dict[str, Tensor], labels: Tensor, elsewhere: float = ELSEWHERE) -> LookedRewards:
+def looked(raw: ModelOutput, labels: Tensor, elsewhere: float = ELSEWHERE) -> LookedRewards:
     inside = INSIDE.expand(len(labels), -1, -1, -1)
     return looked_rewards(raw["said"], raw["location"], labels, inside, classes=CLASSES + 1, elsewhere=elsewhere)
 

@@ -34,6 +34,7 @@ from saccade.models.io.facts import Preprocessing
 from saccade.models.io.folder import load_model, save_model
 from saccade.models.sat import SatModel
 from saccade.models.story import TOY_WORDS, StoryModel
+from saccade.outputs import ModelOutput
 from saccade.trace import AttentionTrace, Look, Output
 from tiny_models import tiny_facts
 
@@ -191,7 +192,7 @@ def assert_same(first: dict[str, Tensor], second: dict[str, Tensor], **tolerance
         torch.testing.assert_close(first[key], second[key], msg=lambda text, key=key: f"{key}: {text}", **tolerance)
 
 
-def logits_key(raw: dict[str, Tensor]) -> str:
+def logits_key(raw: ModelOutput) -> str:
     """Under which name a result, or what is left of it beside the logits, has its logits."""
     return "class_logits" if "said" in raw else "logits"
 
@@ -585,7 +586,7 @@ def test_a_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
     assert_same(loaded.forward_raw(**inputs), model.eval().forward_raw(**inputs), rtol=0, atol=0)
 
 
-def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
+def loss_of(raw: ModelOutput, labels: Tensor) -> Tensor:
     """A loss by which everything learns: of answers, or of what is said in a row with whatever was drawn on the way."""
     if "word.gain" in raw:
         if "expected" in raw:

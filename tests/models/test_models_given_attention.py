@@ -30,6 +30,7 @@ from saccade.families import family_of_model, models
 from saccade.models.base import AttentionModel, QueryModel
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel
+from saccade.outputs import ModelOutput
 from saccade.trace import Look, Output
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -234,7 +235,7 @@ class _WithoutLooks(AttentionModel):
         self.given(attention, "map", encoding.shape)
         return {"logits": encoding}
 
-    def looks(self, raw: dict[str, Tensor]) -> tuple[Look, ...]:
+    def looks(self, raw: ModelOutput) -> tuple[Look, ...]:
         return ()
 
 

@@ -17,6 +17,7 @@ from saccade.losses import cross_entropy, reinforce
 from saccade.models.hard import HardConfig, HardModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.soft import SoftConfig, SoftModel
+from saccade.outputs import ModelOutput
 
 
 @pytest.fixture
@@ -221,7 +222,7 @@ def test_in_training_it_draws() -> None:
     assert output.aux["entropy"].max() <= math.log(output.aux["stage2.weights"][0].numel()) + 1e-5
 
 
-def surrogate(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
+def surrogate(raw: ModelOutput, labels: Tensor) -> Tensor:
     wanted = labels[:, None, None].expand(-1, raw["sampled_logits"].shape[1], 1)
     return reinforce(raw["sampled_logits"].gather(2, wanted).squeeze(2), raw["sampled_log_prob"])
 

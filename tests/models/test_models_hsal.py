@@ -17,8 +17,8 @@ from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss
-from saccade.models.base import Raw
 from saccade.models.hsal import FineCells, HsalConfig, HsalModel
+from saccade.outputs import ModelOutput
 
 Near = Callable[..., None]
 T, K, GRID = 3, 2, (6, 7)  # of the tiny model
@@ -39,7 +39,7 @@ def forced(cells: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
     return F.one_hot(cells, CELLS) * 1e6, F.one_hot(said, CLASSES + 1) * 1e6
 
 
-def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor) -> Raw:
+def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor) -> ModelOutput:
     """Section 3 of the paper line by line, nothing projected beforehand, for given actions."""
     count, (h, w) = len(volume), model.grid
     found: dict[str, list[Tensor]] = {key: [] for key in ("class_logits", "locations", "mask", "saliency", "priority")}
@@ -159,14 +159,14 @@ def test_training_draws_from_what_it_says() -> None:
 
 
 @pytest.fixture
-def ended() -> tuple[HsalModel, Raw]:
+def ended() -> tuple[HsalModel, ModelOutput]:
     """Three pictures, drawn to say: 1 1 stop, stop 2 0, 0 stop 1."""
     model = tiny().train()
     said = torch.tensor([[1, 1, 3], [3, 2, 0], [0, 3, 1]])
     return model, model.read(model.encode(images(3)), *forced(torch.randint(CELLS, (3, T, K)), said))
 
 
-def test_steps_count_until_stop_is_said(ended: tuple[HsalModel, Raw]) -> None:
+def test_steps_count_until_stop_is_said(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
     assert raw["active"].tolist() == [[True, True, True], [True, False, False], [True, True, False]]
     assert raw["said"].tolist() == [[1, 1, 3], [3, 2, 0], [0, 3, 1]]  # in training a rollout goes on
@@ -196,7 +196,7 @@ def test_a_model_never_says_more_than_it_has_steps() -> None:
     assert (model(images()).trace.answer != model.stop).all()
 
 
-def test_what_the_looks_are(ended: tuple[HsalModel, Raw]) -> None:
+def test_what_the_looks_are(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
     looks = model.looks(raw)
     assert [(look.name, look.kind, look.role, look.norm) for look in looks] == [
@@ -216,7 +216,7 @@ def test_what_the_looks_are(ended: tuple[HsalModel, Raw]) -> None:
     )
 
 
-def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, Raw]) -> None:
+def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
     trace = model.wrap(raw, (31, 34)).trace
     maps = trace.image_map("covert")  # (B,T,H,W)

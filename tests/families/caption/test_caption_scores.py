@@ -15,6 +15,7 @@ from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionData
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, _sampled, score_captions
 from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
+from saccade.outputs import ModelOutput
 from saccade.trace import Look
 
 SCENES = 6
@@ -96,8 +97,8 @@ class Watcher(SatModel):
         raw = super().forward_features(features, words)
         return {**raw, "word.weights": self.maps, "word.scores": self.maps}
 
-    def looks(self, raw: dict[str, Tensor]) -> tuple[Look, ...]:
-        (look,) = super().looks(raw)
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
+        (look,) = super().looks(output)
         return (replace(look, frame=self.over),)
 
 
