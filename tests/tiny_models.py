@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from saccade import geometry
 from saccade.config import to_dict
@@ -40,6 +41,11 @@ def save_tiny(folder: Path, seed: int = 0, **changes: object) -> Path:
     model = SoftModel(SoftModel.tiny())
     save_model(model, folder, tiny_facts(**changes))
     return folder
+
+
+def named(output: ModelOutput) -> dict[str, Tensor]:
+    """All tensors of an output by where they are: ".logits", ".acts['stage1'].weights"."""
+    return {pytree.keystr(path): leaf for path, leaf in pytree.tree_flatten_with_path(output)[0]}
 
 
 class OneHotModel(QueryModel):

@@ -37,7 +37,8 @@ def test_against_loops(batch: int, channels: int, height: int, width: int, seed:
     query = torch.randn(batch, 2, dtype=torch.float64)
     to_key = attention.to_key.weight[:, :, 0, 0]
     with torch.no_grad():
-        context, weights, scores = attention.attend(features, query)
+        act = attention.attend(features, query)
+        context, weights, scores = act.context, act.weights, act.scores
         for b in range(batch):
             asked = attention.to_query.weight @ query[b]
             total, expected = 0.0, torch.zeros(channels, dtype=torch.float64)
@@ -66,7 +67,7 @@ def test_gradients() -> None:
     attention = CrossAttention(2, 3, hidden=4).double()
     features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: tuple(attention.attend(f, q)), (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
 
 
 def test_no_question_no_preference() -> None:

@@ -17,14 +17,11 @@ from saccade.attention.hard import (
     at_cells,
     best_cell,
     cell_entropy,
-    hard_look,
     log_marginal,
     log_prob_of,
     posterior,
     sample_cells,
 )
-from saccade.errors import DataError
-from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -242,10 +239,3 @@ def test_draws_move_in_training() -> None:
     attention, features, query, answers = parts()
     choices = torch.stack([attention.sample(features, query, answers)[1].choice for _ in range(20)])
     assert len(choices.unique()) > 3
-
-
-def test_without_a_frame_a_look_has_no_place() -> None:
-    look = hard_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is None
-    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
-        AttentionTrace((look,)).image_map(size=(8, 8))

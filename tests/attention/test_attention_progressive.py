@@ -12,9 +12,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention import AdditiveScorer, LocalContextScorer, ProgressiveAttention
-from saccade.attention.progressive import gate_look
-from saccade.errors import ConfigError, DataError
-from saccade.trace import AttentionTrace
+from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -76,7 +74,8 @@ def test_against_loops(batch: int, channels: int, height: int, width: int, conte
     gate = ProgressiveAttention(channels, 2, hidden=3, context=context).double()
     features = torch.randn(batch, channels, height, width, dtype=torch.float64)
     with torch.no_grad():
-        attended, weights, scores = gate.attend(features, torch.randn(batch, 2, dtype=torch.float64))
+        act = gate.attend(features, torch.randn(batch, 2, dtype=torch.float64))
+    attended, weights, scores = act.context, act.weights, act.scores
     for b in range(batch):
         for i in range(height):
             for j in range(width):
@@ -92,7 +91,7 @@ def test_gradients(context: int) -> None:
     gate = ProgressiveAttention(2, 3, hidden=4, context=context).double()
     features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: tuple(gate.attend(f, q)), (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: gate.attend(f, q).context, (features, query))
 
 
 @pytest.mark.parametrize("context", [1, 3])
@@ -173,13 +172,6 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
     assert look.scores is not None
     assert_near(look.rebuild(features), attended)
     assert_near(look.scores.sigmoid(), look.weights)
-
-
-def test_without_a_frame_a_look_has_no_place() -> None:
-    look = gate_look("x", torch.full((1, 2, 2), 0.9), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is None
-    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
-        AttentionTrace((look,)).image_map(size=(8, 8))
 
 
 def test_bad_input_is_refused() -> None:

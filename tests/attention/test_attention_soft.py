@@ -12,8 +12,8 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.attention import SoftAttention
-from saccade.attention.soft import soft_look
 from saccade.errors import DataError
+from saccade.outputs import SOFT, Act
 from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
@@ -41,7 +41,8 @@ def test_against_loops(batch: int, channels: int, height: int, width: int, seed:
     features = torch.randn(batch, channels, height, width, dtype=torch.float64)
     query = torch.randn(batch, 2, dtype=torch.float64)
     with torch.no_grad():
-        context, weights, scores = attention.attend(features, query)
+        act = attention.attend(features, query)
+    context, weights, scores = act.context, act.weights, act.scores
     for b in range(batch):
         exponentials = [scores[b, i, j].exp() for i in range(height) for j in range(width)]
         expected = torch.zeros(channels, dtype=torch.float64)
@@ -58,7 +59,7 @@ def test_gradients() -> None:
     attention = SoftAttention(2, 3, hidden=4).double()
     features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: tuple(attention.attend(f, q)), (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
 
 
 def test_one_huge_score_meets_the_arg_max() -> None:
@@ -98,7 +99,7 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
 
 
 def test_without_a_frame_a_look_has_no_place() -> None:
-    look = soft_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
+    look = SOFT.look("x", Act(weights=torch.full((1, 2, 2), 0.25))).validate()
     assert look.frame is None
     with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
         AttentionTrace((look,)).image_map(size=(8, 8))

@@ -99,10 +99,10 @@ class StoryModel(AttentionModel):
     """Sentences are sums of word vectors; the query is one more vector, and its products are the scores."""
 
     Config = StoryConfig
-    look_specs = {"sentence": LookSpec("slots", "multiplier", "softmax")}
 
     def __init__(self, config: StoryConfig) -> None:
         super().__init__()
+        self.look_specs = {"sentence": LookSpec("slots", "multiplier", "softmax")}
         self.config = config
         self.words = nn.Embedding(BUCKETS, config.width, padding_idx=0)
         self.query = nn.Embedding(config.queries, config.width)
