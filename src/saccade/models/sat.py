@@ -265,8 +265,8 @@ class SatModel(ImageModel):
 
     def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, words, **attention_kwargs(attention))
-        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
+        output = self.forward_raw(images, words, **attention_kwargs(attention))
+        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
 
     def logits_and_answer(self, output: ModelOutput) -> tuple[Tensor, Tensor]:
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""

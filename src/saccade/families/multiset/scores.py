@@ -192,7 +192,7 @@ def add_glimpses(scores: MultisetScores, raw: ModelOutput, trace: AttentionTrace
     saliency, choice, said = raw["saliency.weights"], raw["location"], answers_of(trace)
     active = before_stop(said, scores.classes)  # (B,T): what was said is a label
     steps, chosen = said.shape[1], {"model": choice, "most_salient_glimpse": most_salient(saliency)}
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["saliency.energy"])}
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["energy"])}
     maps |= _evidence_under_cells(trace, said, batch)
     for score, each in maps.items():
         found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}
