@@ -133,7 +133,7 @@ def _one_run(shared: Path) -> None:
 
 
 def _look(shared: Path, place: Path, resume: bool) -> None:
-    from saccade.commands.look_files import stream_looks
+    from saccade.commands.look import stream_looks
     from saccade.predict import load
 
     predictor = load(shared / "first" / "run", "cpu")

@@ -22,8 +22,7 @@ from saccade.config import from_dict
 from saccade.families import model_spec
 from saccade.models.io.facts import WEIGHTS, Score
 from saccade.models.io.folder import load_model, save_model
-from saccade.papers.published import published_for
-from saccade.papers.results import recorded_runs
+from saccade.papers.results import published_for, recorded_runs
 from saccade.zoo import ZOO
 
 

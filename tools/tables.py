@@ -18,11 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from saccade.papers.causal import percent
-from saccade.papers.published import published
-from saccade.papers.results import Measured, measure, recorded_runs, results_folder, rows
+from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
 from saccade.papers.strength import strength_table
-from saccade.papers.tables import Cell, cell_text, cells_of
+from saccade.papers.tables import Cell, cell_text, cells_of, percent
 from saccade.show.plain_table import PlainTable
 
 ROOT = Path(__file__).parent.parent

@@ -22,8 +22,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from saccade.errors import nearest
-
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of ``package`` (PEP 562), which is its ``__name__``."""
@@ -36,8 +34,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         if name == "__all__":
             return sorted(homes())
         if name.startswith("_") or name not in homes():  # the import system asks for dunders and submodules
-            hint = "" if name.startswith("_") else f"; {nearest(name, homes(), listed_by=f'dir({package})')}"
-            raise AttributeError(f"module '{package}' has no attribute '{name}'{hint}")
+            # with these, Python names the nearest
+            raise AttributeError(f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules[package])
         home, its_name = homes()[name]
         is_module = home == package or not hasattr(import_module(home), its_name)
         value = import_module(f"{home}.{its_name}") if is_module else getattr(import_module(home), its_name)

@@ -6,7 +6,6 @@ holds every tensor, and the picture (at most 1,024 pixels a side), so that a rec
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -74,8 +73,8 @@ class _Document:
 _FLOATS, _WHOLE = frozenset({"F64", "F32", "F16", "BF16"}), frozenset({"I64", "I32", "U8", "BOOL"})
 _COUNTED = frozenset({"choice", "active", "emits", "image_size", "picture"})
 """What is counted, not measured."""
-_ENTRY_FIELDS = tuple(item.name for item in dataclasses.fields(_LookEntry))
-_TENSOR_FIELDS = frozenset(item.name for item in dataclasses.fields(Look)).difference(_ENTRY_FIELDS)
+_ENTRY_FIELDS = tuple(_LookEntry.__dataclass_fields__)
+_TENSOR_FIELDS = frozenset(Look.__dataclass_fields__).difference(_ENTRY_FIELDS)
 
 
 def write_record(stem: Path | str, record: Record) -> Path:

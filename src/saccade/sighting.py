@@ -24,11 +24,10 @@ from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
 from saccade.families.reading import Item
 from saccade.likeness import Fit
-from saccade.record import Record, write_record
-from saccade.show.overlay import data_url, png_bytes
 from saccade.trace import AttentionTrace, Look
 
 if TYPE_CHECKING:
+    from saccade.record import Record
     from saccade.show.slot_table import SlotGrid
 
 _INLINE = 640
@@ -362,6 +361,8 @@ class Sighting:
 
     def record(self) -> Record:
         """The sighting as a record, which reports and the page read."""
+        from saccade.record import Record
+
         return Record(self.trace, self.to_json(), self.source.image)
 
     @property
@@ -386,6 +387,9 @@ class Sighting:
                 label or word by word, for masks that only add, whose total says little, and for nested crops.
             cells: paint the cells of a filmstrip flat instead of smooth; the total has none.
         """
+        from saccade.record import write_record
+        from saccade.show.overlay import png_bytes
+
         if stem is None and Path(folder).suffix.lower() in _FORMATS and not Path(folder).is_dir():
             return [self._save_picture(Path(folder), filmstrip=filmstrip, cells=cells)]
         place = Path(folder) / (stem or self.stem)
@@ -425,6 +429,7 @@ class Sighting:
         return f"Sighting({name}{asked}: {said})"
 
     def _repr_html_(self) -> str:
+        from saccade.show.overlay import data_url, png_bytes
         from saccade.show.slot_table import slot_figure
 
         asked = "" if self.question is None else f"{html.escape(self.question)} → "

@@ -46,7 +46,7 @@ def test_lists_are_short_and_fit_80_columns(kind: str | None, monkeypatch: pytes
 def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
     short, full = run("list", "recipes").stdout, run("list", "recipes", "soft*").stdout
     found = json.loads(run("list", "recipes", "soft*", "--json").stdout)["recipes"]
-    assert re.search(rf"^  soft\* +{len(found)}  ", short, re.MULTILINE)
+    assert re.search(rf"^  soft\* +{len(found)} ", short, re.MULTILINE)
     assert "soft-mref" not in short
     assert all(name.startswith("soft") and f"\n{name}\n" in full for name in found)
     refused = run("list", "models", "sfot")

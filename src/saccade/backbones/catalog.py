@@ -5,8 +5,7 @@ To add a backbone, add a line here; ``saccade list backbones``, configurations a
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,8 @@ FEATURES = "features:"
 class BackboneSpec:
     """What is known of a backbone before it is built."""
 
-    target: str
-    """``module:function`` that builds it."""
+    kind: str
+    """The functions that build it and know the names of its published weights, see :func:`_functions`."""
     summary: str
     paper: str
     stages: tuple[str, ...]
@@ -42,133 +41,105 @@ class BackboneSpec:
 
     def build(self, **arguments: object) -> Stages:
         """The whole backbone with fresh weights."""
-        stages: Stages = self._named("")(**self.arguments, **arguments)
-        return stages
+        make, _ = _functions()[self.kind]
+        return make(**self.arguments, **arguments)
 
     def published_key(self, key: str) -> str:
-        """How the published weights call the entry ``key`` of its state; beside ``resnet`` stands ``resnet_key``."""
-        return str(self._named("_key")(key))
+        """How the published weights call the entry ``key`` of its state."""
+        _, name_of = _functions()[self.kind]
+        return name_of(key)
 
-    def _named(self, ending: str) -> Any:
-        module, _, function = self.target.partition(":")
-        return getattr(importlib.import_module(module), function + ending)
+
+def _functions() -> dict[str, tuple[Callable[..., Stages], Callable[[str], str]]]:
+    """By kind: what builds it, and what its published weights call an entry of its state."""
+    from saccade.backbones import mobile, plain, resnet
+
+    return {
+        "small": (plain.small_stack, str),
+        "compact": (resnet.compact, str),
+        "resnet": (resnet.resnet, resnet.resnet_key),
+        "vgg": (plain.vgg, plain.vgg_key),
+        "mobilenet": (mobile.mobilenet_v2, mobile.mobilenet_v2_key),
+        "efficientnet-lite": (mobile.efficientnet_lite, mobile.efficientnet_lite_key),
+    }
 
 
 _RESNET_STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
-_VGG_STAGES = tuple(f"{kind}{block}" for block in range(1, 6) for kind in ("conv", "pool"))
+
+
+def _compact(summary: str, stages: tuple[str, ...] = _RESNET_STAGES, **arguments: object) -> BackboneSpec:
+    return BackboneSpec("compact", summary, "after He et al. 2016, arXiv:1512.03385", stages, arguments)
+
+
+def _resnet(layers: int, channels: int, published: str) -> BackboneSpec:
+    summary = f"residual network of {layers} layers, {channels} channels at 1/32"
+    paper = "He et al. 2016, arXiv:1512.03385"
+    return BackboneSpec("resnet", summary, paper, _RESNET_STAGES, {"layers": layers}, published)
+
+
+def _vgg(layers: int, convolutions: int, published: str) -> BackboneSpec:
+    summary = f"{convolutions} convolutions in five blocks, 512 channels at 1/32"
+    stages = tuple(f"{kind}{block}" for block in range(1, 6) for kind in ("conv", "pool"))
+    paper = "Simonyan and Zisserman 2015, arXiv:1409.1556"
+    return BackboneSpec("vgg", summary, paper, stages, {"layers": layers}, published)
 
 
 def _inverted_residuals(blocks: int) -> tuple[str, ...]:
     return (*(f"block{number}" for number in range(blocks + 1)), "head")
 
 
+def _lite(version: int, blocks: int, summary: str, published: str) -> BackboneSpec:
+    paper, stages = "Tan and Le 2019, arXiv:1905.11946", _inverted_residuals(blocks)
+    return BackboneSpec("efficientnet-lite", summary, paper, stages, {"version": version}, published, None)
+
+
 BACKBONES: dict[str, BackboneSpec] = {
     "small": BackboneSpec(
-        target="saccade.backbones.plain:small_stack",
-        summary="four small valid convolutions with poolings; trained from nothing",
-        paper="Seo et al. 2016, arXiv:1606.02393",
-        stages=("stage1", "stage2", "stage3", "stage4"),
+        "small",
+        "four small valid convolutions with poolings; trained from nothing",
+        "Seo et al. 2016, arXiv:1606.02393",
+        ("stage1", "stage2", "stage3", "stage4"),
     ),
-    "compact": BackboneSpec(
-        target="saccade.backbones.resnet:compact",
-        summary="residual network of nine layers, 128 channels at 1/16; trained from nothing",
-        paper="after He et al. 2016, arXiv:1512.03385",
-        stages=_RESNET_STAGES,
+    "compact": _compact("residual network of nine layers, 128 channels at 1/16; trained from nothing"),
+    "compact-near": _compact(
+        "compact with a last stage that looks no further: a cell sees 47×47 pixels, not 95×95", last_kernel=1
     ),
-    "compact-near": BackboneSpec(
-        target="saccade.backbones.resnet:compact",
-        summary="compact with a last stage that looks no further: a cell sees 47×47 pixels, not 95×95",
-        paper="after He et al. 2016, arXiv:1512.03385",
-        stages=_RESNET_STAGES,
-        arguments={"last_kernel": 1},
+    "compact-fine": _compact("compact with a last stage that keeps its grid, 128 channels at 1/8", last_stride=1),
+    "compact-deep": _compact(
+        "compact-fine with a second block in two stages; starts from its weights, or from nothing",
+        ("stem", "layer1", "layer2", "layer2b", "layer3", "layer3b", "layer4"),
+        last_stride=1,
+        further=(2, 3),
     ),
-    "compact-fine": BackboneSpec(
-        target="saccade.backbones.resnet:compact",
-        summary="compact with a last stage that keeps its grid, 128 channels at 1/8",
-        paper="after He et al. 2016, arXiv:1512.03385",
-        stages=_RESNET_STAGES,
-        arguments={"last_stride": 1},
-    ),
-    "compact-deep": BackboneSpec(
-        target="saccade.backbones.resnet:compact",
-        summary="compact-fine with a second block in two stages; starts from its weights, or from nothing",
-        paper="after He et al. 2016, arXiv:1512.03385",
-        stages=("stem", "layer1", "layer2", "layer2b", "layer3", "layer3b", "layer4"),
-        arguments={"last_stride": 1, "further": (2, 3)},
-    ),
-    "resnet18": BackboneSpec(
-        target="saccade.backbones.resnet:resnet",
-        summary="residual network of 18 layers, 512 channels at 1/32",
-        paper="He et al. 2016, arXiv:1512.03385",
-        stages=_RESNET_STAGES,
-        arguments={"layers": 18},
-        published="resnet18-f37072fd.pth",
-    ),
-    "resnet34": BackboneSpec(
-        target="saccade.backbones.resnet:resnet",
-        summary="residual network of 34 layers, 512 channels at 1/32",
-        paper="He et al. 2016, arXiv:1512.03385",
-        stages=_RESNET_STAGES,
-        arguments={"layers": 34},
-        published="resnet34-b627a593.pth",
-    ),
-    "resnet50": BackboneSpec(
-        target="saccade.backbones.resnet:resnet",
-        summary="residual network of 50 layers, 2048 channels at 1/32",
-        paper="He et al. 2016, arXiv:1512.03385",
-        stages=_RESNET_STAGES,
-        arguments={"layers": 50},
-        published="resnet50-0676ba61.pth",
-    ),
-    "vgg16": BackboneSpec(
-        target="saccade.backbones.plain:vgg",
-        summary="13 convolutions in five blocks, 512 channels at 1/32",
-        paper="Simonyan and Zisserman 2015, arXiv:1409.1556",
-        stages=_VGG_STAGES,
-        arguments={"layers": 16},
-        published="vgg16-397923af.pth",
-    ),
-    "vgg19": BackboneSpec(
-        target="saccade.backbones.plain:vgg",
-        summary="16 convolutions in five blocks, 512 channels at 1/32",
-        paper="Simonyan and Zisserman 2015, arXiv:1409.1556",
-        stages=_VGG_STAGES,
-        arguments={"layers": 19},
-        published="vgg19-dcbb9e9d.pth",
-    ),
+    "resnet18": _resnet(18, 512, "resnet18-f37072fd.pth"),
+    "resnet34": _resnet(34, 512, "resnet34-b627a593.pth"),
+    "resnet50": _resnet(50, 2048, "resnet50-0676ba61.pth"),
+    "vgg16": _vgg(16, 13, "vgg16-397923af.pth"),
+    "vgg19": _vgg(19, 16, "vgg19-dcbb9e9d.pth"),
     "mobilenetv2": BackboneSpec(
-        target="saccade.backbones.mobile:mobilenet_v2",
-        summary="17 inverted residuals, small and quick, 1280 channels at 1/32",
-        paper="Sandler et al. 2018, arXiv:1801.04381",
-        stages=_inverted_residuals(17),
+        "mobilenet",
+        "17 inverted residuals, small and quick, 1280 channels at 1/32",
+        "Sandler et al. 2018, arXiv:1801.04381",
+        _inverted_residuals(17),
         published="mobilenet_v2-b0353104.pth",
     ),
-    "efficientnet-lite0": BackboneSpec(
-        target="saccade.backbones.mobile:efficientnet_lite",
-        summary="16 inverted residuals with filters of 3×3 and 5×5, 1280 channels at 1/32",
-        paper="Tan and Le 2019, arXiv:1905.11946",
-        stages=_inverted_residuals(16),
-        arguments={"version": 0},
-        published="efficientnet-lite0-57934424.pth",
-        published_at=None,
+    "efficientnet-lite0": _lite(
+        0,
+        16,
+        "16 inverted residuals with filters of 3×3 and 5×5, 1280 channels at 1/32",
+        "efficientnet-lite0-57934424.pth",
     ),
-    "efficientnet-lite1": BackboneSpec(
-        target="saccade.backbones.mobile:efficientnet_lite",
-        summary="21 inverted residuals, 1280 channels at 1/32; for pictures of 240 × 240",
-        paper="Tan and Le 2019, arXiv:1905.11946",
-        stages=_inverted_residuals(21),
-        arguments={"version": 1},
-        published="efficientnet-lite1-77cc7160.pth",
-        published_at=None,
+    "efficientnet-lite1": _lite(
+        1,
+        21,
+        "21 inverted residuals, 1280 channels at 1/32; for pictures of 240 × 240",
+        "efficientnet-lite1-77cc7160.pth",
     ),
-    "efficientnet-lite2": BackboneSpec(
-        target="saccade.backbones.mobile:efficientnet_lite",
-        summary="21 wider inverted residuals, 1280 channels at 1/32; for pictures of 260 × 260",
-        paper="Tan and Le 2019, arXiv:1905.11946",
-        stages=_inverted_residuals(21),
-        arguments={"version": 2},
-        published="efficientnet-lite2-9656183e.pth",
-        published_at=None,
+    "efficientnet-lite2": _lite(
+        2,
+        21,
+        "21 wider inverted residuals, 1280 channels at 1/32; for pictures of 260 × 260",
+        "efficientnet-lite2-9656183e.pth",
     ),
 }
 

@@ -6,7 +6,6 @@ import importlib.metadata
 import platform
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from saccade.commands.signature import Command
@@ -27,18 +26,19 @@ def doctor() -> dict[str, Any]:
     core, extras = _requirements()
     missing = [name for name, version in core.items() if version is None]
     zoo = _zoo()
+    devices, makers, meteor = _machine()
     return {
         "saccade": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": core,
-        "devices": _devices(),
-        "scene_makers": _scene_makers(),
+        "devices": devices,
+        "scene_makers": makers,
         "extras": {
             extra: {"missing": lacking, "get": f"pip install '{DISTRIBUTION}[{extra}]'" if lacking else None}
             for extra, lacking in extras.items()
         },
-        "programs": {"METEOR 1.5": _meteor()},
+        "programs": {"METEOR 1.5": meteor},
         "cache": _cache(),
         "zoo": zoo,
         "families": list(families()),
@@ -51,26 +51,22 @@ def doctor() -> dict[str, Any]:
 
 def _requirements() -> tuple[dict[str, str | None], dict[str, list[str]]]:
     """(core package → version, extra → packages of it that are missing)."""
+    try:
+        declared = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:  # run from a source folder: only what it cannot do without
+        declared = ["torch", "numpy", "pillow", "safetensors", "pyyaml", "typer", "rich"]
     core: dict[str, str | None] = {}
     extras: dict[str, list[str]] = {}
-    for line in _declared():
-        match = _REQUIREMENT.match(line)
-        if match is None:
-            continue
-        name, extra = match.groups()
-        version = _version_of(name)
+    for name, extra in (match.groups() for match in map(_REQUIREMENT.match, declared) if match):
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            version = None
         if extra is None:
             core[name] = version
         else:
             extras.setdefault(extra, []).extend([] if version else [name])
     return core, extras
-
-
-def _declared() -> list[str]:
-    try:
-        return importlib.metadata.requires(DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:  # run from a source folder: only what it cannot do without
-        return ["torch", "numpy", "pillow", "safetensors", "pyyaml", "typer", "rich"]
 
 
 def _foreign() -> list[str]:
@@ -88,24 +84,11 @@ def _foreign() -> list[str]:
     ]
 
 
-def _version_of(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _machine() -> tuple[list[str], dict[str, str], str]:
+    """Devices, what makes generated scenes on each, and whether METEOR itself can score captions.
 
-
-def _devices() -> list[str]:
-    try:
-        import torch
-    except ImportError as error:
-        return [f"torch does not load: {error}"]
-    cpu = f"cpu ({torch.get_num_threads()} threads)"
-    return [cpu, *(f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count()))]
-
-
-def _scene_makers() -> dict[str, str]:
-    """Device → what makes generated scenes on it; on a GPU one is made, which shows whether kernels can be built."""
+    On a GPU a scene is made, which shows whether kernels can be built.
+    """
     try:
         import torch
 
@@ -114,27 +97,22 @@ def _scene_makers() -> dict[str, str]:
         from saccade.data.scenes.layout import SceneSpec
         from saccade.data.scenes.render import render
         from saccade.data.scenes.sampler import sample_layout
+        from saccade.metrics import meteor_missing
     except ImportError as error:
-        return {"cpu": f"torch does not load: {error}"}
-    found = {"cpu": renderer_description(torch.device("cpu"))}
+        reason = f"torch does not load: {error}"
+        return [reason], {"cpu": reason}, reason
+    devices = [f"cpu ({torch.get_num_threads()} threads)"]
+    makers = {"cpu": renderer_description(torch.device("cpu"))}
     for number in range(torch.cuda.device_count()):
         device = torch.device("cuda", number)
+        devices.append(f"{device} ({torch.cuda.get_device_name(number)})")
         try:
             render(sample_layout(SceneSpec(), glyphs_for("test", "pack"), 0, torch.arange(1, device=device)))
         except RuntimeError as error:
-            found[str(device)] = f"nothing: {str(error).partition(chr(10))[0]}"
+            makers[str(device)] = f"nothing: {str(error).partition(chr(10))[0]}"
         else:
-            found[str(device)] = renderer_description(device)
-    return found
-
-
-def _meteor() -> str:
-    """Whether captions can be scored by METEOR itself: "ready", or what is missing."""
-    try:
-        from saccade.metrics import meteor_missing
-    except ImportError as error:
-        return f"torch does not load: {error}"
-    return meteor_missing() or "ready"
+            makers[str(device)] = renderer_description(device)
+    return devices, makers, meteor_missing() or "ready"
 
 
 def _cache() -> dict[str, Any]:
@@ -142,11 +120,8 @@ def _cache() -> dict[str, Any]:
 
     home = cache_home()
     folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
-    return {"folder": str(home), "holds": {path.name: _bytes_in(path) for path in folders}}
-
-
-def _bytes_in(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    sizes = {path.name: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) for path in folders}
+    return {"folder": str(home), "holds": sizes}
 
 
 def _zoo() -> dict[str, str]:

@@ -129,14 +129,18 @@ def as_command(name: str, command: Command) -> Any:
         json, quiet = values.pop("json", False), values["quiet"]
         if "quiet" not in typed:
             del values["quiet"]
-        given = {each: _value(typed[each], value, command) for each, value in values.items()}
-        with progress(name, shown=not quiet and not json) as update:
-            calls = {"on_progress": update} if "on_progress" in every else {}
-            result = (command.run or command.function)(**given, **calls)
-            if isinstance(result, Stream):
-                for each in result:
-                    if json:
-                        print_json(each, indent=None)
+        try:
+            given = {each: _value(typed[each], value, command) for each, value in values.items()}
+            with progress(name, shown=not quiet and not json) as update:
+                calls = {"on_progress": update} if "on_progress" in every else {}
+                result = (command.run or command.function)(**given, **calls)
+                if isinstance(result, Stream):
+                    for each in result:
+                        if json:
+                            print_json(each, indent=None)
+        except SaccadeError as error:
+            error.args = (_typed(str(error), command),)
+            raise
         if not json:
             command.show(result, given, quiet)
         elif not isinstance(result, Stream):
@@ -174,9 +178,10 @@ def _parameter(each: Argument, command: Command) -> inspect.Parameter:
     shows = command.words.get(name) or ("A,B,…" if name in command.commas else "|".join(map(str, each.choices)))
     is_required = each.default is inspect.Parameter.empty
     is_unset = each.default in (None, ()) or name in command.commas
-    more: dict[str, Any] = {"help": f"{_typed(each.help)}." if each.help else None}
+    help_, without = (_typed(text, command).replace("`", "") for text in (each.help, each.without))
+    more: dict[str, Any] = {"help": f"{help_}." if help_ else None}
     more["show_default"] = each.without != "none" and (
-        _typed(each.without) or not (is_required or is_unset or each.default is False)
+        without or not (is_required or is_unset or each.default is False)
     )
     annotation: Any = list[kind] if many else str if name in command.commas else kind  # type: ignore[valid-type]
     default = (
@@ -199,9 +204,18 @@ def _parameter(each: Argument, command: Command) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _typed(text: str) -> str:
-    """Help, where the name of an argument is that of its option: ``out`` is --out."""
-    return re.sub("``(\\w+)``", lambda name: f"--{name[1].replace('_', '-')}", text).replace("`", "")
+def _typed(text: str, command: Command) -> str:
+    """Text in which arguments stand as they are typed: `out` is --out, `resume=True` is --resume."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in command.arguments():
+            return found[0]
+        own = [each for each in command.names.get(name, "").split() if each.startswith("--")]
+        flag = own[0].partition("/")[0] if own else f"--{name.replace('_', '-')}"
+        return command.place.get(name) or flag + ("" if value in (None, "True") else f" {value}")
+
+    return re.sub(r"`{1,2}(\w+)(?:=([^`]+))?`{1,2}", option, text)
 
 
 def _switch(name: str, text: str, *short: str) -> inspect.Parameter:
@@ -218,7 +232,7 @@ def _value(each: Argument, value: Any, command: Command) -> Any:
     try:
         return [(each.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
     except ValueError as error:
-        raise ConfigError(f"{each.name}: expected numbers with commas between, as in 1,2,1, found '{value}'") from error
+        raise ConfigError(f"`{each.name}`: expected numbers with commas, as in 1,2,1, found '{value}'") from error
 
 
 def _warning(message: Warning | str, *where: object, **more: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, say
+from saccade.errors import CheckpointError, ConfigError, nearest
+from saccade.zoo import left_out, shipped
 
 if TYPE_CHECKING:
-    from saccade.errors import CheckpointError
-    from saccade.families.contract import ModelSpec
-    from saccade.models.io.facts import ModelFacts, Score
+    from saccade.models.io.facts import ModelFacts
 
 _IN_JSON_ALONE = ("architecture", "parameters", "path")  # a terminal has no room for them
 _NARROWEST, _WIDEST = 60, 100
@@ -29,6 +30,8 @@ RESEARCH = "†"
 Kind = Literal["models", "backbones", "recipes", "data", "examples", "zoo"]
 Entries = dict[str, dict[str, Any]]
 ShippedFacts = dict[str, "ModelFacts | CheckpointError"]
+Groups = dict[str, list[tuple[str, str]]]
+"""Heading → name and text of each line below it."""
 
 
 def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything: bool = False) -> Catalogs:
@@ -51,7 +54,11 @@ def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything
     }
     held = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
     if what is not None and pattern is not None:
-        held = {what: _matching(what, held[what], pattern)}
+        entries = held[what]
+        held = {what: {name: entry for name, entry in entries.items() if fnmatchcase(name, pattern)}}
+        if not held[what]:
+            hint = nearest(pattern, entries, listed_by=f"saccade list {what}")
+            raise ConfigError(f"{what}: no name fits '{pattern}'; {hint}")
     return Catalogs(held, facts)
 
 
@@ -71,11 +78,13 @@ def show(found: Catalogs, given: Mapping[str, Any], quiet: bool) -> None:
     """Print one catalog, or the shipped models and what other catalogs there are."""
     everything = given["everything"]
     if given["what"] is None and not everything:
-        for line in overview(found.shipped, found.entries["zoo"]):
-            say(line)
-        say("\nAsk one:   saccade look PICTURE --model NAME")
+        _say_groups(_shipped_groups(found.shipped, found.entries["zoo"]))
+        if any(entry["licence"] == "research only" for entry in found.entries["zoo"].values()):
+            say(f"\n{RESEARCH} for research only, as is its training data")
+        if names := ", ".join(left_out()):
+            say(f"\nNot in this open copy, as their training data is for research only: {names}")
         others = ", ".join(f"{kind} ({len(each)})" for kind, each in found.entries.items() if kind != "zoo")
-        say(f"List more: saccade list KIND\n           {others}")
+        say(f"\nAsk one:   saccade look PICTURE --model NAME\nList more: saccade list KIND\n           {others}")
         return
     for kind, entries in found.entries.items():
         if not entries:
@@ -84,125 +93,79 @@ def show(found: Catalogs, given: Mapping[str, Any], quiet: bool) -> None:
             columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
             rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
             print_table(kind, ("name", *columns), rows)
+        elif given["pattern"] is not None or everything:
+            say(kind)
+            _say_in_full(entries)
         else:
-            is_full = given["pattern"] is not None or everything
-            for line in [kind, *_in_full(entries)] if is_full else _in_short(kind, entries):
-                say(line)
-
-
-def _matching(kind: str, entries: Entries, pattern: str) -> Entries:
-    from saccade.errors import ConfigError, nearest
-
-    found = {name: entry for name, entry in entries.items() if fnmatchcase(name, pattern)}
-    if not found:
-        raise ConfigError(
-            f"{kind}: no name fits '{pattern}'; {nearest(pattern, entries, listed_by=f'saccade list {kind}')}"
-        )
-    return found
+            say(f"{kind} ({len(entries)})")
+            _say_groups(_groups(kind, entries))
+            say(f"\nIn full: saccade list {kind} NAME, or a pattern such as '{next(iter(entries))[:3]}*'")
 
 
 def _width() -> int:
     return min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
 
 
-def _line(name: str, text: str, room: int) -> str:
-    """``name`` in ``room`` columns and as much of ``text`` as fits behind it."""
-    return f"  {name:{room}} {textwrap.shorten(text, _width() - room - 3, placeholder=' …')}"
+def _say_groups(groups: Groups) -> None:
+    """Groups of lines, each of which fits the terminal."""
+    room = max((len(name) for lines in groups.values() for name, _ in lines), default=0) + 1
+    for heading, lines in groups.items():
+        say(f"\n{heading}" if heading else "")
+        for name, text in lines:
+            say(f"  {name:{room}} {textwrap.shorten(text, _width() - room - 3, placeholder=' …')}")
 
 
-def _in_short(kind: str, entries: Entries) -> list[str]:
-    """A line for each entry, in groups; of recipes a line for each group of names that begin alike."""
-    if kind == "recipes":
-        return _folded(entries)
-    groups: dict[str, list[tuple[str, str]]] = {}
+def _groups(kind: str, entries: Entries) -> Groups:
+    """A line for each entry; recipes whose names begin with the same word share one."""
+    groups: Groups = {}
+    stems = Counter(name.partition("-")[0] for name in entries)
     for name, entry in entries.items():
-        text = entry["description"] if kind == "data" else entry["summary"]
-        groups.setdefault(_heading(entry), []).append((name, text))
-    room = max(map(len, entries)) + 1
-    lines = [f"{kind} ({len(entries)})"]
-    for heading, held in groups.items():
-        lines += ["", *filter(None, [heading]), *(_line(name, text, room) for name, text in held)]
-    return [*lines, "", f"In full: saccade list {kind} NAME, or a pattern such as '{next(iter(entries))[:3]}*'"]
+        title = _OF_DATA[entry["kind"]] if "kind" in entry else _title(entry["family"]) if "family" in entry else ""
+        lines = groups.setdefault(title, [])
+        stem = name.partition("-")[0]
+        if kind != "recipes" or stems[stem] == 1:
+            lines.append((name, entry.get("description") or entry.get("summary") or entry["title"]))
+        elif not any(line == f"{stem}*" for line, _ in lines):
+            lines.append((f"{stem}*", f"{stems[stem]:3}  {entry['title']}"))
+    return groups
 
 
-def _heading(entry: Mapping[str, Any]) -> str:
+def _title(family: str) -> str:
     from saccade.families import families
 
-    if "kind" in entry:
-        return _OF_DATA[entry["kind"]]
-    return families()[entry["family"]].title if "family" in entry else ""
+    return families()[family].title
 
 
-def _folded(entries: Entries) -> list[str]:
-    """The recipes, by family; those whose names begin with the same word share a line."""
-    from saccade.families import families
-
-    held: dict[str, dict[str, list[str]]] = {}
-    for name, entry in entries.items():
-        held.setdefault(entry["family"], {}).setdefault(name.partition("-")[0], []).append(name)
-    stems = [stem for groups in held.values() for stem in groups]
-    room, lines = max(map(len, stems)) + 1, [f"recipes ({len(entries)})"]
-    for family, groups in held.items():
-        lines += ["", families()[family].title]
-        for stem, names in groups.items():
-            text = _purpose(families()[family].models, stem) or entries[min(names, key=len)]["title"]
-            called = names[0] if len(names) == 1 else f"{stem}*"
-            lines.append(_line(f"{called:{room}} {len(names):3} ", text, room + 5))
-    most = max(stems, key=lambda stem: sum(name.startswith(f"{stem}-") for name in entries))
-    return [*lines, "", f"Every recipe of a group: saccade list recipes '{most}*'"]
-
-
-def _purpose(models: Mapping[str, ModelSpec], stem: str) -> str:
-    """What the model called ``stem``, or the first whose name begins with it, is for; nothing where there is none."""
-    return next((spec.summary for name, spec in models.items() if name == stem or name.startswith(f"{stem}-")), "")
-
-
-def _in_full(entries: Entries) -> list[str]:
+def _say_in_full(entries: Entries) -> None:
     """Each entry with everything that is known of it."""
-    lines: list[str] = []
     for name, entry in entries.items():
         told = {key: str(value) for key, value in entry.items() if key != "family" and value not in (None, "", "–")}
         room = max(map(len, told), default=0)
-        lines += ["", name]
+        say(f"\n{name}")
         for key, value in told.items():
             lead = f"  {key:{room}}  "
-            lines += textwrap.wrap(
-                value, _width(), initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False
-            )
-    return lines
+            say(textwrap.fill(value, _width(), initial_indent=lead, subsequent_indent=" " * len(lead)))
 
 
-def overview(shipped_facts: ShippedFacts, scored: Entries) -> list[str]:
-    """The shipped models, one line each, under what goes in and what comes out."""
-    from saccade.errors import CheckpointError
+def _shipped_groups(shipped_facts: ShippedFacts, scored: Entries) -> Groups:
+    """The shipped models by what goes in and what comes out; those that a family features come first."""
     from saccade.families import families
 
-    lines: list[str] = []
-    room = max(map(len, scored), default=0) + 1
-    held: dict[str, list[str]] = {}
-    for name, facts in shipped_facts.items():
+    featured = [name for family in families().values() for name in family.featured]
+    groups: Groups = {}
+    for name in dict.fromkeys([*featured, *shipped_facts]):
+        facts = shipped_facts.get(name)
         if isinstance(facts, CheckpointError):
-            lines.append(_line(name, f"damaged: {facts}", room))
-            continue
-        entry = families()[facts.family].data.get(str(facts.data.get("name", "")))
-        shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
-        metric, score = scored[name]["metric"], scored[name]["score"]
-        told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
-        mark = f"{RESEARCH} " if facts.research_only else ""
-        held.setdefault(facts.family, []).append(_line(name, f"{mark}{told}{shown}", room))
-    for family, entries in held.items():
-        first = [line for name in families()[family].featured for line in entries if line.split()[0] == name]
-        lines += ["", families()[family].title, *dict.fromkeys([*first, *entries])]
-    marked = any(entry["licence"] == "research only" for entry in scored.values())
-    return lines + (["", f"{RESEARCH} for research only, as is its training data"] if marked else []) + _left_out()
-
-
-def _left_out() -> list[str]:
-    """What the open copy was built without, in one line; nothing in a full one."""
-    from saccade.zoo import left_out
-
-    names = ", ".join(left_out())
-    return ["", f"Not in this open copy, as their training data is for research only: {names}"] if names else []
+            groups.setdefault("damaged", []).append((name, str(facts)))
+        elif facts is not None:
+            family = families()[facts.family]
+            entry = family.data.get(str(facts.data.get("name", "")))
+            shows = (entry.shows if entry is not None else "") or facts.data.get("name", "")
+            metric, score = scored[name]["metric"], scored[name]["score"]
+            told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
+            mark = f"{RESEARCH} " if facts.research_only else ""
+            groups.setdefault(family.title, []).append((name, f"{mark}{told}{shows}"))
+    return groups
 
 
 def models() -> Entries:
@@ -221,28 +184,16 @@ def backbones() -> Entries:
     from saccade.backbones.catalog import BACKBONES, HF, TIMM, has_imagenet_weights
     from saccade.cache import WEIGHTS
 
-    entries = {}
+    rows = {}
     for name, spec in BACKBONES.items():
         fetched = f"saccade data get {name}-imagenet" if f"{name}-imagenet" in WEIGHTS else "a file of yours"
-        entries[name] = {
-            "summary": spec.summary,
-            "stages": f"{spec.stages[0]} … {spec.stages[-1]}",
-            "weights": fetched if has_imagenet_weights(name) else "none",
-            "paper": spec.paper,
-        }
-    entries[f"{TIMM}NAME"] = {
-        "summary": "a model of the timm library (extra timm)",
-        "stages": "its feature maps",
-        "weights": "timm's hub",
-        "paper": "–",
-    }
-    entries[f"{HF}NAME"] = {
-        "summary": "a vision model of the transformers library (extra transformers)",
-        "stages": "features",
-        "weights": "the hub",
-        "paper": "–",
-    }
-    return entries
+        weights = fetched if has_imagenet_weights(name) else "none"
+        rows[name] = (spec.summary, f"{spec.stages[0]} … {spec.stages[-1]}", weights, spec.paper)
+    rows[f"{TIMM}NAME"] = ("a model of the timm library (extra timm)", "its feature maps", "timm's hub", "–")
+    rows[f"{HF}NAME"] = (
+        "a vision model of the transformers library (extra transformers)", "features", "the hub", "–",
+    )  # fmt: skip
+    return {name: dict(zip(("summary", "stages", "weights", "paper"), row)) for name, row in rows.items()}
 
 
 def recipes() -> Entries:
@@ -283,9 +234,7 @@ def examples() -> Entries:
 
 def _shipped_facts() -> ShippedFacts:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
-    from saccade.errors import CheckpointError
     from saccade.models.io.facts import read_facts
-    from saccade.zoo import shipped
 
     found: ShippedFacts = {}
     for name, folder in shipped().items():
@@ -298,35 +247,19 @@ def _shipped_facts() -> ShippedFacts:
 
 def zoo(shipped_facts: ShippedFacts) -> Entries:
     """The shipped models, with their first score."""
-    from saccade.errors import CheckpointError
     from saccade.families import headline
 
     entries: Entries = {}
     for name, facts in shipped_facts.items():
-        if isinstance(facts, CheckpointError):
-            entries[name] = {
-                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(facts),
-                "licence": None,
-            }  # fmt: skip
-            continue
-        first = facts.scores[0] if facts.scores else None
-        metric, value = (first and headline(facts.family, first.metrics)) or (None, None)
-        entries[name] = {
-            "architecture": facts.architecture,
-            "parameters": facts.parameters,
-            "metric": metric,
-            "score": value,
-            "scored on": _scored_on(first),
-            "licence": "research only" if facts.research_only else "open",
-        }
+        row: tuple[object, ...] = ("damaged", None, None, None, str(facts), None)
+        if not isinstance(facts, CheckpointError):
+            first = facts.scores[0] if facts.scores else None
+            best = (first and headline(facts.family, first.metrics)) or (None, None)
+            of = f"{first.data} {first.scored_part or first.split}, n {first.n:,}" if first else "not scored yet"
+            licence = "research only" if facts.research_only else "open"
+            row = (facts.architecture, facts.parameters, *best, of, licence)
+        entries[name] = dict(zip(("architecture", "parameters", "metric", "score", "scored on", "licence"), row))
     return entries
-
-
-def _scored_on(score: Score | None) -> str:
-    """What a score is of: the data, and the part of it that was scored."""
-    if score is None:
-        return "not scored yet"
-    return f"{score.data} {score.scored_part or score.split}, n {score.n:,}"
 
 
 def list_models(pattern: str = "*") -> list[str]:
@@ -343,8 +276,6 @@ def list_models(pattern: str = "*") -> list[str]:
         >>> saccade.list_models("hattnet-ctx-m*")
         ['hattnet-ctx-mbg', 'hattnet-ctx-mdist', 'hattnet-ctx-mref']
     """
-    from saccade.zoo import shipped
-
     return [name for name in sorted(shipped()) if fnmatchcase(name, pattern)]
 
 

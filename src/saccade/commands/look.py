@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
-from saccade.commands.terminal import print_slots, print_table, remark, warn
+from saccade.commands.look_show import Compared, Looks, show
+from saccade.commands.signature import Command, Number, arguments_of, check_call
 from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from saccade.adapters.folder import FolderLooks
     from saccade.predict import Predictor
     from saccade.sighting import Sighting
 
-ROWS_SHOWN = 40
-TABLES_SHOWN = 3
-WARNED = 20
-"""Different remarks about inputs that are printed; --json has all."""
-KINDS_NAMED = 6
-PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
-"""Photographs that Pillow does not read, or not everywhere."""
 _OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
 
 
@@ -153,11 +140,9 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
 
 def _begin(given: Mapping[str, Any], *, are_paths: bool = False) -> tuple[Predictor, Sequence[Any], Iterator[Sighting]]:
     """The model, what it looks at, and its answers as they come; of paths all must be there."""
-    from saccade.commands.look_files import expanded, stream_looks
-
-    _check_unasked(given, _OF_ROWS, "goes with engine")
+    _check_unasked(given, _OF_ROWS, "goes with `engine`")
     if given["parquet"] and given["out"] is None:
-        raise ConfigError("parquet: it writes a table beside the pictures that are kept; give out too")
+        raise ConfigError("parquet: it writes a table beside the pictures that are kept; give `out` too")
     options = _options(given)
     predictor = _opened(given["model"], given)
     sources = given["sources"]
@@ -165,6 +150,79 @@ def _begin(given: Mapping[str, Any], *, are_paths: bool = False) -> tuple[Predic
     kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
     out = None if given["out"] is None else Path(given["out"])
     return predictor, files, stream_looks(predictor, files, given["ask"], out=out, **kept, **options)
+
+
+def stream_looks(
+    predictor: Predictor,
+    sources: Sequence[Any],
+    ask: int | str | None = None,
+    *,
+    out: Path | None = None,
+    filmstrip: bool | None = None,
+    cells: bool = False,
+    parquet: bool = False,
+    batch_size: int = 32,
+    on_bad: Callable[[Any, DataError], None] | None = None,
+    **options: Any,
+) -> Iterator[Sighting]:
+    """A sighting of each source, in order; what was asked for wrongly is said before one is read.
+
+    With ``out`` the files of each sighting are written before it is handed on. Arguments as in :func:`look`.
+    """
+    _check_kind(predictor, sources)  # before the question, which is of the model's kind too
+    predictor.question(ask)
+    predictor.responder.options(options)
+    if (cells or filmstrip is False) and predictor.facts.preprocessing is None:
+        option = "cells" if cells else "overlay"
+        raise ConfigError(f"{option}: '{predictor.name}' does not read pictures, so nothing can be drawn on them")
+    strips = not predictor.facts.queries if filmstrip is None else filmstrip
+    if cells and (out is None or not strips):
+        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
+    if out is None:
+        return predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
+    from saccade.commands.look_files import kept, parquet_modules
+
+    if parquet:
+        parquet_modules()
+    sightings = predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
+    return kept(sightings, out, filmstrip=filmstrip, cells=cells, parquet=parquet)
+
+
+def expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
+    """``sources`` with the files of folders and globs in their place; anything else as it is."""
+    found: list[Any] = []
+    for source in sources:
+        found += predictor.reads.find([str(source)]) if _stands_for_several(source) else [source]
+    return found
+
+
+def _stands_for_several(source: object) -> bool:
+    """Whether it is a folder or a glob."""
+    if not isinstance(source, (str, Path)) or "\n" in str(source):  # a story
+        return False
+    try:
+        return Path(source).is_dir() or any(sign in str(source) for sign in "*?[")
+    except (OSError, ValueError):  # a story may be longer than a name of a file can be
+        return False
+
+
+def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
+    """Refuse files that are all of one kind which other models read, by their endings; a mixed list goes on."""
+    endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
+    if not endings or not endings.isdisjoint(predictor.reads.suffixes):
+        return
+    from saccade.families import families
+    from saccade.families.contract import load_target
+    from saccade.zoo import shipped
+
+    for family in families().values():
+        reads = load_target(family.reads)
+        if endings <= reads.suffixes:
+            models = " or ".join(name for name in family.featured if name in shipped()) or f"{reads.thing} models"
+            raise DataError(
+                f"{files[0]}: a {reads.thing}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
+                f"{plural(reads.thing)} are for {models}"
+            )
 
 
 def _opened(model: str | Path, given: Mapping[str, Any]) -> Predictor:
@@ -202,17 +260,15 @@ def _rows(given: Mapping[str, Any]) -> FolderLooks:
     from saccade.adapters.folder import look_folder
 
     of_pictures = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
-    _check_unasked(given, of_pictures, "is not for engine, which writes rows; leave it out")
+    _check_unasked(given, of_pictures, "is not for `engine`, which writes rows; leave it out")
     if given["out"] is None:
-        raise ConfigError("out: engine writes rows; say where")
+        raise ConfigError("`engine` writes rows; say where with `out`")
     left = {*of_pictures, "sources"}
     return look_folder(given["sources"], **{name: value for name, value in given.items() if name not in left})
 
 
 def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
     """What several models say of each source; with ``out``, a picture of all of them and a page."""
-    from saccade.commands.look_files import expanded
-
     saved = ("filmstrip", "cells", "parquet", "on_bad")
     _check_unasked(given, (*_OF_ROWS, *saved), "is for one model; leave it out")
     predictors = [_opened(model, given) for model in given["model"]]
@@ -222,29 +278,10 @@ def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
             predictor.look(predictor.reads.item(source), given["ask"], **_options(given)) for predictor in predictors
         ]
         if given["out"] is not None:
-            _write_comparison(each, Path(given["out"]))
+            from saccade.commands.look_files import write_comparison
+
+            write_comparison(each, Path(given["out"]))
         yield each
-
-
-def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
-    """One row: each model's overlay, its name, what it was asked and its answer."""
-    from saccade.show.sheets import contact_sheet
-
-    asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
-    captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]
-    drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
-    return contact_sheet(drawn, captions, columns=len(sightings), panel=400)
-
-
-def _write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
-    """Write ``STEM-compare.png``, the models side by side, and a page of every look of theirs."""
-    from saccade.atomic import write_bytes
-    from saccade.show.overlay import png_bytes
-    from saccade.show.report_sources import report_from_records
-
-    name = folder / f"{sightings[0].stem}-compare"
-    write_bytes(name.with_suffix(".png"), png_bytes(side_by_side(sightings), "small"))
-    report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))
 
 
 def seen(
@@ -283,192 +320,11 @@ def seen(
     from saccade.devices import wake_cuda
 
     wake_cuda(given["device"])  # before torch is imported, which takes a second
-    return Compared(_side_by_side(given)) if len(model) > 1 else Looks(given)
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """An input that could not be read."""
-
-    source: str
-    error: str
-    is_picture: bool
-
-    def to_json(self) -> dict[str, str]:
-        """As an answer names it."""
-        return {"picture" if self.is_picture else "source": self.source, "error": self.error}
-
-
-class Looks(Stream):
-    """The answers of one model as they come, and of them what is printed at the end."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._bad: list[Skipped] = []
-        self._on_progress = given["on_progress"]
-        self.predictor, self.files, self._sightings = _begin({**given, "on_bad": self._skip}, are_paths=True)
-        self.is_picture = self.predictor.facts.preprocessing is not None
-        self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
-        self.rows: list[tuple[object, ...]] = []
-        self.tables: list[Sighting] = []
-        self.ways: list[Sighting] = []
-        self.remarks: dict[str, list[str]] = {}
-        self.answered = self.told = self.skipped = self.unlike = 0
-        if any(kind in PHOTOGRAPHS for kind in self.left_out):
-            warn(_of_left_out(self.left_out, self.predictor.reads.thing))
-
-    def __iter__(self) -> Iterator[Sighting | Skipped]:
-        error = ""
-        for each in chain(self._sightings, [None]):
-            error = self._bad[0].error if self._bad else error
-            yield from self._bad
-            self._bad.clear()
-            if each is not None:
-                self._note(each)
-                yield each
-            if len(self.files) > 1:
-                self._on_progress(self.answered + self.skipped, len(self.files))
-        if not self.answered:
-            none = f"none of the {self.skipped} {plural(self.predictor.reads.thing)} could be read; see the lines above"
-            raise DataError(error if self.skipped == 1 else none)
-
-    def _skip(self, source: object, error: DataError) -> None:
-        self.skipped += 1
-        self._bad.append(Skipped(str(source), str(error), self.is_picture))
-        if len(self.files) > 1:  # one picture alone ends in the error line
-            warn(f"skipped: {error}")
-
-    def _note(self, each: Sighting) -> None:
-        for text in each.remarks:
-            self.remarks.setdefault(text, []).append(each.source.name)
-        self.tables += [each] if not each.is_spatial and len(self.tables) < TABLES_SHOWN else []
-        self.ways += [each] if each.on_the_way and len(self.ways) < ROWS_SHOWN else []
-        rows = _cells(each)
-        self.rows += rows[: max(0, ROWS_SHOWN - len(self.rows))]  # of a hundred thousand, those that are shown
-        self.answered, self.told, self.unlike = (
-            self.answered + 1,
-            self.told + len(rows),
-            self.unlike + bool(each.unlike),
-        )
-
-
-class Compared(Stream):
-    """What several models say of each source."""
-
-    def __init__(self, several: Iterator[list[Sighting]]) -> None:
-        self._several = several
-        self.rows: list[tuple[object, ...]] = []
-
-    def __iter__(self) -> Iterator[Sighting]:
-        for each in self._several:
-            for seen in each:
-                if len(self.rows) < ROWS_SHOWN:
-                    first = _cells(seen)[0]
-                    self.rows.append((first[0], seen.model, *first[1:4], first[5]))
-                yield seen
-
-
-def _cells(seen: Sighting) -> list[tuple[object, ...]]:
-    """A row for the answer; of captions one for each, as each has words of its own."""
-    fit = seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
-    if seen.is_caption:
-        every = (seen, *seen.others)
-        return [(seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, fit) for each in every]
-    second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
-    looked_at = " · ".join(f"{x}, {y}" for x, y in seen.looked_at) if seen.looked_at else seen.top_slot
-    said = (seen.answer, f"{seen.confidence:.1%}") if seen.is_answered else (None, None)
-    return [(seen.source.name, seen.question, *said, second, looked_at, fit)]
-
-
-def show(result: Looks | Compared | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
-    """Print what was seen."""
-    if isinstance(result, Looks):
-        _show_looks(result, given["out"], quiet)
-    elif isinstance(result, Compared):
-        columns = ("input", "model", "asked", "answer", "confidence", "looked at x, y")
-        _table("side by side", columns, result.rows, _short_names([str(row[0]) for row in result.rows]))
-        if not quiet and given["out"] is not None:
-            remark(f"wrote one picture and one page for each input to {given['out']}")
-    else:
-        _show_rows(result, quiet)
-
-
-def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
-    predictor, thing = looks.predictor, looks.predictor.reads.thing
-    seen = [each.source.name for each in (*looks.ways, *looks.tables)]
-    short = _short_names([*(str(row[0]) for row in looks.rows), *seen, *(names[0] for names in looks.remarks.values())])
-    looked_at = "looked at x, y" if looks.is_picture else "looked at"
-    columns = (thing, "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
-    _table(f"{predictor.name} ({predictor.facts.architecture})", columns, looks.rows, short)
-    if looks.ways:
-        steps = [name for name, _, _ in looks.ways[0].on_the_way]
-        rows = [
-            (short[each.source.name], *(f"{said} {share:.0%}" for _, said, share in each.on_the_way), each.answer)
-            for each in looks.ways
-        ]
-        print_table("what each step says", (thing, *steps, "all together"), rows)
-    for each in looks.tables:
-        print_slots(f"{short[each.source.name]}: {each.question or ''} → {each.answer}", each.slot_grid)
-    for text, names in list(looks.remarks.items())[:WARNED]:
-        who = short[names[0]] if len(names) == 1 else f"{len(names):,} of {looks.answered:,} {plural(thing)}"
-        warn(f"{who}: {text}")
-    if len(looks.remarks) > WARNED:
-        warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
-    if looks.unlike:
-        warn(predictor.of_unlike(looks.unlike, looks.answered))
-    if quiet:
-        return
-    if looks.left_out and not any(kind in PHOTOGRAPHS for kind in looks.left_out):
-        remark(_of_left_out(looks.left_out, thing))
-    if looks.told > ROWS_SHOWN:
-        remark(f"… and {looks.told - ROWS_SHOWN} more; --json prints them all")
-    if looks.skipped:
-        remark(f"{looks.answered} answered, {looks.skipped} skipped because they could not be read")
-    kept = "pictures, records and one table of all (looks.csv)" if looks.answered > 1 else "pictures and records"
-    remark(f"{kept} are in {out}" if out is not None else "--out DIR keeps pictures and records")
-    for text in predictor.caveats:
-        remark(text)
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], short: Mapping[str, str]) -> None:
-    """Those columns that have something in them; inputs by their short names."""
-    used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
-    shown = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in rows]
-    print_table(title, [columns[place] for place in used], shown)
-
-
-def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """Each file, named from the folder that all of them are in: a terminal has no room for more."""
-    files = {name: Path(name) for name in names}
-    try:
-        shared = os.path.commonpath([file.parent for file in files.values()])
-    except ValueError:  # on several drives, or some absolute and some not
-        return {name: name for name in files}
-    return {name: str(file.relative_to(shared)) for name, file in files.items()}
-
-
-def _of_left_out(kinds: Counter[str], thing: str) -> str:
-    """What of the folders is not looked at, counted by kind, and what to do about photographs among it."""
-    named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(KINDS_NAMED))
-    rest = kinds.total() - sum(count for _, count in kinds.most_common(KINDS_NAMED))
-    cure = [kind for kind in PHOTOGRAPHS if kind in kinds] if thing == "picture" else []
-    files = "file" if kinds.total() == 1 else "files"
-    told = f"left out {kinds.total()} {files} of other kinds: {named}" + (f" and {rest} others" if rest else "")
-    return told + (f"; save {' and '.join(cure)} as JPEG or PNG to look at them" if cure else "")
-
-
-def _show_rows(looked: FolderLooks, quiet: bool) -> None:
-    for text in looked.first_errors:
-        warn(text)
-    rate = looked.rows / looked.seconds if looked.seconds and not looked.resumed else None
-    row = (looked.rows, looked.errors, looked.parts, looked.seconds, None if rate is None else f"{rate:.1f}")
-    print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
-    if quiet:
-        return
-    if looked.resumed:
-        remark(f"{looked.resumed} of {looked.parts} files were there already")
-    for text in looked.remarks:
-        remark(text)
-    remark(f"'saccade report {looked.out}' draws some, 'saccade score {looked.out} --truth …' scores the maps")
+    if len(model) > 1:
+        return Compared(_side_by_side(given))
+    looks = Looks(on_progress)
+    predictor, files, sightings = _begin({**given, "on_bad": looks.skip}, are_paths=True)
+    return looks.over(predictor, files, sightings, skipped_files(paths, predictor.reads.suffixes))
 
 
 COMMAND = Command(

@@ -13,10 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from saccade.show.slot_table import SlotGrid
+from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _BETWEEN_LINES = 10.0  # seconds
@@ -88,46 +85,14 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     console, table = Console(), Table(box=SIMPLE)
     console.print(Text(plain(title), style="bold"), soft_wrap=True)
     for place, column in enumerate(columns):
-        is_number = bool(rows) and all(_is_number(row[place]) for row in rows)
+        is_number = bool(rows) and all(_is_number(row[place]) or isinstance(row[place], Text) for row in rows)
         table.add_column(Text(plain(column)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(plain(_shown(cell))) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(plain(_shown(cell))) for cell in row))
     console.print(table)
     if note:
         console.print(Text(plain(note), style="dim"), soft_wrap=True)
         console.print()
-
-
-def print_slots(title: str, grid: SlotGrid) -> None:
-    """Looks over slots on stdout: a line for each sentence, a column for each look, cells coloured by weight."""
-    from rich.box import SIMPLE
-    from rich.color import Color
-    from rich.console import Console
-    from rich.style import Style
-    from rich.table import Table
-    from rich.text import Text
-
-    from saccade.show.slot_table import NEEDED
-
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
-    for heading in ("", "sentence"):
-        table.add_column(heading, overflow="fold")
-    for heading in grid.headings:
-        table.add_column(Text(plain(heading)), justify="right", no_wrap=True)
-    for row, text in enumerate(grid.texts):
-        cells = [
-            Text(
-                f" {grid.weights[row, column]:.2f} ",
-                Style(color=Color.from_rgb(*grid.ink(row, column)), bgcolor=Color.from_rgb(*grid.fill(row, column))),
-            )
-            for column in range(len(grid.headings))
-        ]
-        table.add_row("*" if row in grid.supporting else "", Text(plain(text)), *cells)
-    console = Console()
-    console.print(Text(plain(title), style="bold"), soft_wrap=True)
-    console.print(table)
-    console.print(Text(grid.legend + (f"; *: {NEEDED}" if grid.supporting else ""), style="dim"), soft_wrap=True)
-    console.print()
 
 
 def _is_number(value: object) -> bool:

@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.metrics.intervals import Interval as Interval
-    from saccade.metrics.intervals import Mean as Mean
     from saccade.metrics.intervals import jackknife_interval as jackknife_interval
     from saccade.metrics.intervals import mean_defined as mean_defined
     from saccade.metrics.intervals import mean_interval as mean_interval
     from saccade.metrics.intervals import paired_difference as paired_difference
-    from saccade.metrics.labels import SCALE_EDGES as SCALE_EDGES
-    from saccade.metrics.labels import ScaleBin as ScaleBin
     from saccade.metrics.labels import accuracy as accuracy
     from saccade.metrics.labels import accuracy_by_scale as accuracy_by_scale
     from saccade.metrics.labels import correct as correct
@@ -28,16 +25,12 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.baselines import Grid as Grid
     from saccade.metrics.maps.baselines import Grids as Grids
     from saccade.metrics.maps.baselines import grids_of as grids_of
-    from saccade.metrics.maps.faithfulness import Probability as Probability
-    from saccade.metrics.maps.faithfulness import SweepCurve as SweepCurve
     from saccade.metrics.maps.faithfulness import blurred as blurred
     from saccade.metrics.maps.faithfulness import deletion as deletion
     from saccade.metrics.maps.faithfulness import deletion_and_insertion as deletion_and_insertion
     from saccade.metrics.maps.faithfulness import insertion as insertion
-    from saccade.metrics.maps.faithfulness import random_order as random_order
     from saccade.metrics.maps.interventions import CausalAnswers as CausalAnswers
     from saccade.metrics.maps.interventions import Moved as Moved
-    from saccade.metrics.maps.interventions import answer_shift as answer_shift
     from saccade.metrics.maps.interventions import causal_follow as causal_follow
     from saccade.metrics.maps.interventions import causal_hold as causal_hold
     from saccade.metrics.maps.interventions import cause_pairs as cause_pairs
@@ -51,15 +44,11 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.interventions import off_objects as off_objects
     from saccade.metrics.maps.interventions import scores_of_answers as scores_of_answers
     from saccade.metrics.maps.interventions import swapped_query as swapped_query
-    from saccade.metrics.maps.localisation import PrCounts as PrCounts
-    from saccade.metrics.maps.localisation import PrCurve as PrCurve
     from saccade.metrics.maps.localisation import iou as iou
     from saccade.metrics.maps.localisation import mass_on as mass_on
     from saccade.metrics.maps.localisation import no_counts as no_counts
     from saccade.metrics.maps.localisation import pointing as pointing
-    from saccade.metrics.maps.localisation import pr_auc as pr_auc
     from saccade.metrics.maps.localisation import pr_counts as pr_counts
-    from saccade.metrics.maps.localisation import pr_curve as pr_curve
     from saccade.metrics.maps.localisation import selectivity as selectivity
     from saccade.metrics.maps.localisation import total_variation as total_variation
     from saccade.metrics.maps.localisation import true_positive_strength as true_positive_strength
@@ -77,15 +66,11 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.scorer import Baseline as Baseline
     from saccade.metrics.maps.scorer import MapScorer as MapScorer
     from saccade.metrics.maps.scorer import MapScores as MapScores
-    from saccade.metrics.maps.scorer import Truth as Truth
-    from saccade.metrics.maps.words import WordFollow as WordFollow
     from saccade.metrics.maps.words import WordScores as WordScores
     from saccade.metrics.maps.words import same_caption as same_caption
     from saccade.metrics.maps.words import word_follow as word_follow
     from saccade.metrics.maps.words import words_among as words_among
-    from saccade.metrics.result import Evaluation as Evaluation
     from saccade.metrics.result import summarise as summarise
-    from saccade.metrics.sets import Interpolation as Interpolation
     from saccade.metrics.sets import average_precision as average_precision
     from saccade.metrics.sets import average_precisions as average_precisions
     from saccade.metrics.sets import exact_match as exact_match

@@ -46,21 +46,13 @@ width. So s² is at least what it is when one picture of one split is answered o
 
 Axes: J splits.
 
-Is a ranking of methods stable, and which differences are significant?
-
-========================  ==========================================================================================
-:func:`kendall_tau`       τ_b of two orders: 1 where they agree, 0 by chance; ties in either count in neither
-:func:`paired`            a mean difference over pictures with its two-sided p (t, the picture as the unit)
-:func:`holm`              p-values of several comparisons, each made larger so that one in twenty of all sets errs
-========================  ==========================================================================================
-
 Values of many examples, kept batch by batch where they were made, and read as whole columns in main memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
@@ -215,8 +207,6 @@ def _raise_beyond(values: Tensor, low: float, high: float) -> None:
 
 _SUMMED = 200
 """Degrees of freedom up to which the distribution is summed; beyond, the expansion is right to six digits."""
-_TERMS = 400
-"""Terms of the continued fraction; with fewer, p of many degrees of freedom loses digits."""
 
 
 @lru_cache(maxsize=256)
@@ -249,36 +239,6 @@ def _share_within(angle: float, freedom: int) -> float:
     if is_odd:
         return 2 / math.pi * (angle + math.sin(angle) * total)
     return math.sin(angle) * total
-
-
-def t_tails(t: float, freedom: int) -> float:
-    """P(|T| > t) for t ≥ 0: the two-sided p of a t statistic.
-
-    >>> round(t_tails(2.7764, 4), 4)
-    0.05
-    """
-    share = freedom / (freedom + t * t)
-    return _beta_share(share, freedom / 2, 0.5) if share < 1 else 1.0
-
-
-def _beta_share(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a,b) for 0 < x < 1; small values keep all their digits.
-
-    Abramowitz and Stegun (1964), eq. 26.5.8: a continued fraction, which converges fast for x < (a + 1) / (a + b + 2);
-    beyond, I_x(a,b) = 1 − I_{1−x}(b,a).
-    """
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _beta_share(1 - x, b, a)
-    log_front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    fraction = 1.0
-    for step in range(_TERMS, 0, -1):  # from the innermost term outwards
-        m = step // 2
-        if step % 2:
-            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        else:
-            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        fraction = 1 + term / fraction
-    return math.exp(log_front) / (a * fraction)
 
 
 class Resplit(NamedTuple):
@@ -328,66 +288,6 @@ def resplit_interval(scores: Tensor, *, trained: float, tested: float, level: fl
     variance = max(float(values.var()), tested**-2 / splits)  # s²
     half = t_quantile(level, splits - 1) * math.sqrt((1 / splits + tested / trained) * variance)
     return Resplit(mean, half, splits)
-
-
-def kendall_tau(one: Sequence[float], other: Sequence[float]) -> float:
-    """Kendall's τ_b (1945); NaN where all of either are equal.
-
-    >>> kendall_tau([1, 2, 3, 4], [1, 2, 4, 3])
-    0.6666666666666666
-    """
-    first, second = (torch.tensor(list(each), dtype=torch.float64) for each in (one, other))
-    upper = torch.ones(len(one), len(one)).triu(1).bool()  # each pair once
-    a, b = ((each[:, None] - each[None, :]).sign()[upper] for each in (first, second))  # (pairs,)
-    ranked = float((a != 0).sum()) * float((b != 0).sum())
-    return float((a * b).sum()) / math.sqrt(ranked) if ranked else math.nan
-
-
-class Paired(NamedTuple):
-    """A mean difference over pictures."""
-
-    difference: float
-    p: float
-    pictures: int
-
-
-def paired(one: Tensor, other: Tensor, pictures: Tensor) -> Paired:
-    """How much ``one`` (N,) exceeds ``other`` (N,) where both are defined, picture by picture.
-
-    Values of one picture are averaged first: it is the unit. p is 1 where no value differs, NaN with fewer than two
-    pictures.
-
-    Args:
-        one: scores, NaN where undefined.
-        other: scores of the same questions.
-        pictures: (N,) id of each question's picture.
-    """
-    apart = one.double() - other.double()  # (N,)
-    defined = ~apart.isnan()
-    found, which = torch.unique(pictures[defined], return_inverse=True)  # (G,), (n,)
-    count = len(found)
-    if count < 2:
-        return Paired(float(apart[defined].mean()) if count else math.nan, math.nan, count)
-    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, which, apart[defined])
-    means = sums / torch.bincount(which, minlength=count)  # (G,)
-    mean, error = float(means.mean()), float(means.std()) / math.sqrt(count)
-    if error == 0:
-        return Paired(mean, 1.0 if mean == 0 else 0.0, count)
-    return Paired(mean, t_tails(abs(mean) / error, count - 1), count)
-
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction (1979) of p-values; NaN stays NaN and counts as no comparison.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    known = sorted((value, place) for place, value in enumerate(values) if not math.isnan(value))
-    found, worst = [math.nan] * len(values), 0.0
-    for rank, (value, place) in enumerate(known):
-        worst = max(worst, min(1.0, (len(known) - rank) * value))
-        found[place] = worst
-    return found
 
 
 class ColumnBuffer:

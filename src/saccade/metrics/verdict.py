@@ -53,7 +53,6 @@ KEPT = 0.5
 MOST = 400
 """Examples that are changed: each costs five forward passes."""
 EVIDENCE_GONE = ("evidence_blurred", "evidence_swapped")
-REST_GONE = ("rest_blurred", "rest_swapped")
 WITH = "unchanged"
 
 Right = Callable[[Tensor, Tensor], Tensor]

@@ -1,4 +1,4 @@
-"""What was measured: the runs and scores of ``results/``, and the mean of one score over the seeds of a cell.
+"""What was measured, and what the papers print: ``results/``, ``published.csv``, and the mean over the seeds of a cell.
 
 Two things make a cell uncertain: which test examples there were and which seed trained the model. All seeds of a cell
 are tested on the same examples, so more seeds do not make the first part smaller: its half-width is the mean of the
@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from functools import cache
 from math import hypot, sqrt
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saccade.models.io.facts import ModelFacts
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """97.5 % points of Student's t by degrees of freedom from 1; beyond, the last stands (a little too wide)."""
@@ -142,3 +146,40 @@ def _between(values: Sequence[float]) -> tuple[float | None, float]:
         return None, 0.0
     std = statistics.stdev(values)
     return std, _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1] * std / sqrt(len(values))
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number of a paper's table."""
+
+    value: float
+    table: str
+    """Name of the table for ``saccade reproduce``."""
+    paper: str
+    system: str
+    data: str
+    protocol: str
+    """The label of our runs that were made as the paper's was; see :attr:`Run.label`."""
+    metric: str
+    conditions: str
+    """What is known of how it was measured, and why ours may not compare."""
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """Every number, in the order of the tables."""
+    return tuple(Published(float(row.pop("value")), **row) for row in rows(Path(__file__).parent / "published.csv"))
+
+
+def published_for(facts: ModelFacts) -> dict[str, float]:
+    """By metric, what a paper says of the model that ``facts`` describe; empty if it was trained or built differently.
+
+    The recipe decides: ``hsal-mnist-set`` and ``sat-soft`` are systems of the papers, ``hsal-ordered-mnist-set`` and
+    ``sat-soft-tuned`` are not. Nor is a system that a paper trained in several ways, such as MemN2N.
+    """
+    system, data = facts.architecture, str(facts.data.get("name"))
+    recipe = facts.recipe.get("name", system)
+    printed = [row for row in published() if (row.system, row.data) == (system, data)]
+    of_the_paper = recipe == system or recipe.startswith(f"{system}-{data}")
+    one_way = len({row.protocol for row in printed}) == 1
+    return {row.metric: row.value for row in printed} if of_the_paper and one_way else {}

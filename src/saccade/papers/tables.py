@@ -8,9 +8,7 @@ from typing import Any
 
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
-from saccade.papers.causal import causal_tables
-from saccade.papers.published import published
-from saccade.papers.results import Difference, Measured, Run, measure, recorded_runs
+from saccade.papers.results import Difference, Measured, Run, measure, published, recorded_runs, results_folder, rows
 from saccade.papers.strength import strength_table
 from saccade.show.plain_table import PlainTable
 
@@ -19,6 +17,15 @@ NO_RUN = "no run"
 COUNTS = frozenset({"failed_tasks"})
 """Scores that are no fractions."""
 STRENGTH = "true_positive_strength"
+SCENE = (
+    "map_follow", "map_turn", "map_specific", "map_hold",
+    "true_positive_strength", "selectivity", "pointing", "iou",
+)  # fmt: skip
+"""Does the map lie on what was asked for, and go along with it?"""
+MODEL = ("cause_top", "cause_pairs", "misplaced", "off_objects", "deletion", "insertion")
+"""Does the map show what the answer depends on? Of the last four but insertion, less is better."""
+KINDS = ("map", "rival", "truth")
+"""A map competes; a rival knows nothing of the model; truth was told the answer."""
 
 
 @dataclass(frozen=True)
@@ -236,3 +243,26 @@ def cell_text(cell: Cell | None) -> str:
 def number(value: float, metric: str) -> str:
     """A fraction in percent; a count as it is."""
     return f"{value:.0f}" if metric in COUNTS else f"{100 * value:.2f}"
+
+
+def causal_tables() -> list[PlainTable]:
+    """Two tables for each set of scenes, best maps first; below each, how far two halves of the scenes agree."""
+    known = list(rows(results_folder() / "causal.csv"))
+    tables = []
+    for name in dict.fromkeys(row["set"] for row in known):
+        of_set = [row for row in known if (row["set"], row["what"]) == (name, "value")]
+        halves = next(row for row in of_set if row["method"] == "split-half tau")
+        maps = [row for row in of_set if row["kind"]]
+        for title, scores in (("about the scene", SCENE), ("about the model", MODEL)):
+            ordered = sorted(maps, key=lambda row: (KINDS.index(row["kind"]), -float(row[scores[0]] or "-inf")))
+            lines = [[row["model"], row["method"], *(percent(row[score]) for score in scores)] for row in ordered]
+            taus = ", ".join(f"{score} {float(halves[score]):.2f}" for score in scores if halves[score])
+            note = f"n = {int(halves['n']):,} questions, one seed. Kendall's τ of two halves of the scenes: {taus}."
+            columns = ["model", "map", *(score.replace("_", " ") for score in scores)]
+            tables.append(PlainTable(f"{title}, {name}, %", columns, lines, note))
+    return tables
+
+
+def percent(text: str) -> str:
+    """A fraction as it stands in a CSV, in percent; a dash where there is none."""
+    return f"{100 * float(text):.1f}" if text else "–"

@@ -25,7 +25,6 @@ LOW_IS_GOOD = (
     "failed_tasks",
     "misplaced",
     "off_objects",
-    "edit_farthest",
 )
 ORACLE, BOUNDED = "grid_oracle", ("true_positive_strength",)
 """The best map that weights on a model's grids can make, and what it is the best at: of other scores it is no bound."""
@@ -377,7 +376,6 @@ ASKS = {
     "misplaced": "which share of the map on objects lies on those without an effect on the answer",
     "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
     "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
-    "edit_farthest": "how far the last look's weights can move while the answer's probabilities stay within .01",
     "off_objects": "which share of the map lies on no object",
     "word_evidence_blur_raw": "the tenth of the picture that a word's map marks is blurred: how much log p of the word "
     "falls (nats), less the same for other words' maps",

@@ -10,10 +10,10 @@ def captions(*rows):
     return torch.tensor([[*row, *[-1] * (width - len(row))] for row in rows])
 
 
-def follow(before, after, place=1, new=BLUE, old=RED, **options):
+def follow(before, after, place=1, new=BLUE, old=RED):
     count = len(before)
     places, new_words, old_words = (torch.full((count,), value) for value in (place, new, old))
-    return word_follow(before, after, place=places, new_word=new_words, old_word=old_words, **options)
+    return word_follow(before, after, place=places, new_word=new_words, old_word=old_words)
 
 
 def test_what_can_become_of_a_caption():
@@ -39,13 +39,9 @@ def test_the_place_tells_two_objects_of_one_colour_apart():
     assert follow(before, wrong_one, place=4).causal_follow.item() == 0
 
 
-def test_a_first_caption_that_was_wrong_can_still_be_followed_unless_it_does_not_count():
-    before, truth = captions([A, BLUE, TWO, 0], [A, RED, SEVEN, 0]), captions(*[[A, RED, SEVEN, 0]] * 2)
-    after = captions(*[[A, BLUE, TWO, 0]] * 2)
+def test_a_first_caption_that_was_wrong_can_still_be_followed():
+    before, after = captions([A, BLUE, TWO, 0], [A, RED, SEVEN, 0]), captions(*[[A, BLUE, TWO, 0]] * 2)
     assert follow(before, after).causal_follow.tolist() == [1, 0]
-    found = follow(before, after, given=same_caption(before, truth).bool())
-    for scores in found:
-        assert scores.isnan().tolist() == [True, False]
 
 
 def test_what_comes_after_the_end_does_not_count():

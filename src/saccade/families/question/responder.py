@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from saccade.families.responder import Responder, Response
-from saccade.metrics.verdict import BLIND
 from saccade.models.base import Encoding, Given
 from saccade.models.io.facts import ModelFacts
 
@@ -43,6 +42,8 @@ class QuestionResponder(Responder):
 
 def blind_queries(facts: ModelFacts) -> dict[str, str]:
     """Query → one sentence, for each whose maps were not found to point better than the best map that never looks."""
+    from saccade.metrics.verdict import BLIND  # many modules for one table
+
     told = {}
     for query, found in facts.scores[0].by_query().items() if facts.scores else ():
         if not found.is_better:

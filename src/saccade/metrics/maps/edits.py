@@ -9,8 +9,6 @@ The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, giv
                       change when the target is removed from the picture
 ``edit_sufficiency``  answers that stay with weight on the target alone, divided by those that     (X2)
                       stay when everything else is removed from the picture
-``edit_farthest``     how far the weights can be from the model's own, in total variation, while the
-                      answer's probabilities move by .01 at most (:func:`farthest`)
 ====================  ===========================================================================  ====
 
 Crops, words, glimpses and hops are edited each in its own way; the families say how.
@@ -21,17 +19,6 @@ heaviest ones. Cells are "on the target" where at least a tenth of what they sta
 it best always is. A picture with fewer cells elsewhere than on the target has neither score.
 
 Axes: B questions, H and W pixels, h and w cells.
-
-How far can weights be from the model's own while its answer stays? Far weights that change nothing explain nothing.
-
-Weights a are mixed with others b until the answer's probabilities move by more than a little:
-
-    a(s) = (1 − s)·a + s·b,   TV(a, a(s)) = s·TV(a, b),   TV(p, p(s)) ≤ ε                                        (1)
-
-For each b the largest s is looked for by halving; the score is the largest distance that was found. It is a lower
-bound: other weights may lie farther. 0 means that every mixture that was tried changed the answer.
-
-Axes: B questions, h and w cells, A answers.
 
 How a crop lies on the evidence: how much of it the crop covers, and how tightly.
 
@@ -53,7 +40,7 @@ Places are drawn from an even lattice in the picture. Boxes are xyxy in pixels. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -147,7 +134,6 @@ class EditScores:
     def __init__(self) -> None:
         self._changed: dict[str, Values] = {}
         self._right: dict[str, Values] = {}
-        self._farthest = Values()
         self._kept = ColumnBuffer()
 
     def __len__(self) -> int:
@@ -161,7 +147,6 @@ class EditScores:
         answers: Mapping[str, Mapping[str, Tensor]],
         *,
         truths: Mapping[str, Tensor] | None = None,
-        farthest: Tensor | None = None,
     ) -> None:
         """Keep the answers of a batch.
 
@@ -171,11 +156,8 @@ class EditScores:
             groups: (B,) id of each question's picture.
             answers: by which looks were edited ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
             truths: ids (B,) of what is right after an edit, by its name, where that is another answer.
-            farthest: (B,), see :mod:`saccade.metrics.maps.edits`; None where no look has weights that sum to 1.
         """
         self._kept.append(group=groups)
-        if farthest is not None:
-            self._farthest.add_values({"edit_farthest": farthest})
         for looks, edits in answers.items():
             for name, after in edits.items():
                 known = after >= 0
@@ -200,7 +182,6 @@ class EditScores:
     def join(self, later: EditScores) -> None:
         """Add what was kept of later questions."""
         self._kept.join(later._kept)
-        self._farthest.join(later._farthest)
         for mine, others in ((self._changed, later._changed), (self._right, later._right)):
             for looks, held in others.items():
                 mine.setdefault(looks, Values()).join(held)
@@ -233,9 +214,6 @@ class EditScores:
             for who, each in by.items():
                 if who != "model":
                     group["baselines"].setdefault(who, {})[score] = each.mean
-        for score, each in self._farthest.intervals(self._kept["group"]).items():
-            group["scores"][score] = each.mean
-            group["intervals"][score], group["counts"][score] = [each.low, each.high], each.n
         group["edits"] = self.summary()
 
     def interventions(self) -> Part:
@@ -253,47 +231,6 @@ class EditScores:
         if self._right:
             found["right"] = {looks: held.means() for looks, held in self._right.items()}
         return found
-
-
-ALLOWED = 0.01
-"""ε of (1)."""
-HALVINGS = 4
-
-
-def variation(one: Tensor, two: Tensor) -> Tensor:
-    """Total variation (B,) between rows of shares (B,…)."""
-    return 0.5 * (one - two).abs().flatten(1).sum(1)
-
-
-def farthest(
-    weights: Tensor,
-    others: Sequence[Tensor],
-    probabilities: Callable[[Tensor], Tensor],
-    *,
-    allowed: float = ALLOWED,
-    halvings: int = HALVINGS,
-) -> Tensor:
-    """The largest distance (B,) of (1), found among mixtures with ``others``.
-
-    Args:
-        weights: (B,h,w), that sum to 1.
-        others: weights to mix with, (B,h,w) each, that sum to 1.
-        probabilities: what the model says with given weights: (B,h,w) → (B,A).
-        allowed: ε.
-        halvings: steps in which s is looked for, after s = 1 was tried.
-    """
-    own, best = probabilities(weights), weights.new_zeros(len(weights))  # (B,A), (B,)
-    for other in others:
-        far = variation(weights, other)  # (B,)
-        low, high = torch.zeros_like(best), torch.ones_like(best)  # s that is known to be allowed, and one to try
-        share = high
-        for _ in range(halvings + 1):
-            mixed = torch.lerp(weights, other, share[:, None, None])
-            stays = variation(own, probabilities(mixed)) <= allowed  # (B,)
-            low, high = torch.where(stays, share, low), torch.where(stays, high, share)
-            share = (low + high) / 2
-        best = torch.maximum(best, low * far)
-    return best
 
 
 _ANYWHERE = 16  # squares anywhere: a lattice of 16 × 16 places

@@ -12,23 +12,14 @@ Deviations from the paper: 20 steps of equal area instead of a fixed number of p
 the caller; tied pixels are ordered by a fixed hash of their position, so a constant map behaves as a random order and
 not as a sweep from the top; values that agree to about five decimal digits count as tied, because a projected
 constant map is constant only up to rounding. Areas are comparable only with the same fill, steps and picture size:
-read them beside those of :func:`random_order` and of a uniform map.
+read them beside those of a uniform map, which is a random order.
 
 Maps that are made afterwards from gradients of the answer: what attention is compared with on the same network.
 
-Two of them need no gradient of features: they ask for the score of altered pictures.
-
 =====================  ===============================================================================================
-Grad-CAM                relu(Σ_c ᾱ_c A_c), ᾱ_c the mean of ∂y/∂A_c over the cells; Selvaraju et al. 2017
-                        (arXiv:1610.02391). It weighs channels, never places: where A does not depend on the query, what
-                        is asked for moves nothing from place to place.
 HiResCAM                relu(Σ_c A_c ⊙ ∂y/∂A_c) of the last feature map A; Draelos and Carin 2020 (arXiv:2011.08891).
                         With a mean and one linear layer behind A, it is exactly what each cell adds to the logit y.
 gradient × input        |Σ_c x_c ⊙ ∂y/∂x_c| of the picture x; Shrikumar et al. 2016 (arXiv:1605.01713)
-integrated gradients    |Σ_c x_c ⊙ ∫₀¹ ∂y(αx)/∂x_c dα| from a black picture, by the midpoints of equal steps;
-                        Sundararajan et al. 2017 (arXiv:1703.01365)
-occlusion               |y − y_w|, y_w with a black window over the pixel, the mean over all windows that cover it;
-                        Zeiler and Fergus 2014 (arXiv:1311.2901)
 =====================  ===============================================================================================
 """
 
@@ -42,7 +33,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
-from saccade.geometry import Size
 from saccade.metrics.maps.localisation import check_maps, quantise, scale_to_peak
 
 Probability = Callable[[Tensor, Tensor], Tensor]
@@ -119,13 +109,6 @@ def deletion_and_insertion(
     deleted = _sweep(probability, images, filled, maps, steps, max_batch)
     ends = deleted.probability[..., -1], deleted.probability[..., 0]  # (B[,A]) each: all filled, nothing filled
     return deleted, _sweep(probability, filled, images, maps, steps, max_batch, ends)
-
-
-def random_order(pictures: int, size: Size, *, seed: int = 0) -> Tensor:
-    """Maps (B,H,W) that rank the pixels at random, differently for each picture: the baseline of both sweeps."""
-    generator = torch.Generator().manual_seed(seed)
-    ranks = torch.rand(pictures, size[0] * size[1], generator=generator).argsort(1)  # (B,P)
-    return torch.unflatten((ranks + 1).float(), 1, size) / ranks.shape[1]  # (B,H,W)
 
 
 def blurred(images: Tensor, sigma: float) -> Tensor:
@@ -215,15 +198,6 @@ def _probabilities(found: Tensor, picture: Tensor) -> Tensor:
     return found
 
 
-Score = Callable[[Tensor], Tensor]
-"""Pictures (B,3,H,W) → the score y (B,) that each map explains."""
-
-
-def grad_cam(features: Tensor, gradient: Tensor) -> Tensor:
-    """Features and the gradient of the answer with respect to them, (B,C,h,w) each → (B,h,w), never below 0."""
-    return (features * gradient.mean((-2, -1), keepdim=True)).sum(1).relu()
-
-
 def hirescam(features: Tensor, gradient: Tensor) -> Tensor:
     """Features and the gradient of the answer with respect to them, (B,C,h,w) each → (B,h,w), never below 0."""
     return (features * gradient).sum(1).relu()
@@ -232,37 +206,3 @@ def hirescam(features: Tensor, gradient: Tensor) -> Tensor:
 def gradient_times_input(images: Tensor, gradient: Tensor) -> Tensor:
     """Pictures and the gradient of the answer with respect to them, (B,3,H,W) each → (B,H,W), never below 0."""
     return (images * gradient).sum(1).abs()
-
-
-def integrated_gradients(score: Score, images: Tensor, *, steps: int = 32) -> Tensor:
-    """Maps (B,H,W) of pictures (B,3,H,W), never below 0; ``steps`` gradients each."""
-    total = torch.zeros_like(images)
-    for step in range(steps):
-        part = (images.detach() * ((step + 0.5) / steps)).requires_grad_()
-        with torch.enable_grad():
-            (gradient,) = torch.autograd.grad(score(part).sum(), part)
-        total += gradient
-    return gradient_times_input(images, total / steps)
-
-
-def occlusion(score: Score, images: Tensor, *, window: int, stride: int) -> Tensor:
-    """Maps (B,H,W) of pictures (B,3,H,W), never below 0.
-
-    Windows begin every ``stride`` pixels; the last of a row or column ends with the picture, where it is cut off.
-    """
-    height, width = images.shape[-2:]
-    whole = score(images)  # (B,)
-    total, covers = images.new_zeros(len(images), height, width), images.new_zeros(height, width)
-    for top in _starts(height, window, stride):
-        for left in _starts(width, window, stride):
-            place = (slice(top, top + window), slice(left, left + window))
-            altered = images.clone()
-            altered[:, :, *place] = 0
-            total[:, *place] += (whole - score(altered))[:, None, None]
-            covers[place] += 1
-    return (total / covers).abs()
-
-
-def _starts(length: int, window: int, stride: int) -> range:
-    """Where windows begin, so that all of a side is covered."""
-    return range(0, max(length - window, 0) + stride, stride)

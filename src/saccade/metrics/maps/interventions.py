@@ -14,8 +14,7 @@ score              what is changed                             1 for a picture w
                                                                keeps about 0.20, a query-blind one about 0.418)
 =================  ==========================================  ===================================================
 
-**The denominator is all pictures.** With ``given`` (B,) bool it is the pictures where that is True, the others are
-NaN: ``given=answers == truth`` is "given that the first answer was right". Every score is (B,), for
+**The denominator is all pictures**, also those whose first answer was wrong. Every score is (B,), for
 ``saccade.metrics.intervals``.
 
 Does the map go with what was asked for, when a scene is rendered again with one thing changed?
@@ -115,14 +114,13 @@ from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.result import Part
 
 
-def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor, *, given: Tensor | None = None) -> Tensor:
+def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor:
     """1 where the answer to the re-rendered target is its new truth (B,).
 
     Args:
         after: answer ids after the target was re-rendered, (B,).
         new_truth: what the target now is, (B,).
         old_truth: what it was, (B,); must differ everywhere, or there is nothing to follow.
-        given: pictures that count; all by default.
     """
     same = new_truth == old_truth
     if bool(same.any()):
@@ -130,23 +128,22 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor, *, given:
         raise DataError(
             f"picture {index}: the re-rendered target has its old answer {int(old_truth[index])}; give it another"
         )
-    return _among(correct(after, new_truth), given)
+    return correct(after, new_truth)
 
 
-def causal_hold(before: Tensor, after: Tensor, *, given: Tensor | None = None) -> Tensor:
+def causal_hold(before: Tensor, after: Tensor) -> Tensor:
     """1 where the answer (B,) is the same before and after something other than the target was changed."""
-    return _among(correct(after, before), given)
+    return correct(after, before)
 
 
-def swapped_query(swapped: Tensor, truth: Tensor, *, given: Tensor | None = None) -> Tensor:
+def swapped_query(swapped: Tensor, truth: Tensor) -> Tensor:
     """1 where the answer to a question about *another* object is still the original truth (B,).
 
     Args:
         swapped: answer ids to the swapped question, (B,).
         truth: true answer ids of the original question, (B,). The other object may share it by chance.
-        given: pictures that count; all by default.
     """
-    return _among(correct(swapped, truth), given)
+    return correct(swapped, truth)
 
 
 @dataclass(frozen=True)
@@ -167,38 +164,23 @@ class CausalAnswers:
     """To a question about another object that is present."""
 
 
-def scores_of_answers(answers: CausalAnswers, *, given_right: bool = False) -> dict[str, Tensor]:
+def scores_of_answers(answers: CausalAnswers) -> dict[str, Tensor]:
     """Every score that the answers allow, (B,) each.
-
-    Args:
-        answers: of the batch.
-        given_right: count only pictures whose first answer was right; the others are NaN.
 
     Returns:
         ``accuracy``; ``causal_follow``; ``causal_hold_<way>`` for each way of changing another object and
         ``causal_hold``, their mean for each picture; ``swapped_query``.
     """
-    right = correct(answers.before, answers.truth)
-    given = right.bool() if given_right else None
-    scores = {"accuracy": right}
+    scores = {"accuracy": correct(answers.before, answers.truth)}
     if answers.target_changed is not None and answers.new_truth is not None:
-        scores["causal_follow"] = causal_follow(answers.target_changed, answers.new_truth, answers.truth, given=given)
-    held = {
-        f"causal_hold_{way}": causal_hold(answers.before, after, given=given)
-        for way, after in answers.others_changed.items()
-    }
+        scores["causal_follow"] = causal_follow(answers.target_changed, answers.new_truth, answers.truth)
+    held = {f"causal_hold_{way}": causal_hold(answers.before, after) for way, after in answers.others_changed.items()}
     if held:
         scores |= held
         scores["causal_hold"] = torch.stack(list(held.values())).mean(0)  # (B,)
     if answers.other_query is not None:
-        scores["swapped_query"] = swapped_query(answers.other_query, answers.truth, given=given)
+        scores["swapped_query"] = swapped_query(answers.other_query, answers.truth)
     return scores
-
-
-def _among(scores: Tensor, given: Tensor | None) -> Tensor:
-    if given is None:
-        return scores
-    return where_defined(scores, given.to(scores.device))
 
 
 TIE = 1e-6

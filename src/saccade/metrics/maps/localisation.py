@@ -445,22 +445,6 @@ def pr_counts_of(checked: CheckedMaps) -> PrCounts:
     )
 
 
-def pr_curve(maps: Tensor, evidence: Tensor) -> PrCurve:
-    """The exact curve of maps (B,H,W) against evidence (B,H,W) bool; sorts all pixels at once."""
-    maps, inside = check_maps(maps), evidence.to(maps.device)
-    defined = inside.flatten(1).any(1)  # (B,)
-    scaled, inside = scale_to_peak(maps[defined]), inside[defined]  # (B',H,W)
-    thresholds, level = torch.unique(scaled, return_inverse=True)  # rising (K,), (B',H,W)
-    positives = torch.bincount(level[inside], minlength=len(thresholds)).cpu()
-    negatives = torch.bincount(level[~inside], minlength=len(thresholds)).cpu()
-    return _curve(positives, negatives, thresholds.cpu().double(), len(scaled), len(maps) - len(scaled))
-
-
-def pr_auc(maps: Tensor, evidence: Tensor) -> float:
-    """Exact average precision of the pooled pixels; for many pictures add up :func:`pr_counts` instead."""
-    return pr_curve(maps, evidence).auc
-
-
 def _curve(positives: Tensor, negatives: Tensor, values: Tensor, pictures: int, undefined: int) -> PrCurve:
     """From pixel counts at rising values (K,) to precision and recall at falling thresholds."""
     held = (positives + negatives) > 0

@@ -189,9 +189,6 @@ def _size(maps: Tensor) -> Size:
     return maps.shape[1], maps.shape[2]
 
 
-FIXATION_SCORES = ("nss", "auc_judd", "auc_shuffled")
-
-
 def nss(maps: Tensor, points: Tensor) -> Tensor:
     """Normalised scanpath saliency (B,)."""
     maps = _finite(maps)

@@ -159,7 +159,7 @@ _NOTHING = -1  # at every place from the end on
 
 
 class WordFollow(NamedTuple):
-    """What became of each caption (B,), 1 or 0; NaN where it does not count."""
+    """What became of each caption (B,), 1 or 0."""
 
     causal_follow: Tensor
     """The word followed and the rest held."""
@@ -176,7 +176,6 @@ def word_follow(
     place: Tensor,
     new_word: Tensor,
     old_word: Tensor,
-    given: Tensor | None = None,
 ) -> WordFollow:
     """Compare the captions of scenes with those of the same scenes after one object was recoloured.
 
@@ -186,16 +185,14 @@ def word_follow(
         place: (B,) where in the caption the changed word stands; it tells two objects of one colour apart.
         new_word: (B,) the word that is true there now.
         old_word: (B,) the word that was true there; must differ everywhere, or there is nothing to follow.
-        given: (B,) bool, captions that count; all by default. ``same_caption(before, truth).bool()`` is "given that the
-            first caption was right".
     """
     place = place.to(before.device)
     reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place
     before, after = _spoken(before, after, at_least=reach)  # (B,W) each
     at = place.unsqueeze(1)  # (B,1)
-    followed = causal_follow(after.gather(1, at).squeeze(1), new_word, old_word, given=given)  # (B,)
+    followed = causal_follow(after.gather(1, at).squeeze(1), new_word, old_word)  # (B,)
     same = (before == after).scatter(1, at, torch.ones_like(at, dtype=torch.bool))  # (B,W): the place itself may differ
-    held = torch.where(followed.isnan(), torch.nan, same.all(1).float())  # (B,)
+    held = same.all(1).float()  # (B,)
     return WordFollow(followed * held, followed, held)
 
 

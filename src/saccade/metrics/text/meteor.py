@@ -61,12 +61,6 @@ is what remains.
 The captions go through two files, one caption a line, instead of the program's dialogue over pipes: nothing can block,
 and no caption can be mistaken for the ``|||`` between fields. Every picture needs the same number of references there,
 so the first one is repeated; METEOR takes the best, so a repetition changes nothing.
-
-People against people: what a caption of one person scores by the captions of the others.
-
-A reference point for caption scores. Each person in turn replaces the model and is left out of the references; the
-score is the mean over the turns. So there is one reference fewer than a model has, which lowers every score a little,
-BLEU most.
 """
 
 from __future__ import annotations
@@ -77,7 +71,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,8 +80,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
-from saccade.errors import ConfigError, DataError, MissingExtraError
-from saccade.metrics.text.ngrams import Words, bleu, cider, judged_captions, ngram_counts, rouge_l
+from saccade.errors import ConfigError, MissingExtraError
+from saccade.metrics.text.ngrams import Words, judged_captions, ngram_counts
 from saccade.metrics.text.tokens import stem
 
 EXACT, STEM = 1.0, 0.6
@@ -397,47 +391,3 @@ def _final_score(command: list[str], timeout_seconds: float) -> float:
             f"METEOR 1.5 gave no score (exit code {done.returncode}, it said '{said}'); try '{command[0]} -version'"
         )
     return float(printed)
-
-
-class PeopleScores(NamedTuple):
-    """What people score by one another."""
-
-    metrics: dict[str, float]
-    """The names of :func:`saccade.metrics.bleu`, ``rouge_l``, ``cider``, and ``meteor`` where METEOR 1.5 can run."""
-    pictures: int
-    """Pictures with two captions or more; others are left out."""
-    turns: int
-    """How often another person stood in for the model: the fewest captions that such a picture has."""
-
-
-def people_scores(
-    captions: Sequence[Sequence[str]], progress: Callable[[int, int], None] = lambda done, total: None
-) -> PeopleScores:
-    """The scores of people by one another, by leaving out one at a time.
-
-    Args:
-        captions: what people said of each picture.
-        progress: called with turns done and turns in all.
-
-    Raises:
-        DataError: no picture has two captions.
-
-    >>> found = people_scores([("a red dog runs", "a dog runs"), ("two birds", "two birds"), ("alone",)])
-    >>> found.pictures, found.turns, round(found.metrics["bleu_1_nobp"], 4)
-    (2, 2, 0.9167)
-    """
-    shared = [tuple(said) for said in captions if len(said) > 1]
-    if not shared:
-        raise DataError("people against people: no picture has two captions; name a set with several for each picture")
-    turns = min(map(len, shared))
-    found = []
-    for turn in range(turns):
-        found.append(_scores([s[turn] for s in shared], [(*s[:turn], *s[turn + 1 :]) for s in shared]))
-        progress(turn + 1, turns)
-    metrics = {name: sum(each[name] for each in found) / turns for name in found[0]}
-    return PeopleScores(metrics, len(shared), turns)
-
-
-def _scores(said: list[str], known: list[tuple[str, ...]]) -> dict[str, float]:
-    scores = {**bleu(said, known), "rouge_l": rouge_l(said, known), "cider": cider(said, known)}
-    return scores | ({"meteor": meteor_jar(said, known)} if meteor_missing() is None else {})

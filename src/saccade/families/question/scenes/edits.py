@@ -61,7 +61,6 @@ from saccade.metrics.maps.edits import (
     cells_on,
     chosen_cells,
     crop_boxes,
-    farthest,
     grown,
     mask_boxes,
     over,
@@ -148,21 +147,9 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
                     for name in ONE_LOOK
                     if name in edits
                 }
-    last = looks[-1]
-
-    def likely(weights: Tensor) -> Tensor:
-        kept = {name: own[name] for name in names[:-1]}
-        return model.probabilities(
-            seen.ask(batch.query, twins.scene, attention={**kept, last.name: weights})["logits"]
-        )  # (B,A)
-
-    far = None
-    if last.norm == "softmax":
-        tried = [edits[name](last) for name in ("even", "permuted", "exchanged") if name in edits]
-        far = farthest(own[last.name], tried, likely)
     truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
     scores = EditScores()
-    scores.add(before, batch.label, batch.scene, found, truths=truth, farthest=far)
+    scores.add(before, batch.label, batch.scene, found, truths=truth)
     return scores
 
 
