@@ -10,7 +10,7 @@ Axes: B examples, T steps (words, hops, glimpses), H and W cells, S slots, C cha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, dataclass_transform, overload
 
@@ -125,16 +125,6 @@ class _ByOldName:
         """The tensor of that name, or ``other``."""
         found: Tensor | None = self._find(key)
         return other if found is None else found
-
-    def items(self) -> Iterator[tuple[str, Tensor]]:
-        """All tensors with their names."""
-        for part in dataclasses.fields(self):  # type: ignore[arg-type]  # every output is a dataclass
-            if part.name != "acts" and (held := getattr(self, part.name)) is not None:
-                yield part.name, held
-        for name, act in self.acts.items():
-            for part in dataclasses.fields(act):
-                if (held := getattr(act, part.name)) is not None:
-                    yield f"{name}.{part.name}", held
 
 
 @tensors

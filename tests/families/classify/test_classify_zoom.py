@@ -224,7 +224,7 @@ def test_who_looks_at_the_mark_follows_every_change() -> None:
     found = causal_values(model, raw, batch, again)
     assert len(found) == 6
     assert all(value.tolist() == [1.0] for value in found.values())
-    raw["logits"] = raw["logits"].roll(1, dims=1)
+    raw.logits = raw.logits.roll(1, dims=1)
     assert all(value.isnan().all() for value in causal_values(model, raw, batch, again).values())
 
 
