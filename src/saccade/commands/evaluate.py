@@ -137,17 +137,11 @@ def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> No
     from saccade.show.score_tables import score_tables
 
     for table in score_tables(result, columns=COLUMNS):
-        rows = [[_in_a_terminal(cell) for cell in row] for row in table.rows]
-        print_table(table.caption, table.columns, rows, note=table.note)
+        print_table(table.caption, table.columns, table.texts, note=table.note)
     if result.get("verdict"):
         say(f"{result['verdict']}.")
     if result.get("caution"):
         remark(str(result["caution"]))
-
-
-def _in_a_terminal(cell: Any) -> str:
-    """What a cell shows, without the narrow space of pages, which many a terminal has no sign for."""
-    return str(getattr(cell, "shown", cell)).replace("\u202f", "")
 
 
 COMMAND = Command(
