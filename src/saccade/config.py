@@ -143,6 +143,21 @@ def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
             node = node[key]
 
 
+def by_path(values: object, path: str = "") -> dict[str, object]:
+    """Every plain value in nested ``values`` by its dotted path, as :func:`set_by_path` takes it.
+
+    >>> by_path({"a": {"b": [1, {"c": 2}]}, "d": {}})
+    {'a.b.0': 1, 'a.b.1.c': 2, 'd': {}}
+    """
+    if not isinstance(values, (Mapping, list)) or not values:
+        return {path: values}
+    inside = values.items() if isinstance(values, Mapping) else enumerate(values)
+    found: dict[str, object] = {}
+    for key, value in inside:
+        found |= by_path(value, f"{path}.{key}" if path else str(key))
+    return found
+
+
 @cache
 def _hints(cls: type) -> dict[str, object]:
     """The types of the fields of ``cls``; finding them takes longer than using them."""
