@@ -69,7 +69,7 @@ def evaluate(
         or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
         the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
         ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
-        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.interventions`.
+        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.twins`.
 
     Raises:
         CheckpointError: there is no such model, or it is damaged.
