@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from saccade.families.question.table import Question, make_table
 
 from question_tables import SPLITS, write_table
 from saccade.data import Row, Table

@@ -11,6 +11,7 @@ from saccade.families.question.scenes.scores import SceneScoring
 from saccade.families.question.scenes.task import SceneTask
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
+from saccade.outputs import QuestionOutput
 from saccade.tasks.evaluate import evaluate
 
 PACK = SceneDataConfig(glyphs="pack")
@@ -119,9 +120,10 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
 
     class Doubting(Clairvoyant):
         def ask(self, encoding, query):
-            raw = super().ask(encoding, query)
+            output = super().ask(encoding, query)
             right = (query % 2 == 0)[:, None]
-            return raw | {"argmax_logits": torch.where(right, raw["logits"], raw["logits"].roll(1, -1))}
+            argmax = torch.where(right, output.logits, output.logits.roll(1, -1))
+            return QuestionOutput(output.logits, output.acts, argmax_logits=argmax)
 
     found = evaluate(SceneScoring(Doubting(batch).eval(), data, limit=N, sweeps=0))
     share = float((batch.query % 2 == 0).double().mean())
