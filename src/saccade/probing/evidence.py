@@ -184,7 +184,7 @@ def _rests_on(probed: ProbeResult, held: Evidence, model_of: HeadModel, on_progr
 def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
     """Whether the examples ``rows`` (n,) of a part are answered right when their pictures are ``images``: (n,)."""
     asked = () if query is None else (query[rows],)
-    found: Tensor = in_parts(model, images, *asked)["logits"].argmax(-1) == label[rows]
+    found: Tensor = in_parts(model, images, *asked).logits.argmax(-1) == label[rows]
     return found
 
 

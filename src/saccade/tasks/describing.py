@@ -64,7 +64,7 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
             features.setdefault(name, []).append(input_features(model, name, images, encoding).cpu())
         if label is not None:
             raw: ModelOutput = model.respond(encoding, None if query is None else query.to(device))
-            logits.append(raw["logits"].float().cpu())
+            logits.append(raw.logits.float().cpu())
             labels.append(label.cpu())
     joined = {name: torch.cat(parts) for name, parts in features.items()}
     return Measured(joined, torch.cat(logits) if logits else None, torch.cat(labels) if labels else None)

@@ -121,4 +121,4 @@ class OverlapTerm(_MapTerm):
         looks = self._looks(model, raw)
         if len(looks) == 1 and not looks[0].base:
             return overlap_loss(self._weights(looks[0]), asks)
-        return overlap_loss(self._total(model, looks, size, raw["logits"].device), asks)
+        return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)

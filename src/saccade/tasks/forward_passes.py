@@ -96,7 +96,7 @@ class EncodedPictures:
         for number, (part, scenes, some) in enumerate(parts):
             if len(some):
                 seen = self.changed(part, scenes)
-                found.append(seen.ask(query[some], picture[some] - number * self.together)["logits"])
+                found.append(seen.ask(query[some], picture[some] - number * self.together).logits)
         logits = torch.cat(found)  # (B,…) by picture
         return torch.empty_like(logits).index_copy_(0, order, logits)
 

@@ -10,7 +10,7 @@ are scored where the data knows where a label can be seen, beside HiResCAM and g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -25,8 +25,8 @@ from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline
 from saccade.metrics.result import Part, Summary
-from saccade.models.base import LAST_MAP, ImageOnlyModel
-from saccade.outputs import ModelOutput
+from saccade.models.base import LAST, ImageOnlyModel
+from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts
 from saccade.tasks.thread_map import thread_count
@@ -65,9 +65,9 @@ class LabelScoring(Scoring):
         self.model, self.data, self.size = model, data, size
         self.numbers = data.sampled(limit)
 
-    def seen(self, images: Tensor, evidence: Tensor | None) -> ModelOutput:
+    def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """What the model makes of pictures (B,3,H,W), a few at a time."""
-        return in_parts(self.model, images, threads=thread_count(images.device))
+        return cast(LabelOutput, in_parts(self.model, images, threads=thread_count(images.device)))
 
     def measure(self, numbers: Tensor, before: int) -> Kept:
         """Whether the pictures ``numbers`` (B,) are answered right, how surely, and where the model looked."""
@@ -87,7 +87,7 @@ class LabelScoring(Scoring):
         self.measure_further(kept, raw, batch, numbers, before)
         return kept
 
-    def measure_further(self, kept: Kept, raw: ModelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+    def measure_further(self, kept: Kept, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
         """What a family measures beside."""
 
     def guesses(self, kept: Kept) -> dict[str, Tensor]:
@@ -175,8 +175,8 @@ def rival_maps(model: ImageOnlyModel, images: Tensor, answer: Tensor) -> dict[st
 def _of_some(model: ImageOnlyModel, frame: Tensor, images: Tensor, answer: Tensor) -> dict[str, Tensor]:
     images = images.detach().requires_grad_()
     raw = model.forward_raw(images)
-    features = raw[LAST_MAP]  # (B,C,h,w)
-    logit = raw["logits"].gather(1, answer[:, None]).sum()
+    features = raw.acts[LAST].values  # (B,C,h,w)
+    logit = raw.logits.gather(1, answer[:, None]).sum()
     by_features, by_pixels = torch.autograd.grad(logit, (features, images))
     size = (images.shape[-2], images.shape[-1])
     cells = hirescam(features.detach(), by_features)  # (B,h,w)

@@ -78,7 +78,7 @@ from saccade.metrics.maps.edits import (
 from saccade.metrics.result import only_defined
 from saccade.metrics.verdict import changed
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
-from saccade.outputs import ModelOutput
+from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import Kept
 from saccade.tasks.label_scores import LabelScoring
 
@@ -96,7 +96,7 @@ def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Pr
 
 
 def zoom_values(
-    model: object, raw: ModelOutput, batch: LabelledBatch, taught: Mapping[str, Proposals]
+    model: object, raw: LabelOutput, batch: LabelledBatch, taught: Mapping[str, Proposals]
 ) -> dict[str, Tensor]:
     """Those values (B,) of a batch."""
     if not isinstance(model, RacnnModel):
@@ -105,7 +105,7 @@ def zoom_values(
     for number, name in enumerate(model.proposals):
         if (loss := _usual(name, taught)) is not None:
             wanted = wanted_regions(raw, loss.side, model.config.smallest)  # (B,2,3)
-            found[f"{name}_proposal_error"] = (raw["boxes"] - wanted)[:, number].abs().sum(-1)
+            found[f"{name}_proposal_error"] = (raw.boxes - wanted)[:, number].abs().sum(-1)
     for name, crops in crops_of(model, raw).items():
         found[f"{name}_side"] = sides_of(raw, name)
         if batch.evidence is not None:
@@ -119,22 +119,22 @@ def _usual(name: str, taught: Mapping[str, Proposals]) -> Proposals | None:
     return loss if loss.target == "strongest" else None
 
 
-def scale_values(raw: ModelOutput, label: Tensor) -> dict[str, Tensor]:
+def scale_values(raw: LabelOutput, label: Tensor) -> dict[str, Tensor]:
     """Whether each scale is right (B,), by itself."""
-    right = raw["scale_logits"].argmax(-1) == label[:, None]  # (B,S)
+    right = raw.scale_logits.argmax(-1) == label[:, None]  # (B,S)
     return {f"{name}_accuracy": right[:, number] for number, name in enumerate(SCALES)}
 
 
-def crops_of(model: RacnnModel, raw: ModelOutput) -> dict[str, Tensor]:
+def crops_of(model: RacnnModel, raw: LabelOutput) -> dict[str, Tensor]:
     """The boxes (B,4) xyxy of the crops in pixels of the network input, by the name of the scale."""
     config = model.config
-    frames = {n: geometry.theta_to_frame(raw[f"{n}.theta"].double(), config.crop, config.input_size) for n in CROPS}
+    frames = {n: geometry.theta_to_frame(raw.acts[n].theta.double(), config.crop, config.input_size) for n in CROPS}
     return {name: crop_boxes(frame, config.crop) for name, frame in frames.items()}
 
 
-def sides_of(raw: ModelOutput, name: str) -> Tensor:
+def sides_of(raw: LabelOutput, name: str) -> Tensor:
     """The side (B,) of a crop as a share of the picture's."""
-    return 2 * theta_box(raw[f"{name}.theta"])[:, 2]
+    return 2 * theta_box(raw.acts[name].theta)[:, 2]
 
 
 RIVALS = ("centred_crop", "crop_anywhere")
@@ -149,7 +149,7 @@ class ZoomKept(Kept):
     centred: Values = field(default_factory=Values)
     anywhere: Values = field(default_factory=Values)
 
-    def add_zoom(self, model: RacnnModel, raw: ModelOutput, batch: LabelledBatch) -> None:
+    def add_zoom(self, model: RacnnModel, raw: LabelOutput, batch: LabelledBatch) -> None:
         """Keep the values of a batch."""
         self.scales.add_values(scale_values(raw, batch.label))
         for name, crops in crops_of(model, raw).items():
@@ -168,11 +168,11 @@ class ClassifyScoring(LabelScoring):
         """What nothing was measured of yet."""
         return ZoomKept()
 
-    def seen(self, images: Tensor, evidence: Tensor | None) -> ModelOutput:
+    def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """As of every model; crops that the data gives lie round the evidence."""
         return seen(self.model, images, evidence)
 
-    def measure_further(self, kept: Kept, raw: ModelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+    def measure_further(self, kept: Kept, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
         """Scales and crops, pictures drawn again, and of the first pictures moved crops."""
         if not isinstance(self.model, RacnnModel) or not isinstance(kept, ZoomKept):
             return
@@ -212,7 +212,7 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 @torch.no_grad()
 def zoom_edits(
-    model: RacnnModel, raw: ModelOutput, batch: LabelledBatch, images: Tensor, pictures: Tensor
+    model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, images: Tensor, pictures: Tensor
 ) -> EditScores:
     """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
 
@@ -254,7 +254,7 @@ def zoom_edits(
         given = {name: looks[name].aim(box).as_given()[name] for name, box in boxes.items()}
         parts = [slice(at, at + 50) for at in range(0, len(images), 50)]
         found = [
-            model.forward_raw(images[part], attention={name: each[part] for name, each in given.items()})["logits"]
+            model.forward_raw(images[part], attention={name: each[part] for name, each in given.items()}).logits
             for part in parts
         ]
         return torch.cat(found).argmax(-1)  # (n,)
@@ -268,8 +268,8 @@ def zoom_edits(
             if name in ONE_LOOK
         }
     without = changed(images, images, evidence)["evidence_blurred"]
-    found["all"][REMOVED] = seen(model, without)["logits"].argmax(-1)
-    scores.add(raw["logits"][rows].argmax(-1), label, pictures, found)
+    found["all"][REMOVED] = seen(model, without).logits.argmax(-1)
+    scores.add(raw.logits[rows].argmax(-1), label, pictures, found)
     return scores
 
 
@@ -296,18 +296,18 @@ def drawn_again(data: LabelData, numbers: Tensor) -> dict[str, LabelledBatch] | 
 
 
 def causal_values(
-    model: RacnnModel, raw: ModelOutput, batch: LabelledBatch, again: Mapping[str, LabelledBatch]
+    model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, again: Mapping[str, LabelledBatch]
 ) -> dict[str, Tensor]:
     """The scores (B,) of a batch, of what the model made of it, and of the same pictures drawn again."""
     if batch.evidence is None:
         return {}
     before = crops_of(model, raw)[CROPS[-1]]  # (B,4)
-    answer = raw["logits"].argmax(-1)  # (B,)
+    answer = raw.logits.argmax(-1)  # (B,)
     counts = (answer == batch.label) & (covers_evidence(before, batch.evidence) >= HALF)  # (B,)
     found: dict[str, Tensor] = {}
     for name, other in again.items():
         then = seen(model, as_float(other.images), other.evidence)
-        crop, said = crops_of(model, then)[CROPS[-1]], then["logits"].argmax(-1)
+        crop, said = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
         stayed = overlap(before, crop) >= HALF
         if name == "moved" and other.evidence is not None:
             found["moved_follow"] = covers_evidence(crop, other.evidence) >= HALF

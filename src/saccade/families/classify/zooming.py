@@ -8,7 +8,7 @@ The losses of classification: one dataclass for each, by the name that a recipe 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, 
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
-from saccade.outputs import ModelOutput, joined
+from saccade.outputs import LabelOutput, joined
 from saccade.tasks.forward_passes import at_once, in_parts
 from saccade.tasks.label_task import CrossEntropy
 from saccade.tasks.thread_map import thread_count
@@ -97,33 +97,33 @@ def last_scale(loss: ZoomLoss) -> str:
     return SCALES[-1]
 
 
-def zoom_loss(raw: ModelOutput, label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
+def zoom_loss(raw: LabelOutput, label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
     """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name.
 
     ``smallest`` is the side of the model's smallest region: none is taught that it cannot propose.
     """
-    logits = raw["scale_logits"]  # (B,S,K)
+    logits = raw.scale_logits  # (B,S,K)
     right = (logits.argmax(-1) == label[:, None]).float().mean(0)  # (S,)
     told = {f"{name}_accuracy": share for name, share in zip(SCALES, right)}
     if isinstance(loss, Scales):
         total = scale_losses(logits, label).sum()
-        if "logits" in raw:
-            total = total + cross_entropy(raw["logits"], label)
-            told["accuracy"] = (raw["logits"].argmax(-1) == label).float().mean()
+        if raw.logits is not None:
+            total = total + cross_entropy(raw.logits, label)
+            told["accuracy"] = (raw.logits.argmax(-1) == label).float().mean()
         return {"loss": total, **told}
     if isinstance(loss, Proposals):
         which = slice(None) if loss.of == "both" else slice(CROPS.index(loss.of), CROPS.index(loss.of) + 1)
-        return {"loss": proposal_loss(raw["boxes"][:, which], taught_regions(raw, loss, smallest)[:, which]), **told}
+        return {"loss": proposal_loss(raw.boxes[:, which], taught_regions(raw, loss, smallest)[:, which]), **told}
     return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
 
 
-def taught_regions(raw: ModelOutput, loss: Proposals, smallest: float) -> Tensor:
+def taught_regions(raw: LabelOutput, loss: Proposals, smallest: float) -> Tensor:
     """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
     if loss.target == "strongest":
         return wanted_regions(raw, loss.side, smallest)
-    region = raw["responses"].detach()  # (B,2,3)
+    region = raw.responses.detach()  # (B,2,3)
     grown = torch.cat([region[..., :2], loss.grow * region[..., 2:]], dim=-1)  # (B,2,3)
-    return clamped_box(grown.to(raw["boxes"].dtype), smallest)
+    return clamped_box(grown.to(raw.boxes.dtype), smallest)
 
 
 def zoom_options(loss: ZoomLoss) -> dict[str, object]:
@@ -134,11 +134,11 @@ def zoom_options(loss: ZoomLoss) -> dict[str, object]:
     return options
 
 
-def wanted_regions(raw: ModelOutput, side: float, smallest: float) -> Tensor:
+def wanted_regions(raw: LabelOutput, side: float, smallest: float) -> Tensor:
     """Legal boxes (B,2,3) of ``side`` round the strongest responses; they teach nothing back."""
-    centre = raw["strongest"].detach()  # (B,2,2)
+    centre = raw.strongest.detach()  # (B,2,2)
     half = torch.full_like(centre[..., :1], side / 2)
-    return clamped_box(torch.cat([centre, half], dim=-1).to(raw["boxes"].dtype), smallest)
+    return clamped_box(torch.cat([centre, half], dim=-1).to(raw.boxes.dtype), smallest)
 
 
 def needs_evidence(model: object) -> TypeGuard[RacnnModel]:
@@ -157,10 +157,10 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
     return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
-def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> ModelOutput:
+def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> LabelOutput:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
     if not needs_evidence(model):
-        return in_parts(model, images, threads=thread_count(images.device))
+        return cast(LabelOutput, in_parts(model, images, threads=thread_count(images.device)))
     crops = crops_round(model, evidence)
     many = at_once(images)
     starts = range(0, len(images), many)

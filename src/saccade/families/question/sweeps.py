@@ -40,7 +40,7 @@ def sweep_areas(
         copy, column = (question >= 0).nonzero().unbind(1)  # (M,) each
         which = question[copy, column]  # (M,)
         seen = EncodedPictures(model, altered)
-        found = model.probabilities(seen.ask(query[which], copy if question.shape[1] > 1 else None)["logits"])  # (M,K)
+        found = model.probabilities(seen.ask(query[which], copy if question.shape[1] > 1 else None).logits)  # (M,K)
         table = found.new_zeros(question.shape)  # (N,A); where a picture has fewer questions nothing is read
         table[copy, column] = found.gather(1, answers[which][:, None]).squeeze(1)
         return table

@@ -15,7 +15,7 @@ from saccade.families.question.readers import READERS
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
-from saccade.outputs import ModelOutput
+from saccade.outputs import QuestionOutput
 from saccade.tasks.evidence_term import OverlapTerm
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
@@ -154,20 +154,20 @@ class QuestionTask(PictureTask):
         """Whether training pictures say where answers can be seen."""
         return True
 
-    def loss(self, raw: ModelOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: QuestionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
         What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
         Where several answers may hold, each has a cross-entropy of its own, and the likeliest is right if it holds. A
         model that draws locations in training is by default taught by REINFORCE instead.
         """
-        draws = "sampled_logits" in raw
+        draws = raw.sampled_logits is not None
         if isinstance(loss, Reinforce) and not draws:
             raise ConfigError(
                 "loss 'reinforce': this model draws no locations in training; take model 'hard' with estimator: "
                 "reinforce, or the default loss"
             )
-        logits, label = raw["logits"], batch["label"]
+        logits, label = raw.logits, batch["label"]
         if draws and isinstance(loss, Default):
             taught = sampled_loss(raw, label, loss.entropy)
         else:
@@ -176,11 +176,11 @@ class QuestionTask(PictureTask):
             "loss": taught,
             ("top1" if label.dim() == 2 else "accuracy"): right_answers(logits, label).float().mean(),
         }
-        if "helper_logits" in raw:
-            found["helper_loss"] = answer_loss(raw["helper_logits"], label)
+        if raw.helper_logits is not None:
+            found["helper_loss"] = answer_loss(raw.helper_logits, label)
             found["loss"] = found["loss"] + found["helper_loss"]
-        if "penalty" in raw:
-            found["penalty"] = raw["penalty"].mean()
+        if raw.penalty is not None:
+            found["penalty"] = raw.penalty.mean()
             found["loss"] = found["loss"] + found["penalty"]
         if loss.overlap_weight:
             found["overlap"] = self._overlap_term(self.model, raw, self.size, len(label) // len(batch["images"]))
@@ -209,7 +209,7 @@ class QuestionTask(PictureTask):
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels (B,) or (B,K) of the validation split, batch by batch."""
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            yield in_parts(model, batch.images, batch.query)["logits"], batch.label
+            yield in_parts(model, batch.images, batch.query).logits, batch.label
 
 
 def answer_loss(logits: Tensor, label: Tensor) -> Tensor:
@@ -223,16 +223,14 @@ def right_answers(logits: Tensor, label: Tensor) -> Tensor:
     return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
-def sampled_loss(raw: ModelOutput, label: Tensor, entropy_weight: float) -> Tensor:
+def sampled_loss(raw: QuestionOutput, label: Tensor, entropy_weight: float) -> Tensor:
     """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` there.
 
     The label is one answer (B,), or a set of answers (B,K).
     """
-    logits = raw["sampled_logits"]  # (B,S,K)
+    logits = raw.sampled_logits  # (B,S,K)
     if label.dim() == 1:
         log_likelihood = torch.take_along_dim(logits.log_softmax(-1), label[:, None, None], dim=-1).squeeze(-1)  # (B,S)
     else:
         log_likelihood = log_likelihood_of_set(logits, label[:, None])  # (B,S)
-    return reinforce(
-        log_likelihood, raw["sampled_log_prob"], entropy=raw["entropy"], entropy_weight=entropy_weight
-    )  # ()
+    return reinforce(log_likelihood, raw.sampled_log_prob, entropy=raw.entropy, entropy_weight=entropy_weight)  # ()

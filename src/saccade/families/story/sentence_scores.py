@@ -299,7 +299,7 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
 
 def said(raw: ModelOutput) -> Tensor:
     """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
-    logits = raw["logits"]
+    logits = raw.logits
     return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
 
 

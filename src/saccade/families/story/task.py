@@ -220,7 +220,7 @@ class StoryTask(Task):
 
     def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the answer, perhaps of the gates, and the share of right answers."""
-        logits = raw["logits"] if raw["logits"].dim() == 3 else raw["logits"].unsqueeze(1)  # (B,A,V)
+        logits = raw.logits if raw.logits.dim() == 3 else raw.logits.unsqueeze(1)  # (B,A,V)
         answer = batch["answer"]  # (B,A)
         logs = logits.log_softmax(-1).gather(-1, answer.unsqueeze(-1))  # (B,A,1); cross_entropy is slow in a stack
         surprise = -logs.mean()
@@ -246,7 +246,7 @@ class StoryTask(Task):
         step = max(1, data.size // total)  # evenly over the split, which is sorted by task
         for indices in torch.split(torch.arange(0, data.size, step), VALIDATION_BATCH):
             batch = data.take(indices)
-            logits = cast(StoryModel, model).forward_raw(batch["story"], batch["query"])["logits"]
+            logits = cast(StoryModel, model).forward_raw(batch["story"], batch["query"]).logits
             logits = logits if logits.dim() == 3 else logits.unsqueeze(1)  # (B,A,V)
             known = batch["answer"].clamp(min=0)
             surprise = nn.functional.cross_entropy(logits.transpose(1, 2), known, reduction="none").mean(1)  # (B,)

@@ -128,7 +128,7 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
         edits["exchanged"] = lambda look: _weights(look)[other]
 
     def answered(attention: dict[str, Tensor]) -> Tensor:
-        return seen.ask(batch.query, twins.scene, attention=attention)["logits"].argmax(-1)  # (B,)
+        return seen.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
 
     before = answered(own)
     together = {name: answered({look.name: change(look) for look in looks}) for name, change in edits.items()}
@@ -160,8 +160,8 @@ def pixel_answers(model: QueryModel, twins: SceneTwins, removed: EncodedPictures
         batch.layout, present=torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
     )
     return {
-        REMOVED: removed.ask(batch.query, twins.number(twins.target))["logits"].argmax(-1),
-        ALONE: EncodedPictures(model, as_float(render(alone))).ask(batch.query)["logits"].argmax(-1),
+        REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
+        ALONE: EncodedPictures(model, as_float(render(alone))).ask(batch.query).logits.argmax(-1),
     }
 
 
@@ -223,9 +223,9 @@ def crop_edit_scores(
 
     def answered(boxes: Tensor) -> Tensor:
         given = look.aim(boxes).as_given()
-        return seen.ask(batch.query, twins.scene, attention=given)["logits"].argmax(-1)  # (B,)
+        return seen.ask(batch.query, twins.scene, attention=given).logits.argmax(-1)  # (B,)
 
-    before = seen.ask(batch.query, twins.scene)["logits"].argmax(-1)
+    before = seen.ask(batch.query, twins.scene).logits.argmax(-1)
     found = {name: torch.where(possible, answered(boxes), -1) for name, (boxes, possible) in edits.items()}
     found |= pixel_answers(model, twins, removed)
     truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}

@@ -205,7 +205,7 @@ class SceneScoring(Scoring):
         for numbers in numbers_in_batches(len(self.numbers), BATCH):
             batch = data.take(numbers)
             is_absent = batch.label == len(data.answers) - 1  # a scene may have all ten digits
-            said = in_parts(self.model, batch.images, batch.query)["logits"].argmax(-1)  # (B,)
+            said = in_parts(self.model, batch.images, batch.query).logits.argmax(-1)  # (B,)
             right.append((said == batch.label)[is_absent])
         return float(torch.cat(right).double().mean())
 
@@ -219,5 +219,5 @@ def _asked(seen: EncodedPictures, query: Tensor, other: Tensor, scene: Tensor, s
     is_new = ~torch.isin(wanted, asked)  # (B,)
     raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([scene, scene[is_new]]))
     known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
-    answers = raw["logits"].argmax(-1)[order[torch.searchsorted(known, wanted)]]  # (B,)
+    answers = raw.logits.argmax(-1)[order[torch.searchsorted(known, wanted)]]  # (B,)
     return seen.model.wrap(raw[: len(query)], size), answers

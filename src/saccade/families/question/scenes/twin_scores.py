@@ -69,7 +69,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     asked = twins.asked()
     maps = TwinMaps(**{name: first_map if name == "first" else own(each) for name, each in asked.items()})
     bright = TwinMaps(**{name: foreground(twins.pictures(each)) for name, each in asked.items()})
-    effects = effects_on(model, twins, recoloured, model.probabilities(raw["logits"]))
+    effects = effects_on(model, twins, recoloured, model.probabilities(raw.logits))
     scores = TwinScores()
     scores.add(maps, twins.truth(), twins.objects(), effects, batch.scene, bright=bright, grids=grids)
     if edits and can_edit(model, trace):
@@ -97,7 +97,7 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures
     query = twins.batch.query[question].repeat_interleave(twins.ways)  # (Q·K,)
     at_once = _ASKS.get(query.device.type, _ASKS_ELSEWHERE)
     parts = zip(torch.split(query, at_once), torch.split(picture, at_once))
-    logits = torch.cat([recoloured.ask(*part)["logits"] for part in parts])  # (Q·K,A)
+    logits = torch.cat([recoloured.ask(*part).logits for part in parts])  # (Q·K,A)
     after = before.new_zeros(*present.shape, twins.ways, before.shape[-1])  # (B,N,K,A)
     after[question, obj] = model.probabilities(logits).view(-1, twins.ways, before.shape[-1])
     effects = object_effects(before, after, present)  # (B,N)
@@ -105,7 +105,7 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures
         return effects
     pictures = (twins.scene[:, None] * twins.ways + ways).flatten()  # (B·K,)
     asked = twins.batch.query.repeat_interleave(twins.ways)  # (B·K,)
-    patched = EncodedPictures(model, twins.patch_recoloured).ask(asked, pictures)["logits"]
+    patched = EncodedPictures(model, twins.patch_recoloured).ask(asked, pictures).logits
     changed = model.probabilities(patched).view(-1, 1, twins.ways, before.shape[-1])  # (B,1,K,A)
     return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)
 

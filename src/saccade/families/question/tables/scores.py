@@ -88,7 +88,7 @@ class TableScoring(Scoring):
         seen = EncodedPictures(self.model, batch.images[first])
         output = self.model.wrap(seen.ask(batch.query, picture), size)
         other, has_other = _other_query(batch)  # (B,), (B,)
-        swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
+        swapped = torch.where(has_other[:, None], seen.ask(other, picture).logits, torch.nan)  # (B,K)
         kept.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
         self._add_answers(kept, output, swapped, batch)
         _add_maps(kept, output.trace, batch, self.prior)
@@ -154,7 +154,7 @@ class TableScoring(Scoring):
         guessed = torch.zeros(len(batch)) if habit is None else habit.double().cpu()  # (B,)
 
         def right(images: Tensor, rows: Tensor) -> Tensor:
-            return right_answers(in_parts(self.model, images, batch.query[rows])["logits"], batch.label[rows])
+            return right_answers(in_parts(self.model, images, batch.query[rows]).logits, batch.label[rows])
 
         return Altered(batch.images, region, right, batch.label, batch.picture, guessed, batch.query)
 

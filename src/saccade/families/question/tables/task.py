@@ -196,7 +196,7 @@ class TableTask(QuestionTask):
             yield from super().answers(model)
             return
         for batch in in_batches(self.split(f"val{KEPT}"), KEPT_AT_ONCE):
-            yield model.ask(batch.encoding, batch.query)["logits"], batch.label
+            yield model.ask(batch.encoding, batch.query).logits, batch.label
 
     @classmethod
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
