@@ -59,21 +59,23 @@ def task(**settings: Any) -> ClassifyTask:
 
 def test_losses_by_hand() -> None:
     """Logits of nothing: each scale costs ln 3 and so do all together; equal scales cost the margin twice."""
-    raw = {"scale_logits": torch.zeros(2, 3, 3), "logits": torch.zeros(2, 3)}
+    raw = LabelOutput(**{"scale_logits": torch.zeros(2, 3, 3), "logits": torch.zeros(2, 3)})
     label = torch.tensor([0, 2])
     assert float(zoom_loss(raw, label, Scales(), SMALLEST)["loss"]) == pytest.approx(4 * math.log(3))
     assert float(zoom_loss(raw, label, Rank(margin=0.2), SMALLEST)["loss"]) == pytest.approx(0.4)
-    coarse = {"scale_logits": torch.zeros(2, 1, 3)}
+    coarse = LabelOutput(**{"scale_logits": torch.zeros(2, 1, 3)})
     assert float(zoom_loss(coarse, label, Scales("scale1"), SMALLEST)["loss"]) == pytest.approx(math.log(3))
 
 
 def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> None:
     """A response in the corner asks for the region that just fits; each scale may be taught by itself."""
-    raw = {
-        "scale_logits": torch.zeros(1, 2, 3),
-        "strongest": torch.tensor([[[0.0, 0.5], [0.6, 1.0]]]),
-        "boxes": torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]]),
-    }
+    raw = LabelOutput(
+        **{
+            "scale_logits": torch.zeros(1, 2, 3),
+            "strongest": torch.tensor([[[0.0, 0.5], [0.6, 1.0]]]),
+            "boxes": torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]]),
+        }
+    )
     assert wanted_regions(raw, 0.5, SMALLEST).tolist() == [[[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]]
     label = torch.tensor([0])
     assert float(zoom_loss(raw, label, Proposals("scale3"), SMALLEST)["loss"]) == pytest.approx(0.0, abs=1e-9)
@@ -82,11 +84,13 @@ def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> No
 
 def test_proposals_may_be_taught_the_square_of_responses() -> None:
     """Grown as the loss says, then legal: a side of 0.2 becomes a third, one of 0.8 lies inside the picture."""
-    raw = {
-        "responses": torch.tensor([[[0.5, 0.4, 0.05], [0.3, 0.5, 0.2]]]),
-        "boxes": torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.3]]]),
-        "scale_logits": torch.zeros(1, 2, 3),
-    }
+    raw = LabelOutput(
+        **{
+            "responses": torch.tensor([[[0.5, 0.4, 0.05], [0.3, 0.5, 0.2]]]),
+            "boxes": torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.3]]]),
+            "scale_logits": torch.zeros(1, 2, 3),
+        }
+    )
     loss = Proposals(target="responses", grow=2.0)
     wanted = torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.4]]])
     torch.testing.assert_close(taught_regions(raw, loss, SMALLEST), wanted)
@@ -99,7 +103,7 @@ def test_proposals_may_be_taught_the_square_of_responses() -> None:
 def test_no_region_is_taught_that_the_model_cannot_propose() -> None:
     """A model whose smallest side is a half learns one of a half where responses ask for less."""
     raw = {"responses": torch.tensor([[[0.5, 0.1, 0.05]]]), "boxes": torch.tensor([[[0.5, 0.25, 0.25]]])}
-    raw |= {"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)}
+    raw = LabelOutput(**raw, **{"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)})
     for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
         assert taught_regions(raw, loss, 0.5).tolist() == [[[0.5, 0.25, 0.25]]]
         assert float(zoom_loss(raw, torch.tensor([0]), loss, 0.5)["loss"]) == 0.0
@@ -109,7 +113,7 @@ def test_the_task_teaches_regions_that_its_own_model_can_propose() -> None:
     """The smallest side is that of the model's settings, not the paper's third."""
     told = task(smallest=0.5)
     raw = {"responses": torch.tensor([[[0.5, 0.1, 0.05]]]), "boxes": torch.tensor([[[0.5, 0.25, 0.25]]])}
-    raw |= {"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)}
+    raw = LabelOutput(**raw, **{"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)})
     for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
         assert float(told.loss(raw, {"label": torch.tensor([0])}, loss)["loss"]) == 0.0
 

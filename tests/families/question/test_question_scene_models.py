@@ -40,7 +40,7 @@ def new_task(model, **settings):
 
 def test_a_penalty_is_added_and_told():
     """Equal logits of two answers: ln 2. Penalties 0.1 and 0.3: 0.2 on top."""
-    raw = {"logits": torch.zeros(2, 2), "penalty": torch.tensor([0.1, 0.3])}
+    raw = QuestionOutput(**{"logits": torch.zeros(2, 2), "penalty": torch.tensor([0.1, 0.3])})
     found = new_task("soft").loss(raw, {"label": torch.tensor([0, 1])}, Default())
     assert set(found) == {"loss", "accuracy", "penalty"}
     assert found["penalty"].item() == pytest.approx(0.2)

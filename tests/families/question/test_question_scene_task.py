@@ -158,7 +158,7 @@ def test_inputs_feed_the_model_and_no_label_leaks():
 @pytest.mark.parametrize("loss", [Default(), CrossEntropy()])
 def test_loss_hand_worked(loss):
     """Equal logits: log 2 of two answers. Odds 3:1 for the wrong one: −log 1/4. Arg-max right once in two."""
-    raw = {"logits": torch.tensor([[1.0, 1.0], [math.log(3), 0.0]])}
+    raw = QuestionOutput(**{"logits": torch.tensor([[1.0, 1.0], [math.log(3), 0.0]])})
     found = new_task().loss(raw, {"label": torch.tensor([0, 1])}, loss)
     assert set(found) == {"loss", "accuracy"}
     assert float(found["loss"]) == pytest.approx((math.log(2) + math.log(4)) / 2)
@@ -169,12 +169,12 @@ def drawn(probabilities, log_prob=(-1.0, -2.0)):
     """What a model that draws two locations gives for one picture: the share of the right answer at each."""
     shares = torch.tensor([[[share, 1 - share] for share in probabilities]])
     sampled = torch.tensor([log_prob], requires_grad=True)
-    return {
-        "logits": shares[:, 0].log(),
-        "sampled_logits": shares.log().requires_grad_(),
-        "sampled_log_prob": sampled,
-        "entropy": torch.tensor([math.log(4)]),
-    }
+    return QuestionOutput(
+        logits=shares[:, 0].log(),
+        sampled_logits=shares.log().requires_grad_(),
+        sampled_log_prob=sampled,
+        entropy=torch.tensor([math.log(4)]),
+    )
 
 
 @pytest.mark.parametrize("loss", [Default(), Reinforce()])
@@ -188,8 +188,8 @@ def test_drawn_locations_are_taught_by_what_they_answer(loss):
     assert found["loss"].item() == pytest.approx(2 * math.log(2) * (1 - 0.002))
     found["loss"].backward()
     advantage = 2 * math.log(2)
-    assert raw["sampled_log_prob"].grad.tolist() == [pytest.approx([-advantage / 2, advantage / 2])]
-    assert raw["sampled_logits"].grad.abs().sum() > 0
+    assert raw.sampled_log_prob.grad.tolist() == [pytest.approx([-advantage / 2, advantage / 2])]
+    assert raw.sampled_logits.grad.abs().sum() > 0
 
 
 def test_the_entropy_of_draws_counts_as_much_as_is_asked_for():

@@ -85,7 +85,7 @@ def test_augmentation_belongs_to_the_number_of_the_batch_and_to_the_seed(table):
 
 def test_the_loss_of_a_set_by_hand(several):
     """Odds 3:1 for the first of four answers, 1:1 for the rest; {first, second} holds: −log(3/4 · (1/2)³)."""
-    raw = {"logits": torch.tensor([[math.log(3), 0.0, 0.0, 0.0]])}
+    raw = QuestionOutput(**{"logits": torch.tensor([[math.log(3), 0.0, 0.0, 0.0]])})
     found = new_task(several).loss(raw, {"label": torch.tensor([[1.0, 1.0, 0.0, 0.0]])}, Default())
     assert set(found) == {"loss", "top1"}
     assert float(found["loss"]) == pytest.approx(math.log(32 / 3))
@@ -100,11 +100,13 @@ def test_right_answers_by_hand():
 
 def test_drawn_locations_are_rewarded_with_the_whole_set():
     """Two draws with odds 1:1 and 3:1 for the one answer, which holds: rewards −log 2 and −log 4/3."""
-    raw = {
-        "sampled_logits": torch.tensor([[[0.0], [math.log(3)]]]),
-        "sampled_log_prob": torch.zeros(1, 2),
-        "entropy": torch.zeros(1),
-    }
+    raw = QuestionOutput(
+        **{
+            "sampled_logits": torch.tensor([[[0.0], [math.log(3)]]]),
+            "sampled_log_prob": torch.zeros(1, 2),
+            "entropy": torch.zeros(1),
+        }
+    )
     found = sampled_loss(raw, torch.tensor([[1.0]]), entropy_weight=0.0)
     assert float(found) == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
 
