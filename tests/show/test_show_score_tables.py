@@ -7,8 +7,6 @@ import torch
 from saccade.metrics.labels import details_of
 from saccade.show.report import Report
 from saccade.show.score_tables import (
-    ASKS,
-    RIVALS,
     TITLE,
     caption,
     classes_section,
@@ -19,6 +17,7 @@ from saccade.show.score_tables import (
     score_tables,
     scores_section,
 )
+from saccade.show.score_words import ASKS, RIVALS
 from saccade.show.tables import Cell, Table
 
 RESULT = {

@@ -18,8 +18,7 @@ from saccade.data.scenes.glyphs import load_pack
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.report import Live, Report, Section, policy
-from saccade.web.bundle import bundle
-from saccade.web.page import STATIC, live_part, offline_page
+from saccade.web.page import STATIC, bundle, live_part, offline_page
 
 
 @pytest.fixture(scope="module")
