@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import socket
 import struct
 import zlib
 from pathlib import Path
@@ -235,7 +236,8 @@ def test_a_body_that_does_not_say_is_counted(strict: LiveServer) -> None:
 
 
 def test_one_who_hangs_up_leaves_no_trace(strict: LiveServer) -> None:
-    strict.raw(b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345")
+    with socket.create_connection(("127.0.0.1", strict.port), timeout=20) as connection:
+        connection.sendall(b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345")
     assert strict.get("/api/models").status == 200
 
 

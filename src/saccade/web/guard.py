@@ -130,7 +130,7 @@ class Guard:
         if scope["type"] != "http":  # no web sockets here; closing without accepting is a refusal
             await send({"type": "websocket.close", "code": 1008})
             return
-        response = _Response(send)
+        response = _ResponseRecorder(send)
         start = time.monotonic()
         try:
             await self._handle(scope, receive, response)
@@ -144,14 +144,14 @@ class Guard:
             asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
             log_request(client[0] if client else "", *asked, response.status, response.length, time.monotonic() - start)
 
-    async def _handle(self, scope: Scope, receive: Receive, send: _Response) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: _ResponseRecorder) -> None:
         self._check_origin(scope)
         if self._access is not None and (redirect := self._access.check(scope)) is not None:
             await redirect(scope, receive, send)
             return
         await self._answer(await self._receive(scope, receive), scope, receive, send)
 
-    async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _Response) -> None:
+    async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _ResponseRecorder) -> None:
         """Let the app answer; when the client hangs up, its work is cancelled."""
         gone = asyncio.create_task(_hung_up(receive))
         answer = asyncio.ensure_future(self._app(scope, _replay(body, gone), send))
@@ -238,7 +238,7 @@ def _replay(body: bytes, gone: asyncio.Task[None]) -> Receive:
     return again
 
 
-class _Response:
+class _ResponseRecorder:
     """A ``send`` that adds what the browser must know, where the response does not say it itself; and keeps count."""
 
     def __init__(self, send: Send) -> None:
