@@ -34,6 +34,7 @@ from saccade.metrics.result import Evaluation, evaluation, summarise
 from saccade.metrics.verdict import EvidenceReliance, sampled, verdict
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
+from saccade.outputs import ModelOutput
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
@@ -121,7 +122,7 @@ class LabelTask(PictureTask):
         """Keyword arguments of ``forward_raw``."""
         return {"images": batch["images"]}
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}

@@ -39,6 +39,7 @@ from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
+from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.held_out import HeldOut
@@ -196,7 +197,7 @@ class ClassifyTask(PictureTask):
         )
         return {"logits_only": True} if can else {}
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
         if isinstance(loss, ZoomLoss):
             return zoom_loss(raw, batch["label"], loss, self.model.config.smallest)
