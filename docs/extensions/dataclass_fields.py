@@ -127,10 +127,9 @@ class Losses(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """A heading line and a table for each."""
         from saccade.families import families
-        from saccade.families.contract import load_target
 
         made: list[nodes.Node] = []
-        for name, cls in load_target(families()[self.arguments[0]].task).losses.items():
+        for name, cls in families()[self.arguments[0]].task().losses.items():
             made.append(nodes.paragraph("", "", nodes.literal("", name), nodes.Text(": "), *prose(_first(cls))))
             if dataclasses.fields(cls):
                 made.append(fields_table(cls, "loss."))

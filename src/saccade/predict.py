@@ -1,7 +1,7 @@
 """Asking a trained model: inputs in, sightings out; an input is encoded once and may be asked many times.
 
 A :class:`Predictor` holds no state between calls, so several threads may share one. The family decides what an input
-is, how a question is asked and how the output becomes an answer; see :mod:`saccade.families.contract`.
+is, how a question is asked and how the output becomes an answer; see :mod:`saccade.families`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from torch.utils._pytree import tree_map
 
 from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families import family
-from saccade.families.contract import Family, load_target
+from saccade.families import Family, family
 from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
@@ -99,10 +98,8 @@ class Predictor:
     ) -> None:
         self.likeness = likeness
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
-        self.reads: InputReader = reads or load_target(self.family.reads)
-        self.responder: Responder = responder or load_target(self.family.responder)(
-            self.family, self.model, self.facts, self.name
-        )
+        self.reads: InputReader = reads or self.family.reads()
+        self.responder: Responder = responder or self.family.responder()(self.family, self.model, self.facts, self.name)
 
     @cached_property
     def family(self) -> Family:

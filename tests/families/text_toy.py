@@ -21,7 +21,7 @@ from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
-from saccade.families.contract import DataEntry, Family, ModelSpec
+from saccade.families import DataEntry, Family, ModelSpec
 from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
@@ -212,13 +212,21 @@ def scored(model: nn.Module, split: StorySplit, count: int) -> Values:
     return scores
 
 
-FAMILY = Family(
+class Tales(Family):
+    """What it is made of."""
+
+    def reads(self):
+        return STORIES
+
+    def task(self):
+        return StoryTask
+
+
+FAMILY = Tales(
     name="tale",
     title="a story and a name in, the place of that person out",
     folder=Path(__file__).parent,
-    reads="text_toy:STORIES",
-    models={"tale": ModelSpec("text_toy:StoryModel", "one soft attention over sentences", "a toy")},
+    models={"tale": ModelSpec(lambda: StoryModel, "one soft attention over sentences", "a toy")},
     data={"tales": DataEntry("generator", "three people in four places", "none", "made on the fly")},
-    task="text_toy:StoryTask",
     headline=("accuracy",),
 )

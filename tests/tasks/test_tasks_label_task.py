@@ -16,7 +16,7 @@ from saccade import geometry
 from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
-from saccade.families.contract import ModelSpec
+from saccade.families import ModelSpec
 from saccade.models.base import ImageOnlyModel
 from saccade.outputs import Act, ModelOutput
 from saccade.tasks.label_task import CrossEntropy, LabelTask
@@ -74,7 +74,7 @@ class SidesTask(LabelTask):
 
 @pytest.fixture(autouse=True)
 def catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.tasks.task.model_spec", lambda name: ModelSpec(f"{__name__}:Halves", "", ""))
+    monkeypatch.setattr("saccade.tasks.task.model_spec", lambda name: ModelSpec(lambda: Halves, "", ""))
 
 
 def new_task(**changes: Any) -> SidesTask:

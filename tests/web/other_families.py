@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.errors import DataError
-from saccade.families.contract import Family, ModelSpec
+from saccade.families import Family, ModelSpec
 from saccade.families.reading import InputReader, Item, Prepared
 from saccade.models.io.facts import ModelFacts
 
@@ -50,13 +50,9 @@ def lines(folder: Path, panel: str | None = "panel.js", **changes: Any) -> Famil
         "name": "lines",
         "title": "a picture in, a line out",
         "folder": folder,
-        "reads": "saccade.families.pictures:PICTURES",
-        "models": {"line-soft": ModelSpec("saccade.models.soft:SoftModel", "draws lines", "nobody")},
+        "models": {"line-soft": ModelSpec(lambda: SoftModel, "draws lines", "nobody")},
         "data": {},
-        "task": "saccade.families.question.task:QuestionTask",
-        "decode": "saccade.families.labels:decode",
         "headline": ("accuracy",),
-        "page": "saccade.families.question.page",
         "panel": panel,
     }
     return Family(**{**values, **changes})

@@ -55,7 +55,7 @@ def make(
     from saccade.families import family_of_data
 
     family = family_of_data(name)
-    write = getattr(family.load_splits(name), "write_split", None)
+    write = getattr(family.task_for(name), "write_split", None)
     if write is None:
         why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
         raise DataError(f"'{name}' {why}; it cannot be made")
@@ -98,7 +98,6 @@ def sheet(
     from saccade.atomic import write_bytes
     from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family_of_data
-    from saccade.families.contract import load_target
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
 
@@ -107,8 +106,8 @@ def sheet(
     own = ("name", "glyphs", "drawing", "protocol", "empty", "options", *(() if is_read else ("seed",)))
     settings = {each: given[each] for each in own if given[each] is not None}
     family = family_of_data(given["name"])
-    reader = load_target(family.reads)
-    splits, progress = family.load_splits(given["name"]), on_progress if is_read else _silent
+    reader = family.reads()
+    splits, progress = family.task_for(given["name"]), on_progress if is_read else _silent
     opened = splits.open_split(settings, split, count=count, progress=progress)
     examples = opened.examples(count)
     result = {"data": given["name"], "summary": opened.summary, "thing": reader.thing}

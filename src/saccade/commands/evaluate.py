@@ -84,7 +84,6 @@ def evaluate(
     from saccade.data.tables.references import with_reader
     from saccade.devices import wake_cuda
     from saccade.families import data_entries, family
-    from saccade.families.contract import load_target
     from saccade.models.io.folder import load_model
     from saccade.tasks.eval_request import EvalRequest
     from saccade.zoo import resolve
@@ -96,7 +95,7 @@ def evaluate(
     _check_glyphs(facts, glyphs, split)
     started = time.monotonic()
     own = family(facts.family)
-    task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
+    task = own.task_for(data or facts.data.get("name", ""))
     request = EvalRequest(
         data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack
     )

@@ -212,11 +212,10 @@ def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
     if not endings or not endings.isdisjoint(predictor.reads.suffixes):
         return
     from saccade.families import families
-    from saccade.families.contract import load_target
     from saccade.zoo import shipped
 
     for family in families().values():
-        reads = load_target(family.reads)
+        reads = family.reads()
         if endings <= reads.suffixes:
             models = " or ".join(name for name in family.featured if name in shipped()) or f"{reads.thing} models"
             raise DataError(

@@ -218,7 +218,7 @@ def _told(seen: Sighting, example: Example) -> str:
 def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> OpenedSplit:
     """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
     settings = {**predictor.facts.data, "name": data.get("name", predictor.facts.data["name"])}
-    splits = predictor.family.load_splits(str(settings["name"]))
+    splits = predictor.family.task_for(settings["name"])
     opened: OpenedSplit = splits.open_split(settings, SPLIT, facts=predictor.facts, count=count)
     return opened
 

@@ -17,7 +17,6 @@ from saccade.commands.terminal import print_table, remark
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
-from saccade.families.contract import load_target
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -234,7 +233,8 @@ def spelt_out(data: str | None) -> str | None:
 
 def build_task(recipe: Recipe) -> Trainable:
     """The task that a resolved recipe describes."""
-    task: Trainable = load_target(family(recipe.family).task).for_data(str(recipe.data.get("name", "")))(
+    kind = family(recipe.family).task_for(recipe.data.get("name", ""))
+    task: Trainable = kind(
         model=recipe.model.name,
         model_config=recipe.model.config,
         data=recipe.data,

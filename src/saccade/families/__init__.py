@@ -1,4 +1,17 @@
-"""Every family by name: those of this package, and those that another package adds.
+"""What a family declares, and every family by name: those of this package, and those that another package adds.
+
+A family is one kind of question, with its models, data, task, losses and metrics, in one folder. Its ``family.py``
+holds one :class:`Family`. What needs torch is imported inside a method, when it is first asked for, so listing families
+costs no import of torch.
+
+==============  ==================================================================================================
+required        ``name, title, folder, models, data, headline``, and the method ``task``
+with a default  ``reads`` (pictures), ``decode`` (one label), ``responder`` (one pass to an answer), ``page`` (none)
+optional        ``options, columns, probing, featured, live, panel, runtime``
+==============  ==================================================================================================
+
+How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
+shown where its family is not installed.
 
 A package adds a family with an entry point of the group ``saccade.families``::
 
@@ -6,39 +19,30 @@ A package adds a family with an entry point of the group ``saccade.families``::
     dots = "dots.family:FAMILY"
 
 Its models, data and recipes are then found like those of this package. A family that cannot be loaded is left out with
-a warning; ``saccade doctor`` names it. What a family is made of, such as ``InputReader``, ``LabelTask`` and
-``Responder``, is imported on first use: nothing here imports torch.
+a warning; ``saccade doctor`` names it.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.contract import (
-    LABEL_COLUMNS,
-    DataEntry,
-    Family,
-    ModelSpec,
-    class_folders,
-    load_target,
-    own_tables,
-    picture_tables,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from torch import nn
 
+    from saccade.answer import Answer
     from saccade.data.tables.table import Table
-    from saccade.families.contract import Probing
-    from saccade.families.labels import decode as decode_labels
-    from saccade.families.pictures import Pictures
-    from saccade.families.reading import InputReader, Item, Prepared, ReadItem
-    from saccade.families.responder import Responder, Response
+    from saccade.families.reading import InputReader, Item, Pictures, Prepared, ReadItem
+    from saccade.families.responder import Responder, Response, decode_labels
     from saccade.families.splits import OpenedSplit
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
@@ -79,27 +83,194 @@ __all__ = [
     "recipes",
 ]
 
-GROUP = "saccade.families"
-FAMILIES: dict[str, str] = {
-    "question": "saccade.families.question.family:FAMILY",
-    "multiset": "saccade.families.multiset.family:FAMILY",
-    "caption": "saccade.families.caption.family:FAMILY",
-    "story": "saccade.families.story.family:FAMILY",
-    "classify": "saccade.families.classify.family:FAMILY",
-}
-"""The families of this package."""
+RECIPES = "recipes"
+"""The folder of a family that holds its recipes."""
 
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model of the catalog: its class, summary, paper and default settings."""
+
+    load: Callable[[], type]
+    """Imports the class; it has ``Config``, and for saccade's own tests ``tiny()`` and ``example_batch``."""
+    summary: str
+    paper: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that differ from the defaults of its class; settings from the user override them."""
+
+    def resolve(self) -> Any:
+        """The model class."""
+        return self.load()
+
+    def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
+        """Builds the model from a dictionary of settings; error messages name ``where`` the settings are."""
+        cls = self.resolve()
+        settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where=where)
+        try:
+            model: nn.Module = cls(settings)
+        except (ValueError, RuntimeError, ArithmeticError) as error:  # sizes that no layer can have
+            raise ConfigError(f"a model of these settings cannot be built: {error}; found {settings}") from error
+        return model
+
+    def tiny(self) -> Any:
+        """The configuration of a size for tests."""
+        return replace(self.resolve().tiny(), **self.defaults)
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """One data set as users see it: a generator, a reader of files named READER:PATH, or a known collection.
+
+    A collection is called by its name where it lies in the cache (``saccade data get NAME``), else NAME:PATH.
+    """
+
+    kind: Literal["generator", "reader", "collection"]
+    description: str
+    licence: str
+    get: str
+    """How to get it."""
+    splits: tuple[str, ...] = ("train", "val", "test")
+    download: str | None = None
+    """Name to pass to ``saccade data get``, where there is something to fetch."""
+    shows: str = ""
+    """What its pictures show, in a few words that follow "trained on"; empty: not known."""
+    research_only: bool = False
+    """Whether it may be used for research only, or states no licence; models that are trained on it say so."""
+    example: str = ""
+    """The shipped picture (``saccade.example``) that the live page shows first to a model trained on it; empty: none is
+    of its kind, and the page starts with a scene of digits."""
+
+
+LABEL_COLUMNS = frozenset({"image", "label"})
+"""What a table of labelled pictures has at least; folders of classes are read as such a table."""
+
+
+def class_folders() -> dict[str, DataEntry]:
+    """The reader of folders of pictures, one for each class, for a family that takes labels."""
+    text = "pictures in folders by class, CLASS/xxx.jpg, with or without train, val and test above"
+    return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
+
+
+def own_tables(columns: str) -> dict[str, DataEntry]:
+    """The readers of the user's CSV and JSON-lines tables, for a family whose tables have these ``columns``."""
+    get = "name it {}:PATH; pictures are found from the table's folder"
+    described = {"csv": f"a CSV with {columns}", "jsonl": "the same as csv with one JSON object in each line"}
+    return {name: DataEntry("reader", text, "yours", get.format(name)) for name, text in described.items()}
+
+
+def picture_tables() -> dict[str, DataEntry]:
+    """The readers of tables that come with their pictures, for a family whose tables are about pictures."""
+    coco = "annotations as COCO has them: pictures of one category, boxes and masks as evidence"
+    described = {
+        "coco": (coco, "name it coco:FILE.json"),
+        "metadata": ("pictures with metadata.csv or metadata.jsonl beside them", "name it metadata:FOLDER"),
+        "parquet": ("a Parquet file, or a folder of them, with a column image", "name it parquet:PATH"),
+    }
+    return {name: DataEntry("reader", text, "yours", get) for name, (text, get) in described.items()}
+
+
+@dataclass(frozen=True)
+class Probing:
+    """How ``saccade probe`` reads the pictures of a family, and which of its models carries the result."""
+
+    model: str
+    """Name of a model of the family: a :class:`saccade.models.probe.HeadOnBackbone`."""
+    asks: bool = False
+    """Whether the rows of the table have questions."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of question; a subclass says what it is made of, see the module."""
+
+    name: str
+    title: str
+    """What goes in and what comes out, in a few words."""
+    folder: Path
+    """Where the family lies: its recipes are ``recipes/*.yaml`` there."""
+    models: Mapping[str, ModelSpec]
+    data: Mapping[str, DataEntry]
+    """Generators and readers by name. A reader such as ``csv`` may belong to several families: see ``columns``."""
+    headline: tuple[str, ...]
+    """Metrics that a model may be known by: the first of these that its score has."""
+    options: tuple[str, ...] = ()
+    """Names of the options of ``look`` and ``evaluate`` that this family understands."""
+    columns: tuple[frozenset[str], ...] = ()
+    """Columns that a CSV or JSON-lines table of this family has: one of these sets."""
+    probing: Probing | None = None
+    """How ``saccade probe`` uses a family of pictures with labels or questions."""
+    featured: tuple[str, ...] = ()
+    """Shipped models that come first: a quick tour stops at them, and the page opens with them."""
+    live: tuple[str, ...] = ()
+    """Shipped models that run inside the tour's page, without a server."""
+    panel: str | None = None
+    """An ES module in ``folder`` that the page loads, for controls that no other family has."""
+    runtime: str | None = None
+    """An ES module in ``folder`` that computes its models inside a page, where the page's engine does not."""
+
+    def task(self) -> type[Task]:
+        """Trains and scores a model, and opens data for a person to look at."""
+        raise NotImplementedError
+
+    def task_for(self, data: object) -> Any:
+        """The task for the data of that name."""
+        return self.task().for_data(str(data))
+
+    def reads(self) -> InputReader:
+        """How files and Python values become inputs."""
+        from saccade.families.reading import PICTURES
+
+        return PICTURES
+
+    def decode(self) -> Callable[..., list[Answer]]:
+        """(model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
+        from saccade.families.responder import decode_labels
+
+        return decode_labels
+
+    def responder(self) -> type[Responder]:
+        """From an encoded input and a question to answers."""
+        from saccade.families.responder import Responder
+
+        return Responder
+
+    def page(self) -> Any:
+        """Facts for the live page, such as the training scenes of its models."""
+        return None
+
+    def licence_of_weights(self, data: str) -> tuple[str, bool]:
+        """What the card of a model says that was trained on ``data``, and whether that is for research only."""
+        entry = self.data.get(data)
+        if entry is None or entry.licence == "yours":
+            return "Code: Apache-2.0. Weights: yours, like the data they were trained on.", False
+        return f"Code: Apache-2.0. Weights: trained on {data} ({entry.licence}).", entry.research_only
+
+    def recipes(self) -> dict[str, Path]:
+        """Its recipes by name, with the file of each; a file also holds the variants that it lists."""
+        found: dict[str, Path] = {}
+        for file in sorted((self.folder / RECIPES).glob("*.yaml")):
+            variants = file.read_text(encoding="utf-8").partition("\nvariants:\n")[2]
+            found |= dict.fromkeys([file.stem, *re.findall(r"^  ([\w-]+):", variants, re.MULTILINE)], file)
+        return found
+
+
+GROUP = "saccade.families"
 _broken: dict[str, str] = {}
 
 
 @cache
 def families() -> dict[str, Family]:
     """Every family by name; one of another package whose names are taken is left out, with a warning."""
-    found: dict[str, Family] = {name: load_target(target) for name, target in FAMILIES.items()}
+    from saccade.families.caption.family import FAMILY as CAPTION
+    from saccade.families.classify.family import FAMILY as CLASSIFY
+    from saccade.families.multiset.family import FAMILY as MULTISET
+    from saccade.families.question.family import FAMILY as QUESTION
+    from saccade.families.story.family import FAMILY as STORY
+
+    found: dict[str, Family] = {each.name: each for each in (QUESTION, MULTISET, CAPTION, STORY, CLASSIFY)}
     for point in entry_points(group=GROUP):
-        family = _loaded(point, found)
-        if family is not None:
-            found[family.name] = family
+        if (other := _loaded(point)) is not None:
+            found.setdefault(other.name, other)
     return found
 
 
@@ -205,36 +376,18 @@ def _columns(reader: str, path: Path) -> frozenset[str]:
     return columns_of(reader, path)
 
 
-def _loaded(point: EntryPoint, others: dict[str, Family]) -> Family | None:
-    """The family that an entry point names; None, with a warning, where it does not load or its names are taken."""
+def _loaded(point: EntryPoint) -> Family | None:
+    """The family that an entry point names; None, with a warning, where it does not load."""
     try:
         family = point.load()
+        if isinstance(family, Family):
+            return family
+        reason = f"expected a Family, found {type(family).__name__}"
     except Exception as error:  # another package's import may raise anything; it must not end ours
         reason = f"{type(error).__name__}: {error}"
-    else:
-        if isinstance(family, Family):
-            clashes = ((kind, sorted(mine & known)) for kind, mine, known in _names(family, others))
-            taken = next(((kind, names[0]) for kind, names in clashes if names), None)
-            if taken is None:
-                return family
-            reason = f"its {taken[0]} '{taken[1]}' is there already; rename it"
-        else:
-            reason = f"expected a Family, found {type(family).__name__}"
     _broken[point.value] = reason
     warnings.warn(f"the family '{point.value}' does not load and is left out ({reason})", stacklevel=3)
     return None
-
-
-def _names(mine: Family, others: dict[str, Family]) -> Iterator[tuple[str, set[str], set[str]]]:
-    """Names that must be unique over all families; a reader such as ``csv`` may belong to several."""
-    yield "name", {mine.name}, set(others)
-    yield "model", set(mine.models), {name for each in others.values() for name in each.models}
-    yield "recipe", set(mine.recipes()), {name for each in others.values() for name in each.recipes()}
-    yield "generator", _generators(mine), {name for each in others.values() for name in _generators(each)}
-
-
-def _generators(family: Family) -> set[str]:
-    return {name for name, entry in family.data.items() if entry.kind != "reader"}
 
 
 def read_table(reference: str, family_name: str = "classify", **options: object) -> Table:
@@ -245,7 +398,7 @@ def read_table(reference: str, family_name: str = "classify", **options: object)
     """
     from saccade.data.tables.references import read_reference
 
-    return read_reference(reference, load_target(family(family_name).task).readers, options)
+    return read_reference(reference, family(family_name).task().readers, options)
 
 
 def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:

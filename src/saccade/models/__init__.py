@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from saccade.models.memn2n import MemN2NConfig, MemN2NModel
     from saccade.models.multiset_counts import MultisetCountsConfig, MultisetCountsModel
     from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
-    from saccade.models.probe import ProbeConfig, ProbeModel
+    from saccade.models.probe import AskedProbeModel, ProbeConfig, ProbeModel
     from saccade.models.racnn import RacnnConfig, RacnnModel
     from saccade.models.ran import RanConfig, RanModel
     from saccade.models.residual_net import ResidualNetConfig, ResidualNetModel
@@ -43,6 +43,7 @@ else:
 
 __all__ = [
     "AnswerHead",
+    "AskedProbeModel",
     "AttentionModel",
     "BlindModel",
     "CrossConfig",

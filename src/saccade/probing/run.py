@@ -25,8 +25,16 @@ from saccade.data.tables.doubts import check_usable, pluralise
 from saccade.data.tables.references import with_reader
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, OutputError, nearest
-from saccade.families import data_entries, family_of_data, read_table
-from saccade.families.contract import Family, Probing, class_folders, own_tables, picture_tables
+from saccade.families import (
+    Family,
+    Probing,
+    class_folders,
+    data_entries,
+    family_of_data,
+    own_tables,
+    picture_tables,
+    read_table,
+)
 from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.input_features import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts

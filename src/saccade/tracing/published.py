@@ -24,9 +24,8 @@ from saccade.backbones.timm_adapter import timm_with
 from saccade.backbones.transformers_adapter import open_hf
 from saccade.devices import pick_device
 from saccade.errors import ConfigError, DataError
-from saccade.families.labels import ranked
-from saccade.families.pictures import PICTURES, Pictures
-from saccade.families.responder import Question, Responder, Response
+from saccade.families.reading import PICTURES, Pictures
+from saccade.families.responder import Question, Responder, Response, ranked
 from saccade.geometry import Size
 from saccade.models.base import AttentionModel, Given
 from saccade.models.io.facts import ModelFacts, Preprocessing

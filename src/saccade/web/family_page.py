@@ -15,7 +15,6 @@ must export. They may import modules that lie beside them, in the form that :mod
 
 from __future__ import annotations
 
-import importlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,7 @@ from urllib.parse import quote
 
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
-from saccade.families import families
-from saccade.families.contract import Family, load_target
+from saccade.families import Family, families
 from saccade.families.responder import Asks, Responder
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor
@@ -89,14 +87,14 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         if facts.preprocessing:
             return PageEntry(facts.family, "picture", "picture", Responder.query_kind(facts))
         return PageEntry(facts.family, "input", None, Responder.query_kind(facts))
-    module = _page_module(family)
+    module = family.page()
     learned_from = family.data.get(str(facts.data.get("name")))
-    reads = load_target(family.reads)
+    reads = family.reads()
     return PageEntry(
         family=family.name,
         reads=reads.thing,
         takes="picture" if facts.preprocessing else "json" if reads.takes_json else None,
-        asks=load_target(family.responder).query_kind(facts),
+        asks=family.responder().query_kind(facts),
         prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
         scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
         example=(learned_from.example or None) if learned_from else None,
@@ -111,7 +109,7 @@ def page_model(predictor: Predictor) -> dict[str, object]:
     Raises:
         ConfigError: for a model that the engine cannot compute.
     """
-    module = _page_module(predictor.family)
+    module = predictor.family.page()
     if not hasattr(module, "page_model"):
         raise ConfigError(
             f"'{predictor.name}' does not run inside a page: the family '{predictor.family.name}' has no models for "
@@ -119,11 +117,6 @@ def page_model(predictor: Predictor) -> dict[str, object]:
         )
     made: dict[str, object] = module.page_model(predictor)
     return made
-
-
-def _page_module(family: Family) -> object:
-    """The module that ``Family.page`` names; None for a family that has nothing to tell the page."""
-    return None if family.page is None else importlib.import_module(family.page)
 
 
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:

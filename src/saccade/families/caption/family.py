@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from saccade import models
 from saccade.data import scenes
-from saccade.families.contract import DataEntry, Family, ModelSpec, own_tables, picture_tables
+from saccade.families import DataEntry, Family, ModelSpec, own_tables, picture_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from saccade.answer import Answer
+    from saccade.families.responder import Responder
+    from saccade.tasks.task import Task
 
 MODELS = {
     "sat-soft": ModelSpec(
-        target="saccade.models.sat:SatModel",
+        load=lambda: models.SatModel,
         summary="says a caption word by word, each from a soft look at the picture",
         paper="Xu et al. 2015, arXiv:1502.03044",
     ),
     "sat-hard": ModelSpec(
-        target="saccade.models.sat:SatModel",
+        load=lambda: models.SatModel,
         summary="says a caption word by word, each from one cell, drawn in training",
         paper="Xu et al. 2015, arXiv:1502.03044",
         defaults={"attention_kind": "hard"},
@@ -62,20 +72,39 @@ DATA = {
     **{name: entry for name, entry in picture_tables().items() if name != "coco"},
 }
 
-FAMILY = Family(
+
+class Captions(Family):
+    """What the family is made of, each part imported when it is first asked for."""
+
+    def task(self) -> type[Task]:
+        from saccade.families.caption.task import CaptionTask
+
+        return CaptionTask
+
+    def decode(self) -> Callable[..., list[Answer]]:
+        from saccade.families.caption.decode import decode
+
+        return decode
+
+    def responder(self) -> type[Responder]:
+        from saccade.families.caption.decode import CaptionResponder
+
+        return CaptionResponder
+
+    def page(self) -> ModuleType:
+        from saccade.families.caption import page
+
+        return page
+
+
+FAMILY = Captions(
     name="caption",
     title="a picture in, a sentence out",
     folder=Path(__file__).parent,
-    reads="saccade.families.pictures:PICTURES",
     models=MODELS,
     data=DATA,
-    task="saccade.families.caption.task:CaptionTask",
-    splits="saccade.families.caption.splits",
-    decode="saccade.families.caption.decode:decode",
-    responder="saccade.families.caption.decode:CaptionResponder",
     options=("beam", "captions", "length_penalty"),
     headline=("exact_match", "bleu_4_nobp"),
     columns=(frozenset({"image", "caption"}), frozenset({"image", "captions"})),
     featured=("sat-soft-scenes", "sat-soft-photos"),
-    page="saccade.families.caption.page",
 )

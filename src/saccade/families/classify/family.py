@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from saccade.families.contract import (
+from saccade import models
+from saccade.families import (
     LABEL_COLUMNS,
     DataEntry,
     Family,
@@ -15,24 +17,30 @@ from saccade.families.contract import (
     picture_tables,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from saccade.answer import Answer
+    from saccade.tasks.task import Task
+
 MODELS = {
     "ran": ModelSpec(
-        target="saccade.models.ran:RanModel",
+        load=lambda: models.RanModel,
         summary="a classifier of residual units whose attention modules mask their own features",
         paper="Wang et al. 2017, arXiv:1704.06904",
     ),
     "resnet": ModelSpec(
-        target="saccade.models.residual_net:ResidualNetModel",
+        load=lambda: models.ResidualNetModel,
         summary="control: a pre-activation residual network, no attention",
         paper="control for Wang et al. 2017, arXiv:1704.06904",
     ),
     "racnn": ModelSpec(
-        target="saccade.models.racnn:RacnnModel",
+        load=lambda: models.RacnnModel,
         summary="looks, proposes a region and looks again closer; three scales, one answer",
         paper="Fu et al. 2017, CVPR",
     ),
     "probe": ModelSpec(
-        target="saccade.models.probe:ProbeModel",
+        load=lambda: models.ProbeModel,
         summary="one small head, linear or attention, on a frozen backbone; see saccade probe",
         paper="after Psomas et al. 2025, arXiv:2506.10178",
     ),
@@ -70,15 +78,27 @@ DATA = {
     **picture_tables(),
 }
 
-FAMILY = Family(
+
+class Classify(Family):
+    """What the family is made of, each part imported when it is first asked for."""
+
+    def task(self) -> type[Task]:
+        from saccade.families.classify.task import ClassifyTask
+
+        return ClassifyTask
+
+    def decode(self) -> Callable[..., list[Answer]]:
+        from saccade.families.classify.task import decode
+
+        return decode
+
+
+FAMILY = Classify(
     name="classify",
     title="a picture in, one label out",
     folder=Path(__file__).parent,
-    reads="saccade.families.pictures:PICTURES",
     models=MODELS,
     data=DATA,
-    task="saccade.families.classify.task:ClassifyTask",
-    decode="saccade.families.classify.task:decode",
     headline=("accuracy",),
     columns=(LABEL_COLUMNS,),
     featured=("racnn-details", "ran-56-cifar10"),

@@ -33,7 +33,7 @@ from saccade.families.classify.zooming import (
     zoom_loss,
     zoom_options,
 )
-from saccade.families.labels import decode as decode_labels
+from saccade.families.responder import decode_labels
 from saccade.families.splits import Progress, config_of
 from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel

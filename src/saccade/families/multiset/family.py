@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from saccade import models
 from saccade.data import scenes
-from saccade.families.contract import DataEntry, Family, ModelSpec, class_folders, own_tables, picture_tables
+from saccade.families import DataEntry, Family, ModelSpec, class_folders, own_tables, picture_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from saccade.answer import Answer
+    from saccade.tasks.task import Task
 
 MODELS = {
     "hsal": ModelSpec(
-        target="saccade.models.hsal:HsalModel",
+        load=lambda: models.HsalModel,
         summary="reads a multiset of labels, one salient region and a few glimpses at a time",
         paper="Welleck et al. 2017, arXiv:1711.05165",
     ),
     "multiset-counts": ModelSpec(
-        target="saccade.models.multiset_counts:MultisetCountsModel",
+        load=lambda: models.MultisetCountsModel,
         summary="control: counts every label on the activations of hsal, no attention",
         paper="control for Welleck et al. 2017, arXiv:1711.05165",
     ),
@@ -59,18 +68,33 @@ DATA = {
     **picture_tables(),
 }
 
-FAMILY = Family(
+
+class Multisets(Family):
+    """What the family is made of, each part imported when it is first asked for."""
+
+    def task(self) -> type[Task]:
+        from saccade.families.multiset.task import MultisetTask
+
+        return MultisetTask
+
+    def decode(self) -> Callable[..., list[Answer]]:
+        from saccade.families.multiset.decode import decode
+
+        return decode
+
+    def page(self) -> ModuleType:
+        from saccade.families.multiset import page
+
+        return page
+
+
+FAMILY = Multisets(
     name="multiset",
     title="a picture in, the labels of everything on it out",
     folder=Path(__file__).parent,
-    reads="saccade.families.pictures:PICTURES",
     models=MODELS,
     data=DATA,
-    task="saccade.families.multiset.task:MultisetTask",
-    splits="saccade.families.multiset.splits",
-    decode="saccade.families.multiset.decode:decode",
     headline=("macro_f1", "exact_match"),
     columns=(frozenset({"image", "labels"}),),
     featured=("hsal-mnist-multiset",),
-    page="saccade.families.multiset.page",
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from saccade import models
 from saccade.data import scenes
-from saccade.families.contract import (
+from saccade.families import (
     DataEntry,
     Family,
     ModelSpec,
@@ -15,60 +17,66 @@ from saccade.families.contract import (
     picture_tables,
 )
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from saccade.families.responder import Responder
+    from saccade.tasks.task import Task
+
 MODELS = {
     "stn": ModelSpec(
-        target="saccade.models.stn:StnModel",
+        load=lambda: models.StnModel,
         summary="a spatial transformer that cuts out what it was asked for",
         paper="Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of Seo et al. 2016, arXiv:1606.02393",
     ),
     "stn-tuned": ModelSpec(
-        target="saccade.models.stn_tuned:StnTunedModel",
+        load=lambda: models.StnTunedModel,
         summary="the same, changed until it uses its query: attention points, and half of the picture is the most",
         paper="after the baseline STN of Seo et al. 2016, arXiv:1606.02393, which did not",
     ),
     "soft": ModelSpec(
-        target="saccade.models.soft:SoftModel",
+        load=lambda: models.SoftModel,
         summary="one soft attention on the last feature map",
         paper="Seo et al. 2016, arXiv:1606.02393",
     ),
     "hard": ModelSpec(
-        target="saccade.models.hard:HardModel",
+        load=lambda: models.HardModel,
         summary="one hard attention on the last feature map, its location summed out or sampled",
         paper="Seo et al. 2016, arXiv:1606.02393",
     ),
     "hattnet": ModelSpec(
-        target="saccade.models.hattnet:HAttNetModel",
+        load=lambda: models.HAttNetModel,
         summary="a gate after every stage, a soft attention on the last",
         paper="Seo et al. 2016, arXiv:1606.02393",
     ),
     "hattnet-ctx": ModelSpec(
-        target="saccade.models.hattnet:HAttNetModel",
+        load=lambda: models.HAttNetModel,
         summary="hattnet whose gates see their local context",
         paper="Seo et al. 2016, arXiv:1606.02393",
         defaults={"context": 3},
     ),
     "cross": ModelSpec(
-        target="saccade.models.cross:CrossModel",
+        load=lambda: models.CrossModel,
         summary="control: one dot-product attention on the last feature map",
         paper="Vaswani et al. 2017, arXiv:1706.03762, on the stack of Seo et al. 2016",
     ),
     "film": ModelSpec(
-        target="saccade.models.film:FilmModel",
+        load=lambda: models.FilmModel,
         summary="control: the query scales and shifts every stage, no attention",
         paper="Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
     ),
     "vit": ModelSpec(
-        target="saccade.models.vit:VitModel",
+        load=lambda: models.VitModel,
         summary="control: a small transformer on the cells of the stack, the query is its class token",
         paper="Dosovitskiy et al. 2021, arXiv:2010.11929, in its hybrid form, on the stack of Seo et al. 2016",
     ),
     "blind": ModelSpec(
-        target="saccade.models.blind:BlindModel",
+        load=lambda: models.BlindModel,
         summary="control: the stack of SOFT without the query",
         paper="control for Seo et al. 2016, arXiv:1606.02393",
     ),
     "asked-probe": ModelSpec(
-        target="saccade.models.probe:AskedProbeModel",
+        load=lambda: models.AskedProbeModel,
         summary="one small head, linear or attention, on a frozen backbone, asked a question; see saccade probe",
         paper="after Psomas et al. 2025, arXiv:2506.10178, and Seo et al. 2016, arXiv:1606.02393",
     ),
@@ -129,20 +137,36 @@ DATA = {
     **picture_tables(),
 }
 
-FAMILY = Family(
+
+class Questions(Family):
+    """What the family is made of, each part imported when it is first asked for."""
+
+    def task(self) -> type[Task]:
+        from saccade.families.question.task import QuestionTask
+
+        return QuestionTask
+
+    def responder(self) -> type[Responder]:
+        from saccade.families.question.responder import QuestionResponder
+
+        return QuestionResponder
+
+    def page(self) -> ModuleType:
+        from saccade.families.question import page
+
+        return page
+
+
+FAMILY = Questions(
     name="question",
     title="a picture and a question in, one label (or several) out",
     folder=Path(__file__).parent,
-    reads="saccade.families.pictures:PICTURES",
     models=MODELS,
     data=DATA,
-    task="saccade.families.question.task:QuestionTask",
-    responder="saccade.families.question.responder:QuestionResponder",
     headline=("accuracy", "weighted_map"),
     options=("twins",),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
     featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),
     live=("hattnet-ctx-sparse-mdist", "soft-mdist"),  # trained on clutter, they answer with it and without
-    page="saccade.families.question.page",
     probing=Probing(model="asked-probe", asks=True),
 )

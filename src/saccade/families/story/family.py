@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from saccade.families.contract import DataEntry, Family, ModelSpec
+from saccade import models
+from saccade.families import DataEntry, Family, ModelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from saccade.answer import Answer
+    from saccade.families.reading import InputReader
+    from saccade.families.responder import Responder
+    from saccade.tasks.task import Task
 
 MODELS = {
     "memn2n": ModelSpec(
-        target="saccade.models.memn2n:MemN2NModel",
+        load=lambda: models.MemN2NModel,
         summary="a memory of sentences, read in hops of soft attention",
         paper="Sukhbaatar et al. 2015, arXiv:1503.08895",
     ),
     "dmn": ModelSpec(
-        target="saccade.models.dmn:DMNModel",
+        load=lambda: models.DMNModel,
         summary="a GRU reads the story; gates go over its sentences in passes",
         paper="Kumar et al. 2016, arXiv:1506.07285",
     ),
     "story-lstm": ModelSpec(
-        target="saccade.models.story_lstm:StoryLSTMModel",
+        load=lambda: models.StoryLSTMModel,
         summary="control: an LSTM over story and question, no attention",
         paper="the baseline of Sukhbaatar et al. 2015, arXiv:1503.08895",
     ),
@@ -45,21 +56,46 @@ DATA = {
     ),
 }
 
-FAMILY = Family(
+
+class Stories(Family):
+    """What the family is made of, each part imported when it is first asked for."""
+
+    def reads(self) -> InputReader:
+        from saccade.families.story.reading import STORIES
+
+        return STORIES
+
+    def task(self) -> type[Task]:
+        from saccade.families.story.task import StoryTask
+
+        return StoryTask
+
+    def decode(self) -> Callable[..., list[Answer]]:
+        from saccade.families.story.responder import decode
+
+        return decode
+
+    def responder(self) -> type[Responder]:
+        from saccade.families.story.responder import StoryResponder
+
+        return StoryResponder
+
+    def page(self) -> ModuleType:
+        from saccade.families.story import page
+
+        return page
+
+
+FAMILY = Stories(
     name="story",
     title="a story and a question in, the answer out",
     folder=Path(__file__).parent,
-    reads="saccade.families.story.reading:STORIES",
     models=MODELS,
     data=DATA,
-    task="saccade.families.story.task:StoryTask",
-    decode="saccade.families.story.responder:decode",
-    responder="saccade.families.story.responder:StoryResponder",
     headline=("mean_error", "accuracy"),
     columns=(frozenset({"story", "question", "answer"}),),
     featured=("memn2n-babi",),
     live=("memn2n-babi",),
-    page="saccade.families.story.page",
     panel="js/panel.js",
     runtime="js/runtime.js",
 )

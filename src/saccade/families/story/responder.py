@@ -11,8 +11,7 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.errors import DataError
-from saccade.families.labels import calibrated, ranked, with_raw
-from saccade.families.responder import Asks, Question, Responder, Response
+from saccade.families.responder import Asks, Question, Responder, Response, calibrated, ranked, with_raw
 from saccade.families.story.reading import MAX_WORDS, known_and_unknown, numbers_of, unknown_note
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
