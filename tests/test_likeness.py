@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.errors import CheckpointError, DataError
+from saccade.errors import CheckpointError
 from saccade.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness
 
 
@@ -88,11 +88,6 @@ def test_a_damaged_file_is_refused(change: dict[str, Tensor | None], why: str) -
     tensors = {name: each for name, each in (tensors | change).items() if each is not None}
     with pytest.raises(CheckpointError, match=why):
         Likeness.from_tensors(tensors, "file")
-
-
-def test_too_few_examples_and_other_features_are_refused() -> None:
-    with pytest.raises(DataError, match="at least 198 held-out inputs"):
-        fit_likeness(draws(50, 3, 0), draws(50, 3, 1))
 
 
 def test_a_verdict_is_never_silent() -> None:

@@ -60,7 +60,7 @@ class Trainable(Protocol):
         ...
 
     def data_parts(self) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """What is learned from, part by part, as names and values in order; see :mod:`saccade.engine.data_note`.
+        """What is learned from, part by part, as names and values in order; see :mod:`saccade.engine.run_folder`.
 
         Asked once when a run begins or goes on, before anything else and on one process only.
         """

@@ -19,9 +19,9 @@ from saccade.commands.door import app
 from saccade.commands.train import train
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
-from saccade.engine.phases import phase_plans
+from saccade.engine.phases import plan_phases
 from saccade.engine.recipe import Phase, Select, load_recipe
-from saccade.engine.replicas import Learner
+from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.task import ClassifyTask
@@ -138,10 +138,10 @@ def test_no_phase_chooses_by_the_error_of_proposals_that_are_taught_another_regi
     for phases in ((chooses, teaches), (teaches, chooses)):
         told = task()
         with pytest.raises(ConfigError, match="'chooses' selects by 'scale3_proposal_error', which is not measured"):
-            phase_plans(told, replace(recipe, phases=phases), Learner(told.model))
+            plan_phases(told, replace(recipe, phases=phases), Learner(told.model))
     usual = replace(teaches, loss={"name": "proposals", "of": "scale3"})
     told = task()
-    assert phase_plans(told, replace(recipe, phases=(chooses, usual)), Learner(told.model)).phases[0] == chooses
+    assert plan_phases(told, replace(recipe, phases=(chooses, usual)), Learner(told.model))[1][0] == chooses
 
 
 def test_phases_look_no_further_than_their_loss() -> None:
