@@ -36,8 +36,9 @@ from saccade.families.labels import ranked
 from saccade.families.pictures import PICTURES, Pictures
 from saccade.families.responder import Question, Responder, Response
 from saccade.geometry import Size
-from saccade.models.base import AttentionModel, Given, Raw
+from saccade.models.base import AttentionModel, Given
 from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.outputs import ABSENT, Act, ModelOutput
 from saccade.trace import Look
 from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.trace_of import trace_with_output
@@ -184,17 +185,16 @@ class TracedTransformer(AttentionModel):
         """Pictures (B,3,H,W) in 0..1, scaled as the network takes them."""
         return (images - self.mean) / self.std
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         """Logits where it has a head, and the weights of the last layer's heads."""
         self.given(attention, "", ())
         found = trace_with_output(self.network, encoding, layers="last")
-        weights = {f"{look.name}.weights": look.weights for look in found.trace.looks if look.weights is not None}
-        return weights if found.logits is None else {"logits": found.logits, **weights}
+        acts = {look.name: Act(weights=look.weights) for look in found.trace.looks if look.weights is not None}
+        return ModelOutput(ABSENT if found.logits is None else found.logits, acts)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """The looks of a result; where their cells lie is told by :func:`trace_with_output` alone."""
-        weights = {key.removesuffix(".weights"): raw[key] for key in raw if key.endswith(".weights")}
-        return tuple(Look(name, "soft", "multiplier", held) for name, held in weights.items())
+        return tuple(Look(name, "soft", "multiplier", act.weights) for name, act in output.acts.items())
 
 
 class TracedResponder(Responder):

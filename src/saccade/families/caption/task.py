@@ -52,6 +52,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
+from saccade.outputs import CaptionOutput
 from saccade.tasks.cached_features import CachedFeatures
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
@@ -243,7 +244,7 @@ class CaptionTask(PictureTask):
             raise ConfigError(ONE_TRUTH)
         return loss
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: CaptionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and the log-likelihood of a word."""
         if isinstance(loss, SelfCritical):
             return self._self_critical(raw, batch["references"], loss)
@@ -258,7 +259,7 @@ class CaptionTask(PictureTask):
         found = hard_attention_loss(raw, words, raw["baseline"], **options)
         return {**found, "gate": _mean_gate(raw, words)}
 
-    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
+    def _self_critical(self, raw: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
         words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
         if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
@@ -356,6 +357,6 @@ def _steps(words: Tensor) -> Tensor:
     return (words >= 0).sum().clamp(min=1)
 
 
-def _mean_gate(raw: Mapping[str, Tensor], words: Tensor) -> Tensor:
+def _mean_gate(raw: CaptionOutput, words: Tensor) -> Tensor:
     """The mean β of the words (B,T); a scalar."""
     return (raw["word.gain"].detach() * (words >= 0)).sum() / _steps(words)

@@ -40,8 +40,9 @@ from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.sets import before_stop, overall_precision, overall_recall
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
 
@@ -182,14 +183,14 @@ def _same_order(said: Tensor, labels: Tensor, stop: int) -> Tensor:
     return (spoken[:, :length] == labels[:, :length]).all(1).float()
 
 
-def add_glimpses(scores: MultisetScores, raw: Raw, trace: AttentionTrace, batch: MultisetBatch) -> None:
+def add_glimpses(scores: MultisetScores, raw: ModelOutput, trace: AttentionTrace, batch: MultisetBatch) -> None:
     """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
     if "location" not in raw:
         return
     saliency, choice, said = raw["saliency.weights"], raw["location"], answers_of(trace)
     active = before_stop(said, scores.classes)  # (B,T): what was said is a label
     steps, chosen = said.shape[1], {"model": choice, "most_salient_glimpse": most_salient(saliency)}
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["saliency.energy"])}
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["energy"])}
     maps |= _evidence_under_cells(trace, said, batch)
     for score, each in maps.items():
         found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}

@@ -74,6 +74,7 @@ from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import answers_of
@@ -245,7 +246,7 @@ class MultisetTask(PictureTask):
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and what tells how training goes."""
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         match loss:
@@ -280,7 +281,7 @@ class MultisetTask(PictureTask):
                 found = {"loss": sequence_cross_entropy(raw["class_logits"], labels)}
         return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
 
-    def _looked(self, raw: Mapping[str, Tensor], batch: Batch, elsewhere: float) -> LookedRewards | None:
+    def _looked(self, raw: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
         """The rewards of saying what is looked at; None where they are the published ones."""
         if elsewhere == 1:
             return None
@@ -394,7 +395,7 @@ def _filled_in(model_config: Mapping[str, object], classes: int, most: int) -> d
     return {**model_config, **decided}
 
 
-def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+def _saliency_at_glimpses(raw: MultisetOutput, labels: Tensor) -> Tensor:
     """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
     steps = label_steps(labels, raw["location"].shape[1])  # (B,T)
     there = at_glimpses(raw["saliency.weights"].detach(), raw["location"]).to(raw["class_logits"].dtype)  # (B,T)
