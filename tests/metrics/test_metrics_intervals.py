@@ -1,14 +1,14 @@
-"""Intervals: the width of theory, pictures as the unit, the ends, and how often they hold the truth."""
+"""Means, intervals that count pictures and hold the truth as often as promised, and columns of values."""
+
+from __future__ import annotations
 
 import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from saccade.metrics import jackknife_interval, mean_defined, mean_interval, paired_difference
-from saccade.metrics.intervals import t_quantile
+from saccade.metrics import jackknife_interval, mean_defined, mean_interval
+from saccade.metrics.intervals import ColumnBuffer, Values, resplit_interval, t_quantile
 from saccade.metrics.sets import _f1_of
 from saccade.metrics.text.ngrams import _scores as bleu_of
 
@@ -48,14 +48,6 @@ def test_questions_about_one_image_are_not_independent():
     width = clustered.high - clustered.low
     assert width == pytest.approx(alone.high - alone.low, rel=1e-6)
     assert width / (naive.high - naive.low) == pytest.approx(math.sqrt(5), rel=0.15)
-
-
-def test_images_of_unequal_size_weigh_by_their_questions():
-    values = torch.tensor([1.0, 1.0, 1.0, 0.0])
-    found = mean_interval(values, torch.tensor([7, 7, 7, 9]))
-    assert found.mean == 0.75
-    assert found.low < 0.2  # of two images, one was all wrong
-    assert found.high > 0.98
 
 
 def test_undefined_values_are_counted_and_left_out():
@@ -101,22 +93,6 @@ def test_a_share_is_as_textbooks_have_it():
     assert found.high == pytest.approx(high, abs=0.02)
 
 
-@pytest.mark.parametrize("value", [0.3, 0.5])
-def test_equal_values_have_a_narrow_interval_and_no_spread_without_ends(value):
-    found = mean_interval(torch.full((50,), value))
-    assert value - 0.06 < found.low < value < found.high < value + 0.06
-    bare = mean_interval(torch.full((50,), value), ends=None)
-    assert bare.low == pytest.approx(value)
-    assert bare.high == pytest.approx(value)
-
-
-def test_a_score_with_other_ends_has_the_interval_of_its_share():
-    """CIDEr lies between 0 and 10: ten times the score, ten times the interval."""
-    values = torch.rand(40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    one, ten = mean_interval(values), mean_interval(10 * values, ends=(0.0, 10.0))
-    assert ten[:3] == pytest.approx([10 * end for end in one[:3]])
-
-
 @pytest.mark.parametrize(
     ("level", "freedom", "expected"),
     [
@@ -135,22 +111,6 @@ def test_without_ends_few_pictures_hold_the_truth_as_often_as_promised(pictures)
     values = torch.randn(20_000, pictures, dtype=torch.float64, generator=torch.Generator().manual_seed(0))  # (R,G)
     without = (values.sum(-1, keepdim=True) - values) / (pictures - 1)
     assert 0.945 < held(jackknife_interval(values.mean(-1), without, ends=None), 0.0) < 0.955
-
-
-def test_without_ends_the_interval_is_that_of_a_normal_mean():
-    values = 5 + 2 * torch.randn(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = mean_interval(values, ends=None)
-    half = 1.965927 * float(values.std()) / 20  # Student's t of 399 degrees
-    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=1e-6)
-
-
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
-@settings(max_examples=50, deadline=None)
-def test_the_interval_holds_the_mean_and_lies_between_the_ends(values):
-    found = mean_interval(torch.tensor(values, dtype=torch.float64))
-    assert 0 <= found.low <= found.mean + 1e-9
-    assert found.mean - 1e-9 <= found.high <= 1
-    assert found.high - found.low > 0.01
 
 
 REPEATS = 2000
@@ -226,19 +186,56 @@ def test_bleu_holds_the_truth_as_often_as_promised(chance):
         assert held(jackknife_interval(score, without), chance**2.5) >= 0.93, n
 
 
-def test_no_difference_at_all_is_no_certainty():
-    same = coin(100, 0.5)
-    found = paired_difference(same, same)
-    assert found.mean == 0
-    assert -0.05 < found.low < -0.02
-    assert found.high == pytest.approx(-found.low)
+def test_the_interval_by_hand() -> None:
+    """Scores 0, 2, 4 of 3 splits: mean 2, s² = (4 + 0 + 4) / 2 = 4.
+
+    With n₂/n₁ = 10/60 the variance is (1/3 + 1/6) · 4 = 2; t of 2 degrees at 95 % is 4.302653. Half: 4.302653 · √2.
+    """
+    found = resplit_interval(torch.tensor([0.0, 2.0, 4.0]), trained=60, tested=10)
+    assert found.mean == pytest.approx(2)
+    assert found.half == pytest.approx(4.302653 * math.sqrt(2), rel=1e-5)
+    assert not found.is_beyond_zero
 
 
-def test_pairing_finds_a_small_difference_that_the_separate_intervals_hide():
-    base = coin(1000, 0.5)
-    better = base.clone()
-    better[(base == 0).nonzero()[:20, 0]] = 1  # 20 of 1000 improved
-    gain = paired_difference(better, base)
-    assert gain.mean == pytest.approx(0.02)
-    assert gain.low > 0
-    assert mean_interval(better).low < mean_interval(base).high  # they overlap
+def test_the_correction_makes_the_usual_interval_wider() -> None:
+    """Without the correction the variance of the mean is s²/J; with n₂/n₁ = 1/3 and J = 5 it is 8/3 of that."""
+    scores = torch.tensor([0.1, 0.3, 0.2, 0.25, 0.15])
+    plain = 2.776445 * float(scores.double().std()) / math.sqrt(5)
+    found = resplit_interval(scores, trained=300, tested=100)
+    assert found.half == pytest.approx(plain * math.sqrt(8 / 3), rel=1e-5)
+
+
+def test_equal_scores_keep_the_width_of_one_picture() -> None:
+    """Five equal differences of test sets of 20: as if one picture of one split were answered otherwise.
+
+    Then s² is the variance of (0.05, 0, 0, 0, 0) = 0.05² / 5.
+    """
+    one_off = torch.tensor([0.05, 0, 0, 0, 0])
+    equal = resplit_interval(torch.full((5,), 0.05), trained=60, tested=20)
+    assert equal.half == pytest.approx(resplit_interval(one_off, trained=60, tested=20).half)
+    assert equal.half == pytest.approx(2.776445 * math.sqrt((1 / 5 + 1 / 3) * 0.05**2 / 5), rel=1e-5)
+
+
+def test_batches_become_one_column_in_order_without_gradients():
+    kept = ColumnBuffer()
+    kept.append(a=torch.tensor([1.0, 2.0], requires_grad=True), b=torch.tensor([[1], [2]]))
+    kept.append(a=torch.tensor([3.0]))
+    assert kept["a"].tolist() == [1.0, 2.0, 3.0]
+    assert not kept["a"].requires_grad
+    assert kept["b"].shape == (2, 1)
+    assert ("a" in kept, "c" in kept) == (True, False)
+    assert kept.names == ("a", "b")
+    with pytest.raises(KeyError):
+        kept["c"]
+
+
+def test_values_have_means_and_intervals_over_what_is_defined():
+    kept = Values()
+    kept.add_values({"all": torch.tensor([0.0, 1.0, math.nan]), "none": torch.full((3,), math.nan)})
+    kept.add_values({"all": torch.tensor([0.5]), "none": torch.tensor([math.nan])})
+    assert kept["all"].dtype == torch.float64
+    assert kept.means()["all"] == 0.5
+    assert math.isnan(kept.means()["none"])
+    pictures = torch.tensor([7, 7, 8, 9])
+    assert kept.intervals(pictures)["all"] == mean_interval(kept["all"], pictures)
+    assert kept.intervals(pictures)["none"].n == 0

@@ -30,8 +30,8 @@ from saccade.probing.features import Features
 from saccade.probing.trials import CLASS_TOKEN, Trial
 from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Block, Cell, Picture, Report, Section, Table, percent
-from saccade.show.report_tables import Value
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
+from saccade.show.tables import Value
 
 if TYPE_CHECKING:
     from saccade.probing.probe import ProbeResult

@@ -1,10 +1,15 @@
+"""How maps lie on masks, and how they rank pixels: by hand, against scikit-learn, and in batches."""
+
+from functools import reduce
+from operator import add
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.errors import DataError
-from saccade.metrics import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics import iou, no_counts, pointing, pr_counts, selectivity, true_positive_strength
+from saccade.metrics.maps.localisation import dequantise, quantise, scale_to_peak, where_defined
 
 SCORES = [true_positive_strength, pointing, iou]
 
@@ -57,12 +62,6 @@ def test_selectivity_of_perfect_inverted_constant_and_zero_maps():
     assert selectivity((~objects).float(), target, objects).item() == 0  # only the background is attended
 
 
-def test_ties_share_the_point():
-    maps = torch.tensor([[[1.0, 1.0, 0.2, 1.0]]])
-    evidence = torch.tensor([[[True, False, True, False]]])
-    assert pointing(maps, evidence).item() == pytest.approx(1 / 3)
-
-
 def test_empty_evidence_is_undefined_and_only_there():
     maps, evidence = batch(0)
     evidence[2] = False
@@ -70,42 +69,122 @@ def test_empty_evidence_is_undefined_and_only_there():
         assert scores.isnan().tolist() == [False, False, True, False, False, False]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.5])
-def test_a_broken_map_is_an_error_that_names_the_picture(value):
-    maps, evidence = batch(1)
-    maps[3, 2, 2] = value
-    for call in (
-        *(lambda s=score: s(maps, evidence) for score in SCORES),
-        lambda: selectivity(maps, evidence, evidence),
-    ):
-        with pytest.raises(DataError, match=r"picture 3 .*1 of 6"):
-            call()
+def batch_of_recall(seed, pictures=8, size=(12, 12), sharpness=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    evidence = torch.rand(pictures, *size, generator=generator) < 0.2
+    evidence[:, 0, 0] = True
+    noise = torch.rand(pictures, *size, generator=generator)
+    maps = torch.exp(sharpness * (noise + 0.4 * evidence)) * (1 + torch.arange(pictures))[:, None, None]
+    return maps, evidence
 
 
-@given(seed=st.integers(0, 10_000), factor=st.floats(1e-6, 1e6))
-@settings(max_examples=50, deadline=None)
-def test_any_positive_factor_keeps_strength_and_selectivity(seed, factor):
-    maps, evidence = batch(seed)
-    torch.testing.assert_close(true_positive_strength(maps * factor, evidence), true_positive_strength(maps, evidence))
-    objects = torch.ones_like(evidence)
-    torch.testing.assert_close(selectivity(maps * factor, evidence, objects), selectivity(maps, evidence, objects))
+def exact(maps, evidence):
+    """Average precision of the pooled pixels, each map divided by its peak: sorted pixel by pixel, ties together."""
+    scaled = scale_to_peak(maps).flatten()
+    thresholds, level = scaled.unique(return_inverse=True)
+    true = torch.bincount(level[evidence.flatten()], minlength=len(thresholds)).flip(0).cumsum(0).double()
+    called = torch.bincount(level, minlength=len(thresholds)).flip(0).cumsum(0).double()
+    return float((true.diff(prepend=true.new_zeros(1)) * true / called).sum() / true[-1])
 
 
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
-def test_one_by_one_equals_together_and_order_does_not_matter(seed):
-    maps, evidence = batch(seed)
-    order = torch.randperm(len(maps), generator=torch.Generator().manual_seed(seed))
-    for score in (*SCORES, lambda m, e: selectivity(m, e, e.roll(1, -1))):
-        together = score(maps, evidence)
-        alone = torch.cat([score(maps[i : i + 1], evidence[i : i + 1]) for i in range(len(maps))])
-        torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
-        torch.testing.assert_close(score(maps[order], evidence[order]), together[order], rtol=1e-6, atol=0)
-        assert bool(((together >= 0) & (together <= 1 + 1e-6)).all())
+def test_a_curve_worked_by_hand():
+    """Scores 1, .5, .5, .25 with truth 1, 1, 0, 0.
+
+    Thresholds 1, .5, .25: precision 1, 2/3, 2/4; recall 1/2, 1, 1; area 1/2·1 + 1/2·2/3 = 5/6.
+    """
+    maps = torch.tensor([[[4.0, 2.0], [2.0, 1.0]]])
+    evidence = torch.tensor([[[True, True], [False, False]]])
+    curve = pr_counts(maps, evidence).curve()
+    assert curve.thresholds.tolist() == [1, 0.5, 0.25]
+    assert curve.precision.tolist() == pytest.approx([1, 2 / 3, 1 / 2])
+    assert curve.recall.tolist() == [0.5, 1, 1]
+    assert curve.auc == exact(maps, evidence) == pytest.approx(5 / 6)
 
 
-def test_all_attention_on_the_evidence_is_a_share_of_exactly_one() -> None:
-    generator = torch.Generator().manual_seed(0)
-    evidence = torch.rand(64, 100, 100, generator=generator) < 0.3
-    maps = torch.rand(64, 100, 100, generator=generator) * evidence
-    assert torch.equal(true_positive_strength(maps, evidence), torch.ones(64))
+def test_perfect_inverted_constant_and_zero_maps_of_recall():
+    """A perfect map has area 1, a constant or zero one the share of evidence; an inverted one too, all at the end."""
+
+    def area(maps, evidence):
+        return pr_counts(maps, evidence).auc
+
+    _, evidence = batch_of_recall(0)
+    share = evidence.double().mean().item()
+    assert area(evidence.float(), evidence) == 1
+    assert area((~evidence).float(), evidence) == pytest.approx(share)
+    assert area(torch.full(evidence.shape, 3.0), evidence) == pytest.approx(share)
+    assert area(torch.zeros(evidence.shape), evidence) == pytest.approx(share)
+
+
+def test_each_picture_is_scaled_by_its_own_peak():
+    maps, evidence = batch_of_recall(1)
+    louder = maps * torch.tensor([2.0**k for k in range(len(maps))])[:, None, None]
+    assert pr_counts(louder, evidence).auc == pr_counts(maps, evidence).auc
+
+
+@pytest.mark.reference
+@given(seed=st.integers(0, 1000), digits=st.sampled_from([1, 2, 7]), sharpness=st.sampled_from([0.5, 3.0, 12.0]))
+@settings(max_examples=30, deadline=None)
+def test_exact_equals_scikit_learn(seed, digits, sharpness):
+    """Few digits make many ties."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    maps, evidence = batch_of_recall(seed, sharpness=sharpness)
+    maps = scale_to_peak(maps).mul(10**digits).round() / 10**digits
+    expected = metrics.average_precision_score(evidence.flatten().numpy(), scale_to_peak(maps).flatten().numpy())
+    assert exact(maps, evidence) == pytest.approx(expected, abs=1e-12)
+
+
+@given(seed=st.integers(0, 1000), sharpness=st.sampled_from([0.5, 3.0, 12.0]))
+@settings(max_examples=30, deadline=None)
+def test_streaming_is_the_exact_area_of_rounded_maps_and_close_to_that_of_the_maps(seed, sharpness):
+    maps, evidence = batch_of_recall(seed, sharpness=sharpness)
+    scaled = scale_to_peak(maps)
+    rounded = dequantise(quantise(scaled, 10), 10)
+    assert ((rounded - scaled).abs() <= scaled * 2.0**-11 + 1e-12).all()
+    streamed = pr_counts(maps, evidence).auc
+    assert streamed == pytest.approx(exact(rounded, evidence), abs=1e-12)
+    assert streamed == pytest.approx(exact(maps, evidence), abs=2e-3)
+
+
+def test_batches_add_up_in_any_order():
+    maps, evidence = batch_of_recall(2, pictures=9)
+    evidence[[1, 6]] = False
+    whole = pr_counts(maps, evidence)
+    parts = [pr_counts(maps[i : i + 2], evidence[i : i + 2]) for i in range(0, 9, 2)]
+    for total in (reduce(add, parts, no_counts()), reduce(add, reversed(parts))):
+        assert torch.equal(total.positives, whole.positives)
+        assert torch.equal(total.negatives, whole.negatives)
+        assert (total.pictures, total.undefined) == (7, 2)
+        assert total.auc == whole.auc
+
+
+def test_pictures_without_evidence_are_left_out_and_counted():
+    maps, evidence = batch_of_recall(4)
+    with_empty = evidence.clone()
+    with_empty[5] = False
+    kept = torch.arange(8) != 5
+    found = pr_counts(maps, with_empty)
+    assert (found.pictures, found.undefined) == (7, 1)
+    assert found.auc == pytest.approx(exact(maps[kept], evidence[kept]), abs=2e-3)
+
+
+def test_each_map_peaks_at_one_and_zeros_stay():
+    maps = torch.tensor([[[2.0, 4.0]], [[0.0, 0.0]], [[1e-30, 3e-30]]])
+    expected = torch.tensor([[[0.5, 1.0]], [[0.0, 0.0]], [[1 / 3, 1.0]]])
+    torch.testing.assert_close(scale_to_peak(maps), expected)
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=2, max_size=20), st.integers(4, 20))
+@settings(max_examples=100, deadline=None)
+def test_codes_keep_the_order_and_stand_for_the_value(values, bits):
+    numbers = torch.tensor(sorted(values), dtype=torch.float32)
+    codes = quantise(numbers, bits)
+    assert bool((codes[1:] >= codes[:-1]).all())
+    back = dequantise(codes, bits).double()
+    normal = numbers >= 2.0**-126  # below, a float32 loses digits of its own
+    assert bool(((back - numbers.double()).abs() <= numbers.double() * 2.0 ** -(bits + 1))[normal].all())
+
+
+def test_undefined_is_nan():
+    scores = where_defined(torch.tensor([0.1, 0.2]), torch.tensor([True, False]))
+    assert scores[0].item() == pytest.approx(0.1)
+    assert scores[1].isnan()

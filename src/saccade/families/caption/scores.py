@@ -32,18 +32,16 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.drawing import COLOURS
-from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
-from saccade.families.caption.data import CaptionBatch, CaptionData
+from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionFiles
 from saccade.families.caption.edits import EDITED, word_edits
-from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.caption.word_scores import PICTURES, WordEvidence, add_words
 from saccade.metrics import (
-    WordScores,
     bleu_intervals,
     cider_each,
+    mean_defined,
     mean_interval,
     meteor_jar,
     meteor_lite,
@@ -140,14 +138,10 @@ class CaptionScores:
 
     def by_kind(self) -> dict[str, dict[str, float]]:
         """The mean of every score over the words of each kind."""
-        words, values = WordScores(), self.maps.total.values()
-        words.add(
-            {name: each[:, None] for name, each in values.items()},
-            {kind: self.columns[kind][:, None] for kind in KINDS},
-            self.maps.groups,
-        )
-        means = {name: words.means(name) for name in values}
-        return {kind: {name: means[name][kind].mean for name in values} for kind in KINDS}
+        values = self.maps.total.values()
+        return {
+            kind: {name: mean_defined(each[self.columns[kind]]).mean for name, each in values.items()} for kind in KINDS
+        }
 
 
 @torch.no_grad()
@@ -220,7 +214,7 @@ def _report_progress(progress: Callable[[int, int], None], before: int, total: i
 def _sampled(data: CaptionData, count: int, limit: int | None) -> Tensor:
     """Numbers (N,) of at most ``limit`` of the ``count`` pictures."""
     if isinstance(data.source, CaptionFiles):
-        return sample_rows([row.image for row in data.source.rows], table_folder(data.source.table.name), limit)
+        return data.source.sampled(limit)
     return torch.arange(min(limit or count, count))
 
 

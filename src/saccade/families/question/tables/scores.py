@@ -38,7 +38,7 @@ from saccade.metrics.labels import details_of
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.result import CountValue, DetailEntries, Part, Scores, Summary, only_defined, summarise
+from saccade.metrics.result import CountValue, Part, Scores, Summary, only_defined, summarise
 from saccade.metrics.verdict import EvidenceReliance, against_chance, sampled, verdict
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
@@ -116,7 +116,7 @@ class TableScores:
                 word: {"n": counts[word], **each} for word, each in compared.items() if each
             }
 
-    def _details(self) -> DetailEntries:
+    def _details(self) -> Part:
         """What was taken for what, answer by answer, and the worst mistakes."""
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.words).to_json(self._place)
@@ -254,7 +254,7 @@ def _add_swaps(
     """Ask the questions ``chosen`` (n,) again without their evidence, and without the rest of the picture."""
     for places in numbers_in_batches(len(chosen), batch_size):
         batch = data.take(chosen[places])
-        region = batch.region()  # (B,H,W)
+        region = batch.marks.region()  # (B,H,W)
         if not bool(region.any()):
             continue
         habit = None if prior is None else right_answers(prior.answers(batch.query), batch.label)
@@ -325,10 +325,11 @@ def _other_query(batch: TableBatch) -> tuple[Tensor, Tensor]:
 def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
     size = (batch.images.shape[-2], batch.images.shape[-1])
-    clicks = Clicks.at(batch.point, batch.box, size)
+    clicks = Clicks.at(batch.marks.point, batch.marks.box, size)
     grids = grids_of(trace, size) or Grids.pixels(size)
-    centre = (batch.box[:, :2] + batch.box[:, 2:]) / 2  # (B,2)
-    places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, batch.box)})
+    box = batch.marks.box  # (B,4)
+    centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
+    places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, box)})
     beside: dict[str, Baseline] = {}
     for name, points in places.items():
         known = ~points.isnan().any(1)  # (B,): of the others such a baseline says nothing
