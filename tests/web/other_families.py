@@ -8,8 +8,11 @@ from typing import Any
 
 from saccade.errors import DataError
 from saccade.families import Family, ModelSpec
+from saccade.families.question import page
+from saccade.families.question.task import QuestionTask
 from saccade.families.reading import InputReader, Item, Prepared
 from saccade.models.io.facts import ModelFacts
+from saccade.models.soft import SoftModel
 
 PANEL = """// One line of text, the questions as buttons, and the last answer.
 export function panel(place, { model, element, ask }) {
@@ -42,7 +45,27 @@ class Stories(InputReader):
 STORIES = Stories()
 
 
-def lines(folder: Path, panel: str | None = "panel.js", **changes: Any) -> Family:
+class Lines(Family):
+    """Asked as questions about pictures are."""
+
+    def task(self) -> Any:
+        return QuestionTask
+
+    def page(self) -> Any:
+        return page
+
+
+class Tales(Lines):
+    """Reads stories, and tells the page nothing."""
+
+    def reads(self) -> Stories:
+        return STORIES
+
+    def page(self) -> None:
+        return None
+
+
+def lines(folder: Path, panel: str | None = "panel.js", kind: type[Family] = Lines, **changes: Any) -> Family:
     """Like questions about pictures, with a panel that lies in ``folder``."""
     if panel == "panel.js":
         (folder / panel).write_text(PANEL, encoding="utf-8")
@@ -55,4 +78,4 @@ def lines(folder: Path, panel: str | None = "panel.js", **changes: Any) -> Famil
         "headline": ("accuracy",),
         "panel": panel,
     }
-    return Family(**{**values, **changes})
+    return kind(**{**values, **changes})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from other_families import lines
+from other_families import Tales, lines
 
 from saccade.errors import ConfigError
 from saccade.families import families
@@ -106,7 +106,7 @@ def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
 
     from saccade.web.service import Service
 
-    tales = lines(tmp_path, None, name="tales", reads="other_families:STORIES", page=None)
+    tales = lines(tmp_path, None, Tales, name="tales")
     monkeypatch.setitem(families(), "tales", tales)
     folder = save_tiny(tmp_path / "m", name="teller", family="tales", architecture="line-soft", preprocessing=None)
     with live_server(Service([folder], "cpu")) as server:

@@ -76,7 +76,6 @@ __all__ = [
     "RacnnModel",
     "RanConfig",
     "RanModel",
-    "Raw",
     "ResidualNetConfig",
     "ResidualNetModel",
     "SatConfig",
