@@ -3,7 +3,7 @@
 The training side; the scoring side is in ``scores``. A recipe has two phases, as the paper has
 (Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): the first, with ``data: objects``, teaches the backbone and
 its classifier of single objects, then everything else learns on the frozen backbone; perhaps a third, in which both
-learn together (ours). What teaches is named in :mod:`saccade.families.multiset.losses`.
+learn together (ours). What teaches is a dataclass for each loss, by the name that a recipe uses.
 
 With ``data: objects`` nothing is read: the model is asked about single objects alone. Generated scenes are then scenes
 of one object (mnist-single), or with the option ``among`` of different ones (mnist-set); given pictures are the same
@@ -13,20 +13,25 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
+from saccade.answer import Answer
+from saccade.config import Weight, Within, from_dict
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes.export import write_stream
+from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
+from saccade.data.scenes.layout import Layout
 from saccade.data.tables.doubts import check_named, check_trainable
-from saccade.data.tables.references import read_reference, split_reference
-from saccade.data.tables.splits import Split
-from saccade.errors import ConfigError
-from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
+from saccade.data.tables.splits import Split, checked_split
+from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.data import (
     ALONE,
     DIGITS,
@@ -35,23 +40,20 @@ from saccade.families.multiset.data import (
     MultisetData,
     MultisetDataConfig,
     MultisetScenes,
-)
-from saccade.families.multiset.losses import (
-    LOSSES,
-    OF_OBJECTS,
-    Counts,
-    CrossEntropy,
-    CrossEntropyOrdered,
-    EachObject,
-    Loss,
-    MultisetLoss,
-    Reinforce,
-    ReinforceExpected,
-    ReinforceToGo,
-    SingleObject,
+    at_size,
+    boxes_at_size,
+    read_table,
 )
 from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
-from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
+from saccade.families.multiset.scores import (
+    MultisetKept,
+    MultisetScoring,
+    add_answers,
+    add_glimpses,
+    read_all,
+    read_objects,
+)
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import (
     LookedRewards,
     count_loss,
@@ -74,19 +76,111 @@ from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
-from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
+from saccade.tasks.evaluate import evaluate
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.losses import loss_name
-from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, in_batches
+from saccade.trace import Output
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""
 ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")
 """What validation tells of the answers."""
 VALIDATION_BATCH = 500
+
+
+@dataclass(frozen=True)
+class SingleObject:
+    """Cross-entropy of the one object, or of one label of the picture, drawn anew each time (Section 4.2)."""
+
+
+@dataclass(frozen=True)
+class EachObject:
+    """As `SingleObject`, and cross-entropy of each label from the cells under its box alone (not in the paper)."""
+
+
+@dataclass(frozen=True)
+class Reinforce:
+    """Myopic REINFORCE with a learned baseline, and cross-entropy of the stop: the paper's loss."""
+
+    entropy: Weight = 0.0
+    """Weight of an entropy bonus; the paper mentions none."""
+    elsewhere: Annotated[float, Within(-1, 1)] = 1.0
+    """Reward of naming a label that is there but not looked at, and factor on the reward of a glimpse beside the label
+    that is then named. 1: as published. Below 1 it needs boxes."""
+
+
+@dataclass(frozen=True)
+class ReinforceToGo(Reinforce):
+    """As `Reinforce`, with the rewards of later actions too."""
+
+
+@dataclass(frozen=True)
+class ReinforceExpected(Reinforce):
+    """As `Reinforce`, by the mean over what could have been drawn instead of what was; needs no baseline."""
+
+    log_glimpses: bool = False
+    """Whether the log of a glimpse's mean reward is climbed, not the mean: where to look is then learned even where the
+    right cells have become unlikely."""
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy of the labels in a random order: the paper's baseline."""
+
+
+@dataclass(frozen=True)
+class CrossEntropyOrdered:
+    """Cross-entropy of the labels in reading order."""
+
+
+@dataclass(frozen=True)
+class MultisetLoss:
+    """The authors' later loss (Welleck et al. 2018, arXiv:1711.05246)."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Cross-entropy of how often each label occurs, for the model ``multiset-counts``."""
+
+
+Loss = SingleObject | EachObject | Reinforce | CrossEntropy | CrossEntropyOrdered | MultisetLoss | Counts
+LOSSES: dict[str, type] = {
+    "single_object": SingleObject,
+    "each_object": EachObject,
+    "reinforce": Reinforce,
+    "reinforce_to_go": ReinforceToGo,
+    "reinforce_expected": ReinforceExpected,
+    "cross_entropy": CrossEntropy,
+    "cross_entropy_ordered": CrossEntropyOrdered,
+    "multiset_loss": MultisetLoss,
+    "counts": Counts,
+}
+OF_OBJECTS = ("single_object", "each_object")
+"""Losses that single objects teach by."""
+
+
+def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
+    said = cast(Tensor, output.trace.answer)
+    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
+    return [_multiset(ids, share, facts.answers) for ids, share in zip(said.cpu(), shares.cpu())]
+
+
+def _multiset(said: Tensor, shares: Tensor, words: Sequence[str]) -> Answer:
+    """The labels up to the first stop (id K), from ids (T,) and their probabilities (T,).
+
+    The confidence is the product of the probabilities of every label and of the stop after them.
+    """
+    ids = said.tolist()
+    end = ids.index(len(words)) if len(words) in ids else len(ids)
+    labels = tuple((words[each], float(share)) for each, share in zip(ids[:end], shares))
+    listed = ", ".join(words[each] for each in sorted(ids[:end]))
+    return Answer(f"{{{listed}}}", float(shares[: end + 1].double().prod()), kind="labels", parts=labels)
 
 
 class MultisetTask(PictureTask):
@@ -120,14 +214,14 @@ class MultisetTask(PictureTask):
     ) -> None:
         check_named(data, MULTISET_READERS, "pictures")
         finite = {"protocol": protocol} if data.get("name") in SCENES and protocol in PROTOCOLS else {}
-        self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
-        config = self.data_config
-        self.table = None if config.is_generated else read_reference(config.name, MULTISET_READERS, config.options)
+        config = self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
+        self.table = read_table(config)
         if self.table is not None:
             check_trainable(self.table, "picture")
-        self.classes = DIGITS if self.table is None else self.table.answers
+        self.answers = DIGITS if self.table is None else self.table.answers
         most = config.scenes("train").slots if self.table is None else self.table.most
-        settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
+        decided = {"classes": len(self.answers), "most": most}
+        settings = {"input_size": (config.size, config.size), **filled_in(model_config, decided, "the data")}
         height, width = settings["input_size"]
         super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
         self.elsewhere = 1.0
@@ -136,13 +230,7 @@ class MultisetTask(PictureTask):
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what can be on a picture."""
-        return (), self.classes
-
-    def summary(self) -> str:
-        """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
-        if self.table is None:
-            return ""
-        return self.table.summary()
+        return (), self.answers
 
     def training_notes(self) -> dict[str, str]:
         """That boxes taught where to look, where they did."""
@@ -152,15 +240,13 @@ class MultisetTask(PictureTask):
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
-        words = {"vocabulary": word_entries(label=self.classes)}
         if self.table is None:
-            return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
-        rows = [row for row in self.table.rows if row.split in LEARNED]
-        return {
-            "rows": row_entries((row.image, "", (row.split, row.labels, row.boxes, row.crop)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.on_progress),
-            **words,
-        }
+            learned = {"glyphs": glyph_entries(self.data_config.glyphs)}
+        else:
+            learned = table_parts(
+                self.table, lambda row: (row.split, row.labels, row.boxes, row.crop), self.on_progress
+            )
+        return {**learned, "vocabulary": word_entries(label=self.answers)}
 
     def make_split(self, name: str) -> MultisetData:
         """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
@@ -182,8 +268,8 @@ class MultisetTask(PictureTask):
     def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
         """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
         drawn = derive_seed(self.seed, number)
-        made = data.take(indices, augment_seed=drawn)
-        mixed = made if data.kind == "list" else made.shuffled(drawn)
+        made = data.take(indices, vary=drawn)
+        mixed = made if data.is_list else made.shuffled(drawn)
         return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
 
     def train_batches(
@@ -315,11 +401,11 @@ class MultisetTask(PictureTask):
         are known, ``object_accuracy``: how often it names an object from the cells under its box.
         """
         reader = cast(MultisetModel, model)
-        scores = MultisetScores(len(self.classes), self.is_list)
+        scores, stop = MultisetKept(), len(self.answers)
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
             raw, trace = read_all(reader, batch.images, self.size)
-            add_answers(scores, answers_of(trace), batch)
-            add_glimpses(scores, raw, trace, batch)
+            add_answers(scores, answers_of(trace), batch, stop, self.is_list)
+            add_glimpses(scores, raw, trace, batch, stop)
         measured = scores.metrics()
         told = {name: measured[name] for name in ANSWERS if name in measured}
         return {**told, **scores.attention(), **self._objects_named(reader)}
@@ -339,7 +425,7 @@ class MultisetTask(PictureTask):
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         settings = requested_settings(facts, request, MULTISET_READERS)
-        return {"data": settings, "classes": facts.answers, "allow_pack": request.allow_pack}
+        return {"data": settings, "answers": facts.answers, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(
@@ -348,7 +434,7 @@ class MultisetTask(PictureTask):
         data: Mapping[str, object],
         split: str,
         *,
-        classes: tuple[str, ...],
+        answers: tuple[str, ...],
         limit: int | None = None,
         sweeps: int = 0,
         allow_pack: bool = False,
@@ -356,42 +442,86 @@ class MultisetTask(PictureTask):
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        ``classes`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
+        ``answers`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
         """
         if sweeps:
             raise ConfigError(
                 f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
             )
-        config = from_dict(MultisetDataConfig, data, where="data")
-        model = cast(ImageOnlyModel, model)
-        device, sizes = next(model.parameters()).device, model.config
-        chosen = MultisetData(
-            config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack
-        )
+        config, model = from_dict(MultisetDataConfig, data, where="data"), cast(ImageOnlyModel, model)
+        table, sizes, device = read_table(config), model.config, next(model.parameters()).device
+        chosen = MultisetData(config, checked_split(split), device, table, answers, sizes.most, allow_pack=allow_pack)
+        habit = None if table is None else commonest_multiset(table, answers)
+        scores = evaluate(MultisetScoring(model, chosen, tuple(sizes.input_size), habit=habit, limit=limit), progress)
         source = chosen.source
-        habit = None if isinstance(source, MultisetScenes) else commonest_multiset(source.table, classes)
-        scores = score_multisets(
-            model, chosen, tuple(sizes.input_size), habit=habit, limit=limit, progress=progress
-        ).summary()
         if isinstance(source, MultisetScenes):
-            glyphs = source.glyphs.name
-            return evaluation(scores, data=config.name, split=split, glyphs=glyphs, seed=config.seed)
-        scores["counts"] |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
-        reader = split_reference(config.name, MULTISET_READERS)[0]
+            return evaluation(scores, data=config.name, split=split, glyphs=source.glyphs.name, seed=config.seed)
+        reader = config.name.partition(":")[0]
         if reader == "svhn" and split == "test" and source.rows[0].image.parent.name == "train":
             scores["note"] = "test is a held-out part of the training pictures, not the official one"
             return evaluation(scores, data=reader, split=split, scored_part="held-out training pictures")
         return evaluation(scores, data=reader, split=split)
 
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> OpenedSplit:
+        """Generated scenes, or the pictures of a table; for a model's own look, scenes do without MNIST."""
+        config = config_of(MultisetDataConfig, settings)
+        table, remark, answers = read_table(config), "", None if facts is None else facts.answers
+        if table is not None:
+            shown = table if count is None else table.first(split, count)
+            data = MultisetData(config, split, "cpu", shown, answers, progress=progress)
+            return OpenedSplit(lambda many: examples(data, many), table.summary())
+        if facts is not None:
+            settings, remark = pack_if_missing(settings, split)
+        scenes = MultisetData(config_of(MultisetDataConfig, settings), split, answers=answers, allow_pack=True)
+        return OpenedSplit(lambda many: examples(scenes, many), remark)
 
-def _filled_in(model_config: Mapping[str, object], classes: int, most: int) -> dict[str, Any]:
-    """The model's settings with what the data decides; a setting that says otherwise is an error."""
-    decided = {"classes": classes, "most": most}
-    for name, value in decided.items():
-        if model_config.get(name, value) != value:
-            found = model_config[name]
-            raise ConfigError(f"model.config.{name}: found {found}, but the data has {value}; leave it out")
-    return {**model_config, **decided}
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write scenes as PNGs and ``scenes.jsonl``, which ``jsonl:`` reads again.
+
+        Each line holds image, labels and boxes in reading order, seed, split, index and glyphs.
+        """
+        config = config_of(MultisetDataConfig, settings)
+        if not config.is_generated:
+            raise DataError(f"{config.name} is read, not generated; it cannot be made")
+        check_request(count, start, out)
+        scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
+
+        def facts(layout: Layout, scene: int, file: str) -> dict[str, object]:
+            present = layout.present[scene]
+            labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
+            named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
+            index = int(layout.index[scene])
+            return {**named, "seed": config.seed, "split": split, "index": index, "glyphs": scenes.glyphs.name}
+
+        what = f"{config.name} {split}"
+        return write_stream(scenes, facts, what, range(start, start + count), Path(out), progress)
+
+
+def examples(data: MultisetData, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
+    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
+    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
 
 
 def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
