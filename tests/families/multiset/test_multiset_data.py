@@ -12,6 +12,7 @@ from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
+from saccade.families.multiset.task import MultisetTask
 
 
 def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetData:
@@ -22,8 +23,7 @@ def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> M
 def test_a_generated_batch(name, most):
     data = generated(name)
     batch = data.take(torch.arange(40))
-    assert (data.size, data.most, data.classes) == (5000, most, tuple("0123456789"))
-    assert data.kind == ("multiset" if name == "mnist-multiset" else "set")
+    assert (data.size, data.answers, data.is_list) == (5000, tuple("0123456789"), False)
     assert batch.images.shape == (40, 3, 100, 100)
     assert batch.images.dtype == torch.float32
     assert 0 <= float(batch.images.min()) < 0.1 < 0.9 < float(batch.images.max()) <= 1
@@ -31,7 +31,7 @@ def test_a_generated_batch(name, most):
     assert batch.boxes.shape == (40, most, 4)
     assert torch.equal(batch.picture, torch.arange(40))
     assert len(batch) == 40
-    assert (data.material, data.skipped, data.beyond) == ("pack-val-200", (), 0)
+    assert data.source.glyphs.name == "pack-val-200"
 
 
 def test_labels_come_first_and_have_their_boxes_and_masks():
@@ -61,7 +61,7 @@ STREAM_SEEDS = {
 @pytest.mark.parametrize("name", STREAM_SEEDS)
 def test_the_scenes_of_a_set_do_not_depend_on_which_other_sets_there_are(name, monkeypatch):
     def seeds():
-        return tuple(generated(name, split, seed=5).source.stream.seed for split in ("train", "val", "test"))
+        return tuple(generated(name, split, seed=5).source.seed for split in ("train", "val", "test"))
 
     assert seeds() == STREAM_SEEDS[name]
     more = {"a-new-set": {}, **dict(reversed(SCENES.items()))}
@@ -139,14 +139,14 @@ def folder(tmp_path: Path) -> Path:
 
 def from_table(folder: Path, lines: list[str], split: str = "train", *, size: int = 20, **settings) -> MultisetData:
     (folder / "t.csv").write_text("\n".join(["image,labels,split,boxes", *lines]))
-    given = {key: settings.pop(key) for key in ("classes", "most") if key in settings}
+    given = {key: settings.pop(key) for key in ("answers", "most") if key in settings}
     return MultisetData(MultisetDataConfig(f"csv:{folder / 't.csv'}", size=size, **settings), split, **given)
 
 
 def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
     data = from_table(folder, ["0.png,red;blue,train,0 0 20 20;20 0 40 20", "1.png,blue,train,", "2.png,,train,"])
     batch = data.take(torch.tensor([0, 1, 2]))
-    assert (data.classes, data.most, data.size, data.kind) == (("blue", "red"), 2, 3, "multiset")
+    assert (data.answers, data.source.most, data.size, data.is_list) == (("blue", "red"), 2, 3, False)
     assert batch.labels.tolist() == [[1, 0], [0, -1], [-1, -1]]
     # 40 × 20 at half its size fills rows 5 … 14 of 20
     assert batch.boxes[0].tolist() == [[0, 5, 10, 15], [10, 5, 20, 15]]
@@ -164,7 +164,7 @@ def test_files_are_shuffled_by_a_seed_and_lists_are_not(folder):
     data, ordered = from_table(folder, lines), from_table(folder, lines, options={"kind": "list"})
     seen = {tuple(data.take(torch.tensor([0]), order_seed=seed).labels[0].tolist()) for seed in range(40)}
     assert len(seen) > 12  # of 24
-    assert ordered.kind == "list"
+    assert ordered.is_list
     assert ordered.take(torch.tensor([0, 1]), order_seed=3).labels.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
 
 
@@ -172,7 +172,7 @@ def test_more_labels_than_training_had_are_kept_and_counted(folder):
     lines = ["0.png,a;b,train,", "1.png,a;b;a,test,", "2.png,b,test,"]
     with pytest.warns(UserWarning, match="2 pictures, 1 with more than the 2 labels that training had count as wrong"):
         data = from_table(folder, lines, "test")
-    assert (data.most, data.beyond, data.size) == (2, 1, 2)
+    assert (data.source.most, data.source.beyond, data.size) == (2, 1, 2)
     assert data.take(torch.arange(2)).labels.tolist() == [[0, 1, 0], [1, -1, -1]]
 
 
@@ -186,20 +186,18 @@ def test_training_leaves_out_what_a_smaller_model_cannot_say(folder):
 def test_labels_of_a_trained_model(folder):
     lines = ["0.png,a;b,train,", "1.png,a,train,", "2.png,,train,"]
     with pytest.warns(UserWarning, match=r"left out 1 × label unknown to the model \(0.png, 'b'\)"):
-        data = from_table(folder, lines, classes=("z", "a"))
+        data = from_table(folder, lines, answers=("z", "a"))
     assert data.take(torch.arange(2)).labels.tolist() == [[1, -1], [-1, -1]]
-    assert data.classes == ("z", "a")
+    assert data.answers == ("z", "a")
     with pytest.raises(DataError, match=r"its labels are 0\.\.9, those of the model are a, b"):
-        MultisetData(MultisetDataConfig(glyphs="pack"), "val", classes=("a", "b"))
+        MultisetData(MultisetDataConfig(glyphs="pack"), "val", answers=("a", "b"))
 
 
 def test_written_scenes_are_read_again(tmp_path):
-    from saccade.families.multiset.splits import write_split
-
     settings = {"name": "mnist-multiset", "glyphs": "pack", "options": {"empty_held_out": 0.2}}
     config = MultisetDataConfig(**settings)
     seen = []
-    out = write_split(settings, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report))
+    out = MultisetTask.write_split(settings, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report))
     assert seen == [(20, 20)]
     first = json.loads((out / "scenes.jsonl").read_text().splitlines()[0])
     assert (first["index"], first["split"], first["glyphs"]) == (5, "test", "pack-test-600")
@@ -213,19 +211,19 @@ def test_written_scenes_are_read_again(tmp_path):
     assert (made.present.sum(1) == 0).any()
     assert torch.equal(back.boxes.nan_to_num(-1), made.boxes.nan_to_num(-1))
     with pytest.raises(DataError, match="read, not generated"):
-        write_split({"name": read.config.name}, "test", 1, tmp_path / "more")
+        MultisetTask.write_split({"name": read.config.name}, "test", 1, tmp_path / "more")
     with pytest.raises(DataError, match=r"mnist-multiset test has 10000 scenes, asked for 9999\.\.10000"):
-        write_split(settings, "test", 2, tmp_path / "more", start=9_999)
+        MultisetTask.write_split(settings, "test", 2, tmp_path / "more", start=9_999)
 
 
 def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
     turned = MultisetDataConfig(glyphs="pack", augment=Augmentation(area=(1.0, 1.0), aspect=1.0))  # mirrors half
     plain, numbers = MultisetData(MultisetDataConfig(glyphs="pack"), "train"), torch.arange(40)
     data = MultisetData(turned, "train")
-    varied, again, still = data.take(numbers, augment_seed=3), data.take(numbers, augment_seed=3), plain.take(numbers)
+    varied, again, still = data.take(numbers, vary=3), data.take(numbers, vary=3), plain.take(numbers)
     assert torch.equal(varied.images, again.images)
     assert torch.equal(data.take(numbers).images, still.images)  # nobody asked
-    assert torch.equal(plain.take(numbers, augment_seed=3).images, still.images)  # nobody said how
+    assert torch.equal(plain.take(numbers, vary=3).images, still.images)  # nobody said how
     assert torch.equal(varied.labels, still.labels)
     mirrored = (varied.images - still.images).abs().flatten(1).amax(1) > 0.01
     assert 8 < int(mirrored.sum()) < 32

@@ -9,9 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
-from saccade.families.multiset.edits import _cells, _chosen_labels, glimpse_edits
+from saccade.families.multiset.scores import _cells, _chosen_labels, glimpse_edits, read_all
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given, Raw
 from saccade.models.hsal import HsalConfig, HsalModel

@@ -34,7 +34,7 @@ def test_the_reduced_copy_is_not_cut_again(tmp_path):
     assert row.labels == ("1", "9")
     assert row.boxes == ((6.5, 6.5, 26.6, 48.7), (25.6, 7.3, 49.5, 49.5))
     assert row.crop is None
-    assert (table.classes, table.most, table.kind, len(table.rows)) == (("1", "9"), 2, "multiset", 39)
+    assert (table.answers, table.most, table.kind, len(table.rows)) == (("1", "9"), 2, "multiset", 39)
     data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=56), "train", table=table)
     batch = data.take(torch.arange(3))
     assert batch.images.shape == (3, 3, 56, 56)
@@ -167,7 +167,7 @@ def test_official_pictures_are_cut_and_their_boxes_follow(tmp_path, cache):
             picture.save(tmp_path / part / name)
     data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=52), "test")
     batch = data.take(torch.arange(2))
-    assert data.classes == ("0", "1")
+    assert data.answers == ("0", "1")
     assert batch.labels.tolist() == [[1, 0]] * 2
     # the union is (40, 20, 80, 60); with 6 px more on each side it is 52 × 52: nothing is stretched
     assert batch.boxes[0].tolist() == [[6, 6, 26, 46], [26, 6, 46, 46]]

@@ -14,8 +14,9 @@ from PIL import Image
 from multiset_stubs import PACK, SMALL, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families.multiset.batch import boxes_at_size
-from saccade.families.multiset.losses import (
+from saccade.families.multiset.data import boxes_at_size
+from saccade.families.multiset.task import (
+    ANSWERS,
     LOSSES,
     OF_OBJECTS,
     Counts,
@@ -24,11 +25,11 @@ from saccade.families.multiset.losses import (
     EachObject,
     Loss,
     MultisetLoss,
+    MultisetTask,
     Reinforce,
     ReinforceExpected,
     SingleObject,
 )
-from saccade.families.multiset.task import ANSWERS, MultisetTask
 from saccade.losses import hsal_loss
 from saccade.metrics import cells_in_boxes
 from saccade.models.io.facts import read_facts
@@ -413,10 +414,10 @@ def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path:
     data = {"name": f"svhn:{tmp_path}", "size": 40}
     task = new_task(data=data)
     assert (task.model.config.most, task.model.config.input_size) == (2, (40, 40))
-    scored = MultisetTask.evaluate(task.model.eval(), data, "test", classes=task.classes)
+    scored = MultisetTask.evaluate(task.model.eval(), data, "test", answers=task.answers)
     assert "held-out part of the training pictures" in scored["note"]
     assert scored["scored_part"] == "held-out training pictures"
-    assert "note" not in MultisetTask.evaluate(task.model, data, "val", classes=task.classes)
+    assert "note" not in MultisetTask.evaluate(task.model, data, "val", answers=task.answers)
 
 
 def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from saccade.commands.door import app
 from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.splits import examples
+from saccade.families.multiset.task import examples
 
 TINY = (
     "data.glyphs=pack",
