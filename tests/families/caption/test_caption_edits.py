@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.caption.batch import CaptionBatch
-from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.edits import _drawn_words, word_edits
+from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
+from saccade.families.caption.evidence import _drawn_words, word_edits
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given, Raw

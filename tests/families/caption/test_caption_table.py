@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv, read_caption_jsonl
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
-from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv, read_caption_jsonl
 
 STRICT = CaptionOptions(strict=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
+from saccade.families.classify.scores import score_labels
 from typer.testing import CliRunner
 
 import saccade
@@ -24,7 +25,6 @@ from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.replicas import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
-from saccade.families.classify.scores import score_labels
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.classify.zoom_scores import causal_values, drawn_again, zoom_values
 from saccade.families.classify.zooming import (

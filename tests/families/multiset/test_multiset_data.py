@@ -197,7 +197,9 @@ def test_written_scenes_are_read_again(tmp_path):
     settings = {"name": "mnist-multiset", "glyphs": "pack", "options": {"empty_held_out": 0.2}}
     config = MultisetDataConfig(**settings)
     seen = []
-    out = MultisetTask.write_split(settings, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report))
+    out = MultisetTask.write_split(
+        settings, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report)
+    )
     assert seen == [(20, 20)]
     first = json.loads((out / "scenes.jsonl").read_text().splitlines()[0])
     assert (first["index"], first["split"], first["glyphs"]) == (5, "test", "pack-test-600")

@@ -9,9 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from saccade.errors import DataError
-from saccade.families import family_of_data
 from saccade.families.multiset.table import (
     Kind,
     MultisetRow,
@@ -23,6 +20,9 @@ from saccade.families.multiset.table import (
     read_multiset_csv,
     read_multiset_jsonl,
 )
+
+from saccade.errors import DataError
+from saccade.families import family_of_data
 
 STRICT = MultisetTableOptions(strict=True)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from saccade.families.question.table import Question, make_table
 
 from question_tables import SPLITS, write_table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.table import Question, make_table
 from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.question.tables.task import QuestionFeatures, TableTask
 from saccade.families.question.task import CrossEntropy, Default

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from saccade.families.question.table import Question, QuestionTable
+
 from saccade.families.question.tables.prior import training_prior
 
 QUERIES, ANSWERS = ("crown", "wing", "tail"), ("black", "red")

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from saccade.families.question.table import QuestionTable
+from saccade.families.question.tables.rows import TableOptions, read_csv, read_jsonl
 
 from call_count import calls
 from saccade.errors import DataError
-from saccade.families.question.table import QuestionTable
-from saccade.families.question.tables.rows import TableOptions, read_csv, read_jsonl
 
 STRICT = TableOptions(strict=True)
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from saccade.data.pictures.label_evidence import POINT_RADIUS
+from saccade.families.question.table import Question, make_table
 
 from saccade.data.pictures.augment import Augmentation
-from saccade.data.pictures.label_evidence import POINT_RADIUS
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import DataError
-from saccade.families.question.table import Question, make_table
 from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
 from saccade.geometry import apply, touched
 
