@@ -453,7 +453,7 @@ def _finder(names: _Names, path: Path) -> _Find:
 
 
 CAPTION_READERS: dict[str, Reader] = {
-    **{name: Reader(partial(read_own, name), CaptionOptions) for name in OWN if name != "coco"},
+    **{name: Reader(partial(read_own, name), CaptionOptions) for name in OWN if name not in ("coco", "folder")},
     "flickr8k": Reader(read_flickr8k, FlickrOptions),
     "flickr30k": Reader(read_flickr30k, FlickrOptions),
     "coco": Reader(read_coco, CocoOptions),
