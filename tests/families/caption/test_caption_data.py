@@ -153,13 +153,13 @@ def test_words_come_from_training_captions_and_a_model_brings_its_own(table):
 
 def test_captions_without_a_known_word_are_no_pairs_but_stay_references(table):
     config = CaptionDataConfig(f"jsonl:{table}", size=(32, 32))
-    with pytest.warns(UserWarning, match="3 captions, left out 6 × no known word .1.png, 'a blue"):
+    with pytest.warns(UserWarning, match="6 × no known word .1.png"):
         data = CaptionData(config, "train", vocabulary=Vocabulary(("red",)))
     assert data.size == 3
     assert data.picture_count == 4
     assert data.references(1) == ("a blue picture", "a blue picture .")
     assert data.pictures(torch.tensor([1])).words.tolist() == [[1, 1, 1, 0]]
-    with pytest.raises(DataError, match=r"no caption can be used .*left out 9 × no known word"):
+    with pytest.raises(DataError, match="no known word"):
         CaptionData(config, "train", vocabulary=Vocabulary(("dog",)))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from multiset_stubs import PACK, Known, short_splits
@@ -83,23 +82,6 @@ def test_the_right_digits_glimpsed_at_each_others_places(data, batch) -> None:
     assert found["glimpse_on_label"] < 0.7
 
 
-def test_silence_finds_nothing(data, batch) -> None:
-    silent = torch.full((N, T), STOP)
-    found = scored(Known(batch, silent, torch.zeros(N, T, 2, dtype=torch.long)), data)
-    assert found["metrics"]["macro_f1"] == found["metrics"]["exact_match"] == 0
-    assert "glimpse_in_evidence" not in found["attention"]  # no step counts, so nothing is said of them
-    assert found["attention"]["true_positive_strength"] == 0  # a map of zeros does not pay
-
-
-def test_a_label_too_many_costs_the_match_but_not_all_of_f1(data, batch) -> None:
-    said = rightly(batch)
-    first = (said == STOP).int().argmax(1)
-    said[torch.arange(N), first] = said[:, 0]
-    found = scored(Known(batch, said, torch.zeros(N, T, 1, dtype=torch.long)), data)["metrics"]
-    assert found["exact_match"] == 0
-    assert 0.5 < found["macro_f1"] < 1
-
-
 def test_raw_saliency_is_on_the_scale_of_the_energy() -> None:
     energy = torch.tensor([[[2.0, 4.0], [6.0, 10.0]]])
     saliency = (energy - 2) / 8
@@ -158,22 +140,6 @@ def test_objects_are_read_a_few_at_a_time_from_their_boxes_at_the_networks_size(
     assert set(found) == {"single_logits", "object_logits"}
     for name, logits in at_once.items():
         torch.testing.assert_close(found[name], logits, equal_nan=True, rtol=1e-4, atol=1e-5)
-
-
-def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(data, tmp_path) -> None:
-    """The first ten of thirty rows would all be of one label; scenes are drawn at random already."""
-    lines = ["image,labels,split"]
-    for number in range(30):
-        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / f"{number:02}.png")
-        lines.append(f"{number:02}.png,{number // 10},test")
-    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = from_dict(MultisetDataConfig, {"name": f"csv:{tmp_path / 'table.csv'}", "size": 20})
-    files = MultisetData(config, "test", answers=("0", "1", "2"), most=3)
-    found = files.sampled(10)
-    assert len(found) == 10
-    assert {int(number) // 10 for number in found} == {0, 1, 2}
-    assert files.sampled(None).tolist() == list(range(30))
-    assert data.sampled(5).tolist() == list(range(5))
 
 
 def test_no_mean_of_masks_exceeds_the_bound_of_its_grid(data) -> None:

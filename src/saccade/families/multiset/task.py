@@ -13,7 +13,8 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -259,33 +260,23 @@ class MultisetTask(PictureTask):
         return MultisetData(config, cast(Split, split), self.device, self.table)
 
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetData:
-        """For ``objects`` what teaches objects, perhaps other scenes; else the pictures themselves."""
-        config = self.data_config
-        other = data == OBJECTS and config.teaches_objects != config.name
-        found: MultisetData = self.split(f"train/{config.teaches_objects}" if other else "train")
-        return found
+        """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""
+        teaches = self.data_config.teaches_objects
+        other = data == OBJECTS and teaches != self.data_config.name
+        found = copy(self.split(f"train/{teaches}" if other else "train"))
+        found.asks_objects = data == OBJECTS
+        return cast(MultisetData, found)
 
     def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
-        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
+        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order.
+
+        ``single`` says that only single objects are asked about.
+        """
         drawn = derive_seed(self.seed, number)
         made = data.take(indices, vary=drawn)
         mixed = made if data.is_list else made.shuffled(drawn)
-        return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
-
-    def train_batches(
-        self,
-        start: int,
-        *,
-        batch_size: int,
-        rank: int = 0,
-        world_size: int = 1,
-        data: str = "default",
-        features: str = "auto",
-    ) -> Iterator[Batch]:
-        """Batches of a phase; those of ``objects`` say that only single objects are asked about."""
-        share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
-        for batch in super().train_batches(start, **share, data=data, features=features):
-            yield {**batch, "single": data == OBJECTS}
+        labels = {"labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
+        return {"images": made.images, **labels, "single": data.asks_objects}
 
     def held_out_batch(self, data: MultisetData, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,), as the network sees them."""
