@@ -11,6 +11,7 @@ from saccade.data import Table, read_table
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.published import CaptionOptions
 from saccade.families.caption.task import summary_of
+from saccade.families.caption.vocabulary import Vocabulary
 
 
 @pytest.fixture

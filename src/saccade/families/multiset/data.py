@@ -30,6 +30,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within, from_dict
+from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -303,10 +304,18 @@ class MultisetScenes(MultisetStream):
     def __init__(
         self, config: MultisetDataConfig, split: Split, device: torch.device, *, allow_pack: bool = False
     ) -> None:
-        self.size = SIZES[config.protocol][split]
+        self.data_seed, self.split, self.size = config.seed, split, SIZES[config.protocol][split]
         glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         seed = derive_seed(config.seed, SPLITS.index(split), _STREAMS[config.name])
         super().__init__(config.scenes(split), glyphs, seed, device, length=self.size)
+
+    def facts(self, layout: GlyphLayout, scene: int, file: str) -> dict[str, object]:
+        """What is true of a ``scene`` of a layout, whose picture is ``file``; labels and boxes in reading order."""
+        present = layout.present[scene]
+        labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
+        named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
+        index = int(layout.index[scene])
+        return {**named, "seed": self.data_seed, "split": self.split, "index": index, "glyphs": self.glyphs.name}
 
     def batch(self, numbers: Tensor) -> MultisetBatch:
         """The scenes ``numbers`` (B,), labels in reading order."""
@@ -342,3 +351,11 @@ class MultisetFiles(ImageSplit):
         """The pictures ``numbers`` (B,), labels as the table has them."""
         numbers = self.numbers(numbers)
         return MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])
+
+
+def examples(data: MultisetData, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
+    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
+    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]

@@ -13,7 +13,7 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,14 +22,11 @@ from typing import Annotated, Any, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.answer import Answer
 from saccade.config import Weight, Within, from_dict
-from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import check_request
 from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.scenes.layout import Layout
 from saccade.data.tables.doubts import check_named, check_trainable
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
@@ -43,6 +40,7 @@ from saccade.families.multiset.data import (
     MultisetScenes,
     at_size,
     boxes_at_size,
+    examples,
     read_table,
 )
 from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
@@ -85,7 +83,6 @@ from saccade.tasks.held_out import HeldOut
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, in_batches
-from saccade.trace import Output
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""
@@ -163,25 +160,6 @@ LOSSES: dict[str, type] = {
 }
 OF_OBJECTS = ("single_object", "each_object")
 """Losses that single objects teach by."""
-
-
-def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
-    """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
-    said = cast(Tensor, output.trace.answer)
-    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
-    return [_multiset(ids, share, facts.answers) for ids, share in zip(said.cpu(), shares.cpu())]
-
-
-def _multiset(said: Tensor, shares: Tensor, words: Sequence[str]) -> Answer:
-    """The labels up to the first stop (id K), from ids (T,) and their probabilities (T,).
-
-    The confidence is the product of the probabilities of every label and of the stop after them.
-    """
-    ids = said.tolist()
-    end = ids.index(len(words)) if len(words) in ids else len(ids)
-    labels = tuple((words[each], float(share)) for each, share in zip(ids[:end], shares))
-    listed = ", ".join(words[each] for each in sorted(ids[:end]))
-    return Answer(f"{{{listed}}}", float(shares[: end + 1].double().prod()), kind="labels", parts=labels)
 
 
 class MultisetTask(PictureTask):
@@ -495,24 +473,8 @@ class MultisetTask(PictureTask):
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         check_request(count, start, out)
         scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
-
-        def facts(layout: Layout, scene: int, file: str) -> dict[str, object]:
-            present = layout.present[scene]
-            labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
-            named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
-            index = int(layout.index[scene])
-            return {**named, "seed": config.seed, "split": split, "index": index, "glyphs": scenes.glyphs.name}
-
         what = f"{config.name} {split}"
-        return write_stream(scenes, facts, what, range(start, start + count), Path(out), progress)
-
-
-def examples(data: MultisetData, count: int) -> list[Example]:
-    """The first ``count`` pictures with their labels."""
-    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
-    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
-    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
-    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
+        return write_stream(scenes, scenes.facts, what, range(start, start + count), Path(out), progress)
 
 
 def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
