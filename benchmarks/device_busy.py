@@ -11,12 +11,14 @@ python benchmarks/device_busy.py hsal-mnist-multiset --phase controllers
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +29,6 @@ from saccade.commands.train import build_task, resolve
 from saccade.data.scenes.glyphs import has_mnist
 from saccade.engine.loop import fit
 from saccade.engine.recipe import load_recipe
-from saccade.engine.trainer import Trainer
 
 GAP = 20.0
 """Microseconds; kernels of a captured step follow each other within one or two."""
@@ -161,21 +162,23 @@ def measure(
     recipe = resolve(name, overrides=(*glyphs, *overrides), phases=[phase] if phase else [])
     where = torch.device(device)
     window = Window(warm, steps, where)
-    plain = Trainer._one_step
+    task = build_task(recipe)
+    plain = task.train_batches
 
-    def counted(self: Trainer, *arguments: Any) -> Any:
-        window.before_step()
-        return plain(self, *arguments)
+    def counted(*arguments: Any, **options: Any) -> Iterator[Any]:
+        for number, batch in enumerate(itertools.chain([None], plain(*arguments, **options))):
+            if number:
+                yield batch
+            if number % recipe.accumulate == 0:
+                window.before_step()
 
+    task.train_batches = counted  # type: ignore[method-assign]
     found: dict[str, Any] = {}
-    Trainer._one_step = counted  # type: ignore[method-assign]
     try:
         with tempfile.TemporaryDirectory() as folder:
-            fit(build_task(recipe), recipe, Path(folder) / "run", device=device, progress="quiet")
+            fit(task, recipe, Path(folder) / "run", device=device, progress="quiet")
     except Measured as measured:
         found = measured.found
-    finally:
-        Trainer._one_step = plain  # type: ignore[method-assign]
     if not found:
         raise RuntimeError(f"{name}: the training ended before {warm + 2 * steps} steps were done")
     rate = 1e3 * recipe.batch_size / found["step_ms"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from pathlib import Path
@@ -25,14 +24,6 @@ def _failing(code: int):
         raise OSError(code, os.strerror(code))
 
     return fail
-
-
-def test_text_and_json_land_in_new_folders(tmp_path: Path) -> None:
-    path = atomic.write_text(tmp_path / "a" / "b" / "t.txt", "α\n")
-    assert path.read_bytes() == "α\n".encode()
-    path = atomic.write_json(tmp_path / "j.json", {"x": [1, "ü"]})
-    assert json.loads(path.read_text(encoding="utf-8")) == {"x": [1, "ü"]}
-    assert path.read_text(encoding="utf-8").endswith("}\n")
 
 
 def test_files_get_ordinary_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,13 +77,6 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
         atomic.write_bytes(tmp_path / "f" / "g" / "x", b"")
 
 
-def test_json_by_key_has_a_line_for_each_key_and_reads_back(tmp_path: Path) -> None:
-    values = {"α": {"b": [1, 0.1, None]}, "text": 'ü "→"\n', "none": {}}
-    text = atomic.write_json_by_key(tmp_path / "j.json", values).read_text(encoding="utf-8")
-    assert text.splitlines() == ["{", ' "α": {"b":[1,0.1,null]},', ' "text": "ü \\"→\\"\\n",', ' "none": {}', "}"]
-    assert list(json.loads(text).items()) == list(values.items())
-
-
 @pytest.mark.parametrize("write", [atomic.write_json, atomic.write_json_by_key])
 def test_json_refuses_nan_before_it_touches_the_disk(tmp_path: Path, write: Any) -> None:
     with pytest.raises(ValueError, match="JSON"):
@@ -123,33 +107,6 @@ def test_a_full_disk_names_the_folder_that_was_to_be(tmp_path: Path, monkeypatch
         atomic.write_bytes(inner / "weights", b"x")
     assert str(caught.value).startswith(f"cannot write {tmp_path / 'model' / 'weights'}: the disk is full")
     assert _names(tmp_path) == set()
-
-
-def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
-    with atomic.folder_in_place(tmp_path / "m") as temporary:
-        (temporary / "x").write_text("old")
-    with pytest.raises(ZeroDivisionError), atomic.folder_in_place(tmp_path / "m") as temporary:
-        (temporary / "x").write_text(f"new {1 / 0}")
-    assert _names(tmp_path) == {"m"}
-    assert (tmp_path / "m" / "x").read_text() == "old"
-
-
-def test_a_failed_swap_puts_the_old_folder_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with atomic.folder_in_place(tmp_path / "m") as temporary:
-        (temporary / "x").write_text("old")
-    real, calls = os.replace, []
-
-    def second_fails(source: object, target: object) -> None:
-        calls.append(target)
-        if len(calls) == 2:
-            raise OSError(errno.EIO, "broken")
-        real(source, target)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(atomic.os, "replace", second_fails)
-    with pytest.raises(OutputError, match="broken"), atomic.folder_in_place(tmp_path / "m") as temporary:
-        (temporary / "x").write_text("new")
-    assert _names(tmp_path) == {"m"}
-    assert (tmp_path / "m" / "x").read_text() == "old"
 
 
 def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
@@ -213,38 +170,3 @@ def test_a_writer_recovers_other_folders_beside_its_own(tmp_path: Path) -> None:
     atomic.write_text(tmp_path / "note", "")
     assert _names(tmp_path) == {"m", "note"}
     assert (tmp_path / "m" / "x").read_text() == "new"
-
-
-@pytest.mark.parametrize("own", [(), ("m",)])
-def test_a_folder_that_cannot_be_put_in_place_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: tuple[str, ...]
-) -> None:
-    tag = dead_tag()
-    names = {f".m.{tag}-abc.old": "old", f".m.{tag}-abc.part": "new", f".m.{tag}-xyz.part": "half"}
-    for name, text in names.items():
-        _folder(tmp_path / name, text)
-    with monkeypatch.context() as patched:
-        patched.setattr(atomic.os, "replace", _failing(errno.EACCES))
-        atomic.sweep(tmp_path, own)
-    assert _names(tmp_path) == {f".m.{tag}-abc.old", f".m.{tag}-abc.part"}
-    atomic.sweep(tmp_path, own)
-    assert _names(tmp_path) == {"m"}
-    assert (tmp_path / "m" / "x").read_text() == "new"
-
-
-def test_a_reader_may_finish_the_swap_of_a_running_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _folder(tmp_path / "m", "old")
-    real, seen = os.replace, []
-
-    def replace(source: Any, target: Any) -> None:
-        real(source, target)
-        if str(target).endswith(".old") and not seen:
-            atomic.recover(tmp_path / "m")  # a reader comes between the two renames
-            seen.append((tmp_path / "m" / "x").read_text())
-
-    monkeypatch.setattr(atomic.os, "replace", replace)
-    with atomic.folder_in_place(tmp_path / "m") as draft:
-        (draft / "x").write_text("new")
-    assert seen == ["new"]
-    assert (tmp_path / "m" / "x").read_text() == "new"
-    assert _names(tmp_path) == {"m"}

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 import pytest
 
-from saccade.backbones import build_backbone
 from saccade.commands.train import build_task, resolve
 from saccade.config import from_dict
-from saccade.engine.phases import trainable_names
-from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe, recipe_titles
+from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
-from saccade.families import data_entries, family, model_spec, models
+from saccade.families import data_entries, family, models
 from saccade.families.question.scenes.data import SPECS, SceneDataConfig
-from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
 from saccade.zoo import shipped
 
@@ -92,11 +88,6 @@ def test_a_file_holds_variants_and_data_chooses_among_them() -> None:
     assert resolve("soft-mdist", data="mbg").name == "soft-mdist"  # a variant that was named stays
 
 
-def test_titles_are_those_of_the_whole_recipes() -> None:
-    whole = {name: load_recipe(name) for name in packaged_recipes()}
-    assert recipe_titles() == {name: (recipe.title, recipe.paper) for name, recipe in whole.items()}
-
-
 @every
 def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str | None) -> None:
     recipe = load_recipe(name, protocol=protocol)
@@ -138,48 +129,6 @@ def test_rows_of_one_table_differ_in_the_model_alone(model: str, protocol: str) 
     assert other.model.config == soft.model.config
 
 
-@pytest.mark.parametrize("model", ["hard", "cross", "film", "blind"])
-def test_rows_about_birds_differ_in_the_model_alone(model: str) -> None:
-    soft, other = (load_recipe(f"{name}-cub", protocol="species") for name in ("soft", model))
-    assert other.model.name == model
-    assert other.model.config == soft.model.config
-    for key in ("family", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
-        assert getattr(other, key) == getattr(soft, key), key
-
-
-def test_what_lies_behind_a_gate_is_tuned() -> None:
-    """A frozen stage behind a gate could not get used to it."""
-    for name in ("hattnet-ctx-cub", "hattnet-ctx-vg"):
-        recipe = load_recipe(name)
-        config = recipe.model.config
-        stages = build_backbone(config["backbone"], through=config["through"]).names
-        behind = stages[stages.index(config["gated"][0]) + 1 :]
-        frozen = recipe.phases[-1].freeze
-        for stage in behind:
-            assert not any(fnmatchcase(f"backbone.stages.{stage}.x", pattern) for pattern in frozen), stage
-
-
-def test_pictures_have_to_be_named() -> None:
-    with pytest.raises(ConfigError, match="give `data=READER:PATH`; readers: csv"):
-        build_task(load_recipe("attributes"))
-    with pytest.raises(ConfigError, match="give `data=READER:PATH`; readers: csv, jsonl, svhn"):
-        build_task(load_recipe("hsal-svhn-multiset"))
-
-
-def test_a_head_is_all_that_learns_in_the_recipe_of_heads() -> None:
-    """On pictures that stay the same, behind a backbone that says so: then its features are kept."""
-    recipe = load_recipe("attributes-head")
-    (phase,) = recipe.phases
-    model = model_spec(recipe.model.name).build(_built(recipe))
-    learning = trainable_names(phase, [name for name, _ in model.named_parameters()])
-    assert {name.partition(".")[0] for name in learning} == {"attention", "head"}
-    assert phase.freeze_statistics
-    assert phase.patience is not None
-    assert recipe.data["augment"] is None
-    assert isinstance(model, ImageModel)
-    assert model.encoder is not None
-
-
 @pytest.mark.parametrize("data", ["", "-scenes", "-tuned"])
 def test_rows_about_captions_differ_in_the_attention_alone(data: str) -> None:
     soft, hard = (load_recipe(f"{name}{data}") for name in ("sat-soft", "sat-hard"))
@@ -188,57 +137,6 @@ def test_rows_about_captions_differ_in_the_attention_alone(data: str) -> None:
     assert (soft.phases[0].loss["name"], hard.phases[0].loss["name"].split("_")[0]) == ("soft", "hard")
     for key in ("family", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
         assert getattr(soft, key) == getattr(hard, key), key
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "penalty"),
-    [
-        ("sat-none", {"attention_kind": "none"}, 0),
-        ("sat-soft-ungated", {"gate": False}, 1),
-        ("sat-soft-unpenalised", {}, 0),
-    ],
-)
-def test_ablations_of_captions_differ_in_what_they_are_called_for(name: str, settings: dict, penalty: int) -> None:
-    for protocol in sorted(CAPTIONS):
-        soft, other = (load_recipe(each, protocol=protocol) for each in ("sat-soft", name))
-        assert other.model.config == soft.model.config | settings
-        assert other.phases == (replace(soft.phases[0], loss={"name": "soft", "penalty": penalty}),)
-        for key in ("family", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
-            assert getattr(soft, key) == getattr(other, key), key
-        assert models()[other.model.name].target == "saccade.models.sat:SatModel"
-
-
-@pytest.mark.parametrize("name", ["sat-soft", "sat-hard", "sat-none", "sat-soft-ungated", "sat-soft-unpenalised"])
-def test_captions_of_few_pictures_are_not_given_up_while_they_are_learnt(name: str) -> None:
-    (phase,) = load_recipe(name).phases
-    assert phase.patience is not None
-    assert phase.select == Select("bleu_4", "max", beside="log_likelihood")
-
-
-def test_the_encoder_of_photographs_rests() -> None:
-    """And what it makes of the pictures is kept."""
-    for name in ("sat-soft", "sat-hard"):
-        (phase,) = load_recipe(name).phases
-        assert (phase.features, phase.freeze) == ("kept", ("backbone.*",))
-    assert load_recipe("sat-soft", protocol="dev").data["options"] == {"splits": "dev"}
-
-
-@pytest.mark.parametrize("name", ["sat-soft-tuned", "sat-hard-tuned"])
-def test_a_tuned_encoder_learns_in_one_phase_and_keeps_its_statistics(name: str) -> None:
-    recipe = load_recipe(name, protocol="dev")
-    assert [phase.name for phase in recipe.phases] == ["decoder", "whole", "self_critical"]
-    assert [phase.freeze for phase in recipe.phases] == [("backbone.*",), ("backbone.*.running_*",), ("backbone.*",)]
-    assert [(phase.data, phase.features) for phase in recipe.phases] == [
-        ("default", "kept"),
-        ("default", "auto"),
-        ("own_words", "auto"),
-    ]
-    weights = {"sat-soft-tuned": {"bleu": 0.3, "meteor": 0.6}, "sat-hard-tuned": {"bleu": 0.5, "meteor": 0.8}}
-    assert recipe.phases[-1].loss == {"name": "self_critical", **weights[name]}
-    assert not recipe.graph  # captions are drawn, and as long as they come
-    assert (recipe.data["options"], recipe.data["augment"]["mirror"]) == ({"splits": "dev"}, True)
-    network = build_backbone(recipe.model.config["backbone"], through=recipe.model.config["through"])
-    assert any(f"backbone.{name}".endswith("running_mean") for name, _ in network.named_buffers())
 
 
 MULTISETS = ("mnist-set", "mnist-multiset", "svhn-multiset")
@@ -264,26 +162,6 @@ def test_rows_about_multisets_differ_in_what_teaches_the_controllers_alone(syste
         assert other.model == hsal.model
 
 
-@pytest.mark.parametrize("data", MULTISETS)
-def test_the_published_reading_differs_in_how_it_is_taught_alone(data: str) -> None:
-    hsal, plain = (load_recipe(f"{name}-{data}") for name in ("hsal", "hsal-plain"))
-    assert hsal.phases[1].loss == {"name": "reinforce_expected", "entropy": 0.01}
-    assert plain.phases[1].loss == {"name": "reinforce", "entropy": 0.01}
-    assert replace(plain.phases[1], loss=hsal.phases[1].loss) == hsal.phases[1]
-    assert (len(plain.phases), plain.ema) == (2, None)
-    assert not plain.model.config.get("follow_priority")
-    assert _published_network(plain) == _published_network(hsal)
-    by_picture = Select("single_accuracy")  # nor do boxes choose what is taught without them
-    assert plain.phases[0] == replace(hsal.phases[0], loss="single_object", select=by_picture)
-    assert plain.data | {"options": None} == hsal.data | {"options": None}
-    if data == "svhn-multiset":  # whose pictures never hold one digit alone, but have boxes
-        assert hsal.phases[0].loss == {"name": "each_object"}
-    else:
-        assert (hsal.data["options"], plain.data["options"]) == ({"among": True}, {"among": False})
-    for key in ("family", "batch_size", "accumulate", "precision", "seed", "graph"):
-        assert getattr(plain, key) == getattr(hsal, key), key
-
-
 def _published_network(recipe: Recipe) -> tuple[str, dict[str, Any]]:
     """A reader without what saccade adds to it: glimpses that follow the priority map."""
     return recipe.model.name, recipe.model.config | {"follow_priority": False}
@@ -297,30 +175,6 @@ def test_counts_see_what_hsal_sees(data: str) -> None:
     assert (counts.model.name, counts.model.config) == ("multiset-counts", seen)
     assert (counts.data, counts.phases[0]) == (hsal.data, hsal.phases[0])
     assert all(phase.loss == {"name": "counts"} for phase in counts.phases[1:])
-
-
-@pytest.mark.parametrize("name", [name for name in packaged_recipes() if load_recipe(name).family == "multiset"])
-def test_the_backbone_of_a_multiset_reader_is_taught_first_and_then_frozen(name: str) -> None:
-    """And where the boxes of SVHN taught it, taught once more with the rest, its statistics as they were."""
-    recipe = load_recipe(name)
-    model = model_spec(recipe.model.name).build(_built(recipe))
-    parameters, statistics = (dict(each) for each in (model.named_parameters(), model.named_buffers()))
-    learning = [set(trainable_names(phase, list(parameters), list(statistics))) for phase in recipe.phases]
-    first, second, *third = learning
-    assert first == {name for name in parameters if name.startswith(("backbone.", "single."))}
-    assert second == set(parameters) - first
-    assert recipe.phases[1].freeze_statistics
-    assert [phase.data for phase in recipe.phases] == ["objects", *["default"] * (len(recipe.phases) - 1)]
-    if recipe.phases[0].loss == {"name": "each_object"}:
-        assert third == [{name for name in parameters if not name.startswith("single.")}]
-        assert "backbone.*.running_*" in recipe.phases[2].freeze
-    else:
-        assert third == ([second] if recipe.phases[1].name == "reading" else [])  # both teach the same parts
-
-
-def _built(recipe: Recipe) -> dict[str, Any]:
-    """Settings of a model that needs no published weights."""
-    return {key: value for key, value in recipe.model.config.items() if key != "pretrained"}
 
 
 def _data_meant(recipe: Recipe) -> Any:

@@ -17,7 +17,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from saccade import atomic, geometry
-from saccade.errors import CheckpointError, DataError, OutputError
+from saccade.errors import CheckpointError, OutputError
 from saccade.record import PICTURE_LIMIT, Record, read_record, write_record
 from saccade.trace import AttentionTrace, Look
 
@@ -86,23 +86,6 @@ def test_the_base_of_a_mask_is_kept_and_no_other_look_mentions_one(tmp_path: Pat
 
 
 BASES = {"naive": 0.0, "residual": 1.0}
-
-
-def test_views_and_live_gradients_are_written_as_they_are(tmp_path: Path) -> None:
-    scores = torch.randn(3, 4, 4, requires_grad=True)
-    weights = torch.softmax(scores.flatten(1), -1).reshape(3, 4, 4)
-    trace = AttentionTrace((Look("m", "soft", "multiplier", weights, "softmax", geometry.identity(), scores=scores),))
-    back = read_record(write_record(tmp_path / "r", Record(trace[1])))
-    assert back.trace.looks[0].weights is not None
-    assert torch.equal(back.trace.looks[0].weights, weights[1:2])
-
-
-def test_small_pictures_are_kept_to_the_pixel(tmp_path: Path) -> None:
-    picture = Image.effect_noise((33, 20), 90).convert("RGB")
-    back = read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), picture=picture))).picture
-    assert back is not None
-    assert (back.mode, back.size) == ("RGB", (33, 20))
-    assert back.tobytes() == picture.tobytes()
 
 
 def test_large_pictures_are_bounded_and_the_callers_is_left_alone(tmp_path: Path) -> None:
@@ -216,13 +199,6 @@ def test_tensors_that_do_not_fit_are_refused(written: Path, tensors: dict[str, T
         read_record(with_tensors(written, good | tensors if tensors else tensors))
 
 
-@pytest.mark.parametrize("info", [{"confidence": float("nan")}, {"model": object()}])
-def test_info_that_json_cannot_hold_is_refused_before_writing(tmp_path: Path, info: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="plain JSON values"):
-        write_record(tmp_path / "r", Record(trace_of(torch.float32), info))
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("failing_call", [1, 2])
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_call: int) -> None:
     """The disk is full at the tensors (1) or at the JSON file (2)."""
@@ -275,13 +251,6 @@ def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: 
 def test_a_crop_without_cells_or_with_too_many_is_refused(written: Path, grid: list[int]) -> None:
     rewrite(written, lambda document: document["looks"][4].update(grid=grid))
     with pytest.raises(CheckpointError, match="expected 1 to"):
-        read_record(written)
-
-
-@pytest.mark.parametrize("depth", [100, 100_000])
-def test_a_deep_record_is_refused(written: Path, depth: int) -> None:
-    written.write_text('{"format": "saccade-record", "schema_version": 1, "info": ' + "[" * depth + "]" * depth + "}")
-    with pytest.raises(CheckpointError, match="64"):
         read_record(written)
 
 

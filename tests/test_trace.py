@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.trace import AttentionTrace, Look
 
 Near = Callable[..., None]
@@ -54,14 +54,6 @@ EVERY_KIND = {
     "crop shared by all": crop(),
     "own frames": soft(frame=IDENTITY.expand(2, 2, 3)),
 }  # fmt: skip
-
-
-def test_a_trace_gives_its_weights_and_of_a_crop_its_frame() -> None:
-    gate, cut = EVERY_KIND["gate"], crop(IDENTITY.expand(2, 2, 3))
-    given = AttentionTrace((gate, cut)).as_given()
-    assert list(given) == ["map", "crop"]
-    assert given["map"] is gate.weights
-    assert given["crop"] is cut.frame
 
 
 def test_given_looks_are_marked_and_promise_nothing() -> None:
@@ -160,13 +152,6 @@ def test_each_defect_of_a_trace_is_refused(fields: dict[str, Any], named: str) -
         AttentionTrace(**{"looks": (soft(),), **fields}).validate()
 
 
-def test_a_shared_crop_goes_with_any_batch() -> None:
-    trace = AttentionTrace((crop(), soft(uniform(3, 2, 2))), image_size=torch.tensor([[4, 4]] * 3)).validate()
-    assert len(trace) == 3
-    assert len(trace[1:]) == 2
-    assert trace.image_map("crop").shape == (3, 4, 4)
-
-
 def full_trace() -> AttentionTrace:
     words = soft(
         torch.softmax(torch.randn(4, 3, 6), -1).reshape(4, 3, 2, 3), name="word", gain=torch.rand(4, 3),
@@ -209,19 +194,6 @@ def test_steps_are_views_without_the_step_axis() -> None:
     assert last.emits.tolist() == [2, 5, 8, 11]
 
 
-def test_steps_that_are_not_there() -> None:
-    with pytest.raises(DataError, match="has 3 steps; there is no step 3"):
-        full_trace().look("word").step(3)
-    with pytest.raises(DataError, match="step"):
-        soft().step(0)
-
-
-def test_looks_are_found_by_name() -> None:
-    assert full_trace().look("word").name == "word"
-    with pytest.raises(DataError, match=r"no look 'wrod' in this trace: did you mean 'word'\?"):
-        full_trace().look("wrod")
-
-
 def test_gradients_live_until_detach() -> None:
     scores = torch.randn(2, 3, 4, requires_grad=True)
     trace = AttentionTrace((soft(torch.softmax(scores.flatten(1), -1).reshape(2, 3, 4), scores=scores),))
@@ -252,26 +224,6 @@ def test_totals_by_hand(assert_near: Near) -> None:
     assert_near(total_of(gate(), soft(ONE), how="product"), [[[0.1, 0.1], [0.0, 0.1]]])
     assert_near(total_of(gate(), soft(ONE), how="mean"), [[[0.55, 0.35], [0.15, 0.325]]])
     assert_near(total_of(gate(), soft(ONE), how="last"), ONE)
-
-
-def test_steps_count_one_by_one(assert_near: Near) -> None:
-    steps = soft(torch.stack([ONE, TWO, TWO], dim=1), norm="none")  # (1,3,2,2)
-    assert_near(total_of(steps, how="mean"), (ONE + 2 * TWO) / 3)
-    assert_near(total_of(steps, how="product"), ONE * TWO**2)
-    assert_near(total_of(steps, how="last"), TWO)
-
-
-@pytest.mark.parametrize(("how", "expected"), [("mean", ONE), ("product", ONE), ("last", ONE)])
-def test_inactive_steps_do_not_count(how: str, expected: Tensor, assert_near: Near) -> None:
-    steps = torch.stack([ONE, torch.full_like(ONE, float("nan"))], dim=1)
-    look = soft(steps, norm="none", active=torch.tensor([[True, False]]))
-    assert_near(total_of(look, how=how), expected)
-
-
-@pytest.mark.parametrize(("how", "value"), [("mean", 0.0), ("product", 1.0), ("last", 0.0)])
-def test_a_total_of_nothing_is_neutral(how: str, value: float) -> None:
-    total = total_of(gate(active=torch.tensor([False])), how=how)
-    assert total.unique().tolist() == [value]
 
 
 def test_inputs_and_slots_are_not_part_of_the_total(assert_near: Near) -> None:
@@ -398,36 +350,6 @@ def test_a_size_that_no_map_can_have_is_refused(look: str, size: object, said: s
         trace.image_map(look, size)  # type: ignore[arg-type]
 
 
-def test_a_text_trace_needs_a_size() -> None:
-    with pytest.raises(DataError, match="give image_map a size"):
-        AttentionTrace((soft(),)).image_map()
-
-
-def test_without_an_image_size_cells_land_on_input_pixels(assert_near: Near) -> None:
-    weights = torch.rand(2, 3, 4)
-    assert_near(AttentionTrace((soft(weights, norm="none"),)).image_map("map", (3, 4)), weights)
-
-
-def test_steps_keep_their_axis_in_a_map() -> None:
-    assert full_trace().image_map("word").shape == (4, 3, 8, 9)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_frames_may_stay_in_main_memory() -> None:
-    """Backbones keep their frames on the CPU; maps come out where the weights are, equal to the CPU's."""
-    maps = soft(uniform(1, 4, 4), frame=geometry.scale_shift((2, 2), (1, 1)))
-    box = crop(geometry.crop_frame(torch.tensor([[0.0, 0.0, 5.0, 7.0]]), (2, 2)))
-    on_gpu = dataclasses.replace(maps, weights=maps.weights.cuda())  # type: ignore[union-attr]
-    size = torch.tensor([[10, 10]])
-    for how in ("product", "mean", "last"):
-        expected = AttentionTrace((maps, box), image_size=size, total=how).image_map()  # type: ignore[arg-type]
-        trace = AttentionTrace((on_gpu, box), image_size=size.cuda(), total=how)  # type: ignore[arg-type]
-        assert trace.image_map().is_cuda
-        torch.testing.assert_close(trace.image_map().cpu(), expected)
-        torch.testing.assert_close(trace.to("cuda").image_map().cpu(), expected)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_crop_is_laid_where_its_frame_lies() -> None:
@@ -444,10 +366,6 @@ VALUES = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[0.0, 10.0], [0.0, 0.0]]]])  
 def test_soft_by_hand(assert_near: Near) -> None:
     """0.1·1 + 0.2·2 + 0.3·3 + 0.4·4 = 3 and 0.2·10 = 2."""
     assert_near(soft(ONE).rebuild(VALUES), [[3.0, 2.0]])
-
-
-def test_gain_scales_the_context(assert_near: Near) -> None:
-    assert_near(soft(ONE, gain=torch.tensor([0.5])).rebuild(VALUES), [[1.5, 1.0]])
 
 
 def test_steps_and_gain_by_hand(assert_near: Near) -> None:
@@ -500,13 +418,6 @@ def test_a_crop_cuts(assert_near: Near) -> None:
     picture = torch.rand(1, 3, 6, 8)
     look = crop(geometry.crop_frame(torch.tensor([[2.0, 1.0, 4.0, 3.0]]), (2, 2)))
     assert_near(look.rebuild(picture), picture[:, :, 1:3, 2:4])
-
-
-def test_nothing_to_rebuild_from() -> None:
-    with pytest.raises(ShapeError, match="weights"):
-        Look("a", "soft", "multiplier").rebuild(VALUES)
-    with pytest.raises(ShapeError, match="weights or a frame"):
-        _ = Look("a", "soft", "multiplier").batch_size
 
 
 def test_a_map_far_larger_than_what_the_network_saw_is_called_doubtful():

@@ -15,42 +15,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from saccade.errors import (
-    CheckpointError,
-    ConfigError,
-    DataError,
-    MissingExtraError,
-    OutputError,
-    SaccadeError,
-    ShapeError,
-)
-
 if TYPE_CHECKING:
-    from saccade import attention, data, families, metrics, models
-    from saccade.adapters.folder import look_folder
-    from saccade.attention.scores import AdditiveScorer
-    from saccade.attention.soft import SoftAttention
-    from saccade.commands.evaluate import evaluate
-    from saccade.commands.export import export
-    from saccade.commands.list import list_models
-    from saccade.commands.look import look
-    from saccade.commands.probe import probe
-    from saccade.commands.report import report
-    from saccade.commands.reproduce import reproduce
-    from saccade.commands.score import score
-    from saccade.commands.serve import serve
-    from saccade.commands.tour import tour
-    from saccade.commands.train import train
-    from saccade.data.gallery import example
-    from saccade.data.pictures.reading import read_picture
-    from saccade.predict import Predictor, load
-    from saccade.record import Record, read_record, write_record
-    from saccade.show.filmstrip import filmstrip
-    from saccade.show.overlay import overlay
-    from saccade.show.sheets import contact_sheet
-    from saccade.sighting import Sighting
-    from saccade.trace import AttentionTrace, Look, Output
-    from saccade.tracing.trace_of import trace_of
+    from saccade import attention as attention
+    from saccade import data as data
+    from saccade import families as families
+    from saccade import metrics as metrics
+    from saccade import models as models
+    from saccade.adapters.folder import look_folder as look_folder
+    from saccade.attention.scores import AdditiveScorer as AdditiveScorer
+    from saccade.attention.soft import SoftAttention as SoftAttention
+    from saccade.commands.evaluate import evaluate as evaluate
+    from saccade.commands.export import export as export
+    from saccade.commands.list import list_models as list_models
+    from saccade.commands.look import look as look
+    from saccade.commands.probe import probe as probe
+    from saccade.commands.report import report as report
+    from saccade.commands.reproduce import reproduce as reproduce
+    from saccade.commands.score import score as score
+    from saccade.commands.serve import serve as serve
+    from saccade.commands.tour import tour as tour
+    from saccade.commands.train import train as train
+    from saccade.data.gallery import example as example
+    from saccade.data.pictures.reading import read_picture as read_picture
+    from saccade.errors import CheckpointError as CheckpointError
+    from saccade.errors import ConfigError as ConfigError
+    from saccade.errors import DataError as DataError
+    from saccade.errors import MissingExtraError as MissingExtraError
+    from saccade.errors import OutputError as OutputError
+    from saccade.errors import SaccadeError as SaccadeError
+    from saccade.errors import ShapeError as ShapeError
+    from saccade.predict import Predictor as Predictor
+    from saccade.predict import load as load
+    from saccade.record import Record as Record
+    from saccade.record import read_record as read_record
+    from saccade.record import write_record as write_record
+    from saccade.show.filmstrip import contact_sheet as contact_sheet
+    from saccade.show.filmstrip import filmstrip as filmstrip
+    from saccade.show.overlay import overlay as overlay
+    from saccade.sighting import Sighting as Sighting
+    from saccade.trace import AttentionTrace as AttentionTrace
+    from saccade.trace import Look as Look
+    from saccade.trace import Output as Output
+    from saccade.tracing.trace_of import trace_of as trace_of
 else:
     from saccade.lazy_names import lazy_names
 
@@ -58,47 +64,3 @@ else:
     del lazy_names
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "AdditiveScorer",
-    "AttentionTrace",
-    "CheckpointError",
-    "ConfigError",
-    "DataError",
-    "Look",
-    "MissingExtraError",
-    "Output",
-    "OutputError",
-    "Predictor",
-    "Record",
-    "SaccadeError",
-    "ShapeError",
-    "Sighting",
-    "SoftAttention",
-    "attention",
-    "contact_sheet",
-    "data",
-    "evaluate",
-    "example",
-    "export",
-    "families",
-    "filmstrip",
-    "list_models",
-    "load",
-    "look",
-    "look_folder",
-    "metrics",
-    "models",
-    "overlay",
-    "probe",
-    "read_picture",
-    "read_record",
-    "report",
-    "reproduce",
-    "score",
-    "serve",
-    "tour",
-    "trace_of",
-    "train",
-    "write_record",
-]

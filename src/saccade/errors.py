@@ -38,6 +38,10 @@ class CheckpointError(SaccadeError):
     """A model or run folder that is damaged, foreign or unsafe to load."""
 
 
+class TrainingStopped(SaccadeError):  # noqa: N818 - an outcome more than a mistake
+    """Training cannot go on: a loss or gradient is not finite, or a process is gone. The last good state is on disk."""
+
+
 class OutputError(SaccadeError):
     """A place that cannot be written to: full disk, read-only folder, a file where a folder should be."""
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from row_pictures import folder_of, png
 from typer.testing import CliRunner
 
@@ -18,7 +16,7 @@ from saccade import look_folder
 from saccade.adapters import folder, rows
 from saccade.adapters.folder import read_rows
 from saccade.commands.door import app
-from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+from saccade.errors import DataError, OutputError
 from saccade.likeness import Fit
 from saccade.predict import load
 from tiny_models import save_tiny
@@ -80,21 +78,6 @@ def test_all_maps_of_a_model_with_crops_and_none(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "in", "stn-mref", tmp_path / "none", maps="none")[0]["maps"] == []
 
 
-def test_a_picture_is_turned_upright(model: str, tmp_path: Path) -> None:
-    turned = Image.Exif()
-    turned[0x0112] = 6
-    (tmp_path / "in").mkdir()
-    Image.new("RGB", (31, 20)).save(tmp_path / "in" / "a.jpg", exif=turned)
-    (row,) = rows_of(tmp_path / "in", model, tmp_path / "out")
-    assert (row["height"], row["width"]) == (31, 20)
-
-
-def test_files_of_the_same_name_in_different_folders_stay_apart(model: str, tmp_path: Path) -> None:
-    sources = [folder_of(tmp_path / "x" / "a", 1), folder_of(tmp_path / "y" / "a", 1)]
-    found = rows_of([*sources, sources[0] / "000.png"], model, tmp_path / "out")
-    assert [row["name"] for row in found] == ["x/a/000", "y/a/000"]  # and the one that was named twice comes once
-
-
 def test_a_bad_picture_is_a_row_with_an_error(model: str, plain: list[dict], pictures: Path, tmp_path: Path) -> None:
     shutil.copytree(pictures, tmp_path / "in")
     (tmp_path / "in" / "001x.png").write_bytes(png(1)[:40])
@@ -152,42 +135,6 @@ def test_another_question_model_or_picture_is_not_mixed_in(tmp_path: Path) -> No
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == kept
 
 
-def test_a_folder_of_something_else_is_left_alone(model: str, pictures: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.txt").write_text("mine")
-    for resume in (False, True):
-        with pytest.raises(OutputError):
-            look_folder(pictures, model=model, ask=1, out=tmp_path / "out", resume=resume)
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["thesis.txt"]
-
-
-def test_wrong_requests_are_refused_before_anything_is_written(model: str, pictures: Path, tmp_path: Path) -> None:
-    wrong = [
-        ({"engine": "spark"}, ConfigError, "local, ray"),
-        ({"actors": 2}, ConfigError, "engine=ray"),
-        ({"maps": "some"}, ConfigError, "maps"),
-        ({"side": 0}, ConfigError, "side"),
-        ({"part": 0}, ConfigError, "part"),
-        ({"ask": "nobody"}, DataError, "nobody"),
-        ({"model": "memn2n-babi"}, ConfigError, "pictures"),
-        ({"sources": tmp_path / "nowhere"}, DataError, "nowhere"),
-    ]
-    for change, kind, named in wrong:
-        request = {"sources": pictures, "model": model, "ask": 1, "device": "cpu", **change}
-        with pytest.raises(kind, match=named):
-            look_folder(request.pop("sources"), out=tmp_path / "out", **request)
-    assert not (tmp_path / "out").exists()
-
-
-def test_without_ray_no_folder_is_made(
-    model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match="ray"):
-        look_folder(pictures, model=model, ask=1, out=tmp_path / "out", engine="ray")
-    assert not (tmp_path / "out").exists()
-
-
 def test_pictures_that_the_model_does_not_know_are_counted(
     model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,19 +155,3 @@ def test_the_command_line_writes_rows_and_says_what_became_of_them(model: str, p
     assert (told["rows"], told["errors"], told["parts"]) == (7, 0, 1)
     shown = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--resume"])
     assert "1 of 1 files" in shown.output
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--engine", "local"], "out"),
-        (["--resume"], "engine"),
-        (["--engine", "local", "--out", "x", "--cells"], "cells"),
-        (["--engine", "local", "--out", "x", "--address", "auto"], "engine"),
-    ],
-)
-def test_options_that_do_not_go_together(model: str, pictures: Path, options: list[str], named: str) -> None:
-    done = CliRunner().invoke(app, ["look", str(pictures), "--model", model, "--ask", "1", *options])
-    assert done.exit_code == 2
-    assert named in done.output
-    assert not Path("x").exists()

@@ -49,12 +49,11 @@ def test_parts_that_are_scored_apart_score_as_all_together(job: dict[str, Path],
     """Values, pooled pixels and intervals to the last bit; exchanged maps are others."""
     from saccade.adapters.scoring import RowMaps
     from saccade.scoring.maps import open_maps
-    from saccade.scoring.policies import Policies
+    from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.truths import open_truth
 
-    chunks = [chunk for chunk in RowMaps(job["out"]).each(1) if not isinstance(chunk.maps, Exception)]
-    together = open_maps({chunk.names[0]: chunk.maps[0] for chunk in chunks})
+    together = open_maps({name: each for name, each in RowMaps(job["out"]).each() if not isinstance(each, Exception)})
     wanted = score_maps(together, open_truth(job["masks"]), Policies())
     found = score(job["out"], job["masks"], broken="skip", engine="local")
     assert found.scores == {**wanted.scores, "pr_auc": found.scores["pr_auc"]}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
+from saccade.attention.episodes import AttentionGRU, EpisodeGate, WeightedSum, gates
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -48,16 +48,6 @@ def test_every_feature_by_hand(assert_near: Near) -> None:
             assert_near(scored(gate, *given), [[float(value)]], atol=1e-6)
 
 
-def test_the_score_is_two_layers_over_the_features() -> None:
-    gate = EpisodeGate(3, 4).double()
-    facts, memory, question = wide(2, 5, 3), wide(2, 3, seed=1), wide(2, 3, seed=2)
-    scores = scored(gate, facts, memory, question)
-    for b in range(2):
-        for s in range(5):
-            inner = (gate.hidden.weight @ features(gate, facts[b, s], memory[b], question[b]) + gate.hidden.bias).tanh()
-            torch.testing.assert_close(scores[b, s], gate.out.weight[0] @ inner + gate.out.bias[0])
-
-
 def test_gradients_of_the_gate() -> None:
     gate = EpisodeGate(2, 3).double()
     given = [wide(1, 3, 2, seed=3), wide(1, 2, seed=4), wide(1, 2, seed=5)]
@@ -93,16 +83,6 @@ def same_weights(attention: AttentionGRU, size: int) -> nn.GRU:
     return gru
 
 
-def test_closed_gates_leave_the_state(attention: AttentionGRU) -> None:
-    assert torch.equal(attention(wide(3, 5, 4), torch.zeros(3, 5).double()), torch.zeros(3, 4).double())
-
-
-def test_open_gates_make_a_plain_gru(attention: AttentionGRU) -> None:
-    facts = wide(3, 5, 4)
-    _, last = same_weights(attention, 4)(facts)
-    torch.testing.assert_close(attention(facts, torch.ones(3, 5).double()), last[0], rtol=0, atol=1e-12)
-
-
 def test_one_open_gate_is_one_step(attention: AttentionGRU) -> None:
     """Whichever fact it is, the episode is one step of a GRU to that fact."""
     facts = wide(2, 3, 4)
@@ -134,13 +114,3 @@ def test_gradients_of_an_episode() -> None:
 def test_a_weighted_sum_by_hand(assert_near: Near) -> None:
     """¼ (1, 2) + ¾ (3, −2) = (2.5, −1)."""
     assert_near(WeightedSum()(torch.tensor([[[1.0, 2.0], [3.0, -2.0]]]), torch.tensor([[0.25, 0.75]])), [[2.5, -1.0]])
-
-
-@pytest.mark.parametrize("norm", ["sigmoid", "softmax"])
-def test_the_look_of_a_pass_is_the_input_of_a_recurrent_net(norm: GateNorm) -> None:
-    scores, present = torch.tensor([[1.0, 2.0, -torch.inf]]), torch.tensor([[True, True, False]])
-    look = episode_look("pass1", gates(scores, present, norm), scores, norm, torch.tensor([True]))
-    look.validate()
-    assert (look.kind, look.role, look.norm) == ("slots", "input", norm)
-    assert look.active is not None
-    assert look.active.tolist() == [True]

@@ -137,7 +137,7 @@ def test_python_is_refused_what_the_command_line_is(wrong: dict[str, Any], named
         (["--factor", "10"], "0 to 9"),
         (["--factor", "x"], "factor"),
         (["--kind", "sofd"], "soft"),
-        (["--weights", "1,a"], "weights"),
+        (["--weights", "1,a"], "--weights"),
         (["--frob"], "--frob"),
         ([], "--out"),
     ],
@@ -166,6 +166,17 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
     result = run("look", "--example", "digits")
     assert (result.exit_code, result.stderr.strip()) == (2, line)
     assert "Traceback" in run("look", "--example", "digits", "--debug").stderr
+
+
+def test_an_error_names_options_as_they_are_typed(
+    stretched: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise DataError("`resume=True` goes on; `parts=a`, `thin`, `model`, `many`, not `others=1`")
+
+    monkeypatch.setitem(globals(), "check_call", failing)
+    told = stretched("m", "--out", "x", "-q").stderr
+    assert told == "error: --resume goes on; --part a, --thin, MODEL, --many, not `others=1`\n"
 
 
 def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch) -> None:

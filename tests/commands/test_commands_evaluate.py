@@ -34,13 +34,6 @@ def test_the_contract(run: Path) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_twice_is_the_same(run: Path) -> None:
-    first, second = scored(run), scored(run)
-    for each in (first, second):
-        each.pop("seconds")
-    assert first == second
-
-
 def test_a_run_and_its_model_folder_are_the_same_model(run: Path) -> None:
     by_run, by_folder = scored(run, sweeps=0), scored(run / "model", sweeps=0)
     assert by_run["attention"] == by_folder["attention"]
@@ -56,14 +49,6 @@ def test_the_scenes_can_be_chosen(run: Path) -> None:
     assert authors["protocol"] == "authors"
     val = scored(run, sweeps=0, split="val", limit=None)
     assert (val["n"], val["glyphs"]) == (30, "pack-val-200")
-
-
-def test_the_same_scenes_can_be_drawn_as_the_authors_draw(run: Path) -> None:
-    own, theirs, both = (scored(run, sweeps=0, limit=60, drawing=name) for name in (None, "authors", "both"))
-    assert (own["drawing"], theirs["drawing"], both["drawing"]) == ("blend", "authors", "both")
-    assert len({found["attention"]["pointing"] for found in (own, theirs, both)}) > 1
-    assert own["baselines"]["all_objects"] == theirs["baselines"]["all_objects"]  # the truth is the same
-    assert own["counts"]["accuracy_by_scale"] == theirs["counts"]["accuracy_by_scale"]
 
 
 def test_without_mnist_the_shipped_glyphs_stand_in_and_say_so(
@@ -93,18 +78,6 @@ def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
 def test_glyphs_that_a_model_was_trained_with_are_refused(run: Path, glyphs: str) -> None:
     with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}'"):
         scored(run, glyphs=glyphs)
-
-
-@pytest.mark.parametrize("glyphs", ["disjoint", "pack"])
-def test_merged_glyphs_are_in_every_other_pool(run: Path, tmp_path: Path, glyphs: str) -> None:
-    with pytest.raises(ConfigError, match="trained with 'merged' glyphs"):
-        scored(trained_with("merged", run, tmp_path / "run"), glyphs=glyphs)
-
-
-def test_progress_is_told(run: Path) -> None:
-    told: list[tuple[int, int]] = []
-    scored(run, sweeps=0, limit=45, on_progress=lambda done, total: told.append((done, total)))
-    assert told == [(45, 45)]
 
 
 @pytest.mark.parametrize(

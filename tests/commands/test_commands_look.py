@@ -58,15 +58,6 @@ def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.Monke
     assert tmp_path.name not in said
 
 
-def test_pictures_are_named_from_the_folder_that_they_share(model: str, album: Path) -> None:
-    """A whole path would fold over many lines of a narrow terminal."""
-    one = run("look", album / "a.png", "--model", model, "--ask", 1).stdout
-    assert re.search(r"^  a\.png +1 ", one, re.MULTILINE)
-    several = run("look", album, "--model", model, "--ask", 1).stdout
-    assert re.findall(r"^  (\S+) +1 ", several, re.MULTILINE) == ["a.png", "b.jpg", "sub/a.png"]
-    assert str(album) not in one + several
-
-
 def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, album: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = run("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)
@@ -86,20 +77,6 @@ def test_json_is_one_object_a_line_and_nothing_else(model: str, album: Path) -> 
     assert result.exit_code == 0
     assert [Path(line["picture"]).name for line in lines if "answer" in line] == ["a.png", "b.jpg"]
     assert [Path(line["picture"]).name for line in lines if "error" in line] == ["broken.png"]
-
-
-def test_filmstrips_instead_of_overlays(model: str, album: Path, tmp_path: Path) -> None:
-    for flag in ("--overlay", "--filmstrip"):
-        run("look", album / "a.png", "--model", model, "--ask", 1, "--out", tmp_path / flag, flag)
-    sizes = {Image.open(tmp_path / flag / "a-ask-1.png").size for flag in ("--overlay", "--filmstrip")}
-    assert len(sizes) == 2
-
-
-def test_cells_are_painted_in_filmstrips(model: str, album: Path, tmp_path: Path) -> None:
-    look = ("look", album / "a.png", "--model", model, "--ask", 1, "--cells")
-    assert "cells" in error_line(run(*look, "--out", tmp_path / "x", "--overlay"))
-    assert not (tmp_path / "x").exists()
-    assert run(*look, "--filmstrip", "--out", tmp_path / "strips").exit_code == 0
 
 
 def test_several_models_stand_side_by_side(model: str, album: Path, tmp_path: Path) -> None:
@@ -150,7 +127,11 @@ def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
         (["--ask", "1", "--layers", "x"], "layers"),
         (["--ask", "1", "--cells"], "cells"),
         (["--ask", "1", "--parquet"], "parquet"),
-        (["--ask", "1", "--actors", "2"], "engine"),
+        (["--ask", "1", "--actors", "2"], "--engine"),
+        (["--ask", "1", "--resume"], "--engine"),
+        (["--ask", "1", "--engine", "local", "--out", "x", "--address", "auto"], "engine"),
+        (["--ask", "1", "--model", "nothing-here"], "nothing-here"),
+        (["--ask", "1", "gone.png"], "gone.png"),
         (["--ask", "1", "--engine", "local"], "out"),
         (["--ask", "1", "--engine", "local", "--out", "x", "--cells"], "cells"),
         (["--ask", "1", "--model", "soft-mref", "--cells"], "cells"),
@@ -162,12 +143,6 @@ def test_wrong_options_are_one_line(model: str, album: Path, args: list[str], na
     assert named in error_line(run("look", album, "--model", model, *args))
 
 
-def test_missing_paths_and_models(model: str, album: Path, tmp_path: Path) -> None:
-    assert "no such file" in error_line(run("look", tmp_path / "gone.png", "--model", model, "--ask", 1))
-    assert "no pictures" in error_line(run("look", str(tmp_path / "*.png"), "--model", model, "--ask", 1))
-    assert "no model 'nothing-here'" in error_line(run("look", album, "--model", "nothing-here", "--ask", 1))
-
-
 def test_damaged_and_foreign_models(model: str, album: Path, tmp_path: Path) -> None:
     damaged = save_tiny(tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes((damaged / "model.safetensors").read_bytes()[:-7])
@@ -175,11 +150,6 @@ def test_damaged_and_foreign_models(model: str, album: Path, tmp_path: Path) -> 
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "model.pt").write_bytes(b"\x80\x04.")
     assert "run code" in error_line(run("look", album, "--model", tmp_path / "foreign", "--ask", 1))
-
-
-def test_a_file_in_the_way_of_the_folder(model: str, album: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("in the way")
-    assert "cannot write" in error_line(run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out"))
 
 
 def test_a_full_disk_leaves_no_half_files(
@@ -223,14 +193,6 @@ def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path
     picture = next(album.rglob("*.png"))
     line = error_line(run("look", picture, "--model", "memn2n-stories"))
     assert re.search(r"\.png: a picture, but the model 'memn2n-stories' reads stories; .*soft-mref", line)
-
-
-def test_a_misspelt_model_names_the_nearest_three_and_where_all_are(album: Path) -> None:
-    line = error_line(run("look", album, "--model", "hard-mreff", "--ask", 1))
-    assert line.endswith("did you mean 'hard-mref', 'hard-mbg' or 'hattnet-mref'? 'saccade list' prints all names")
-    line = error_line(run("train", "hard-mreff", "--out", album / "run"))
-    assert "did you mean 'hard-mref', 'hard-mbg' or 'hattnet-mref'? 'saccade list recipes' prints all names" in line
-    assert "crown-cub" not in line
 
 
 @pytest.mark.parametrize(("absent", "said"), [(0.0, True), (0.2, False)])

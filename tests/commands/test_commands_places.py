@@ -100,39 +100,6 @@ def test_a_folder_that_is_not_ones_own(public: Path, closed: Path, verb: str) ->
     assert list(closed.iterdir()) == []
 
 
-def test_a_folder_that_may_not_even_be_read(public: Path, closed: Path) -> None:
-    (closed / "inside").mkdir(mode=0)
-    for verb in ("train",):
-        words = _commands(public, closed / "inside")[verb]
-        line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / verb))
-        assert f"cannot write {closed / 'inside'}" in line
-        assert "permission denied" in line
-
-
-def test_a_model_and_a_run_that_may_not_be_read(public: Path, closed: Path) -> None:
-    shutil.copytree(public / "run", closed / "run")
-    (closed / "run").chmod(0o444)  # it may be listed, not opened
-    look = ["look", public / "a.png", "--model", closed / "run", "--ask", "1"]
-    resume = ["train", "--resume", "--out", closed / "run"]
-    for words in (look, resume):
-        line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / words[0]))
-        assert str(closed / "run") in line
-        assert "cannot be read (" in line
-        assert "Permission denied" in line
-
-
-def test_a_run_of_somebody_else_is_not_continued(public: Path) -> None:
-    before = {path: path.read_bytes() for path in (public / "run").rglob("*") if path.is_file()}
-    (public / "run").chmod(0o555)
-    words = ("train", "--resume", "--out", public / "run", "--device", "cpu", "--quiet")
-    try:
-        line = _one_line(run_as(drop_privileges, *words, folder=public / "run", note=public / "notes" / "resume"))
-    finally:
-        (public / "run").chmod(0o755)
-    assert f"cannot write {public / 'run' / 'saccade.lock'}: permission denied" in line
-    assert {path: path.read_bytes() for path in (public / "run").rglob("*") if path.is_file()} == before
-
-
 def test_downloads_into_a_cache_of_somebody_else(public: Path, closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(closed))
     words = ("data", "get", "mnist", "--quiet")

@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 from saccade.backbones.hub import is_offline
 from saccade.commands import train as verb
 from saccade.commands.door import app
+from saccade.engine.checkpoint import Best
 from saccade.engine.loop import RunResult
 from saccade.engine.recipe import load_recipe
-from saccade.engine.state import Best
 
 DONE = RunResult(Path("my runs/1"), "finished", 4, "main", None, {"loss": float("nan")}, 1.5, None, Path("model"))
 

@@ -10,8 +10,8 @@ import torch
 import torch._inductor.config
 from engine_fakes import read_metrics, tiny_recipe
 
-from saccade.engine import fit, trainer
-from saccade.engine.replicas import Learner
+from saccade.engine import fit, phases
+from saccade.engine.step import Learner
 from saccade.families.question.scenes.task import SceneTask
 
 
@@ -41,7 +41,7 @@ def test_two_compiled_steps_on_a_cpu_have_the_losses_of_plain_ones(
         assert not compiled, "training compiles on a CPU now: this stand-in can go"
         return Learner(model, compiled=True)
 
-    monkeypatch.setattr(trainer, "Learner", compiling)
+    monkeypatch.setattr(phases, "Learner", compiling)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)  # more are processes that load torch
     found = losses(tmp_path / "compiled", compiled=True)

@@ -9,7 +9,7 @@ from torch import nn
 
 from saccade.engine import TrainingStopped, fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.health import GradientWatch, origin
+from saccade.engine.step import GradientWatch, origin
 
 RECIPE = tiny_recipe(checkpoint_every=3)
 

@@ -13,7 +13,7 @@ from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.phases import apply_phase, train_mode, trainable_names
 from saccade.engine.recipe import Phase
-from saccade.engine.replicas import Learner
+from saccade.engine.step import Learner
 from saccade.errors import ConfigError
 
 ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}

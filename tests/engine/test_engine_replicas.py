@@ -14,8 +14,7 @@ from torch import nn
 from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.recipe import Select
-from saccade.engine.replicas import ReplicaStack
-from saccade.engine.validation import best_replica, by_replica, summary
+from saccade.engine.replicas import ReplicaStack, compare_replicas
 from saccade.errors import ConfigError
 
 # SGD: the bias before a BatchNorm has no gradient but rounding noise, which Adam would blow up to full steps.
@@ -96,19 +95,18 @@ def test_every_replica_is_written_at_the_end(tmp_path):
 
 
 def test_nan_never_leads():
-    phase = Select("a")
-    assert best_replica([{"a": float("nan")}, {"a": 0.1}, {"a": 0.3}], phase) == (2, 0.3)
-    assert best_replica([{"a": 0.2}, {"a": float("nan")}], phase) == (0, 0.2)
+    assert compare_replicas([{"a": float("nan")}, {"a": 0.1}, {"a": 0.3}], Select("a"))[0] == 2
+    assert compare_replicas([{"a": 0.2}, {"a": float("nan")}], Select("a"))[0] == 0
 
 
 def test_what_some_replicas_have_no_value_for_is_told_of_the_others():
     """As of one that says nothing, so that there is nothing to score about where it looked."""
     found = [{"b": 0.5}, {"a": 0.25, "b": 0.5}, {"a": 0.75, "b": 0.5}]
-    assert summary(found) == {"b": 0.5, "b_std": 0, "a": 0.5, "a_std": pytest.approx(0.353553, abs=1e-6)}
-    assert summary(found[:2])["a"] == 0.25
-    assert by_replica(found) == {"b": [0.5, 0.5, 0.5], "a": [pytest.approx(math.nan, nan_ok=True), 0.25, 0.75]}
-    assert best_replica(found, Select("a")) == (2, 0.75)
-    assert math.isnan(best_replica(found[:1], Select("a"))[1])
+    winner, values, beside = compare_replicas(found, Select("a"))
+    assert winner == 2
+    assert values == {"b": 0.5, "b_std": 0, "a": 0.5, "a_std": pytest.approx(0.353553, abs=1e-6)}
+    assert beside == {"b": [0.5, 0.5, 0.5], "a": [pytest.approx(math.nan, nan_ok=True), 0.25, 0.75]}
+    assert compare_replicas(found[:2], None)[1]["a"] == 0.25
 
 
 class Tied(nn.Module):

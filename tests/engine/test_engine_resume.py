@@ -11,7 +11,6 @@ from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import Checkpoint, CheckpointStore
-from saccade.engine.state import unpack_optimizer
 from saccade.errors import CheckpointError, ConfigError, OutputError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
@@ -163,7 +162,7 @@ def test_the_state_of_an_optimiser_has_the_layout_of_its_parameter(tmp_path):
     optimizer = torch.optim.Adam([parameter])
     moments = {f"optimizer/w/{key}": torch.rand(4, 3, 3, 3) for key in ("exp_avg", "exp_avg_sq")}
     checkpoint = Checkpoint(tmp_path, 3, {**moments, "optimizer/w/step": torch.tensor(3.0)}, {})
-    unpack_optimizer(checkpoint, optimizer, {"w": parameter})
+    checkpoint.restore_optimizer(optimizer, {"w": parameter})
     for key in ("exp_avg", "exp_avg_sq"):
         state = optimizer.state[parameter][key]
         assert state.stride() == parameter.stride()

@@ -10,8 +10,8 @@ from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 from saccade.config import from_dict
 from saccade.engine import fit, loop
 from saccade.engine.recipe import Recipe
-from saccade.engine.replicas import Learner
 from saccade.engine.run_folder import RunFolder
+from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
 
 QUIET = {"device": "cpu", "progress": "quiet"}

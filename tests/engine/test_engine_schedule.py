@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.config import from_dict
-from saccade.engine.schedule import Schedule
+from saccade.engine.recipe import Schedule
 from saccade.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 from torch import Tensor
 
 from saccade.engine import TrainingStopped, fit
-from saccade.engine.step import clone_tensors, copy_tensors
+from saccade.engine.cuda_graph import clone_tensors, copy_tensors
 from saccade.errors import DataError
 
 

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 from engine_fakes import TinyTask, tiny_recipe
 
-from saccade.engine import fit, stop
-from saccade.engine.stop import StopRequest
+from saccade.engine import fit, progress
+from saccade.engine.progress import StopRequest
 from saccade.errors import ConfigError
 
 LONG = tiny_recipe({"steps": 100_000})
@@ -65,7 +65,7 @@ def test_signal_to_a_process_saves_and_says_how_to_go_on(tmp_path, number):
 
 def test_time_limit(tmp_path, monkeypatch):
     minutes = itertools.count()  # on this clock every step takes one
-    monkeypatch.setattr(stop, "time", SimpleNamespace(monotonic=lambda: 60.0 * next(minutes)))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 60.0 * next(minutes)))
     result = fit(TinyTask(), LONG, tmp_path / "run", max_minutes=7, device="cpu", progress="quiet")
     assert result.stopped == "time"
     assert result.step == 7

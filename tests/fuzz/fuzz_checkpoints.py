@@ -15,10 +15,8 @@ from fuzzing import Content, Odd, Target
 from mutate import as_json, spoilt_bytes, spoilt_values
 from torch import nn
 
-from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.replicas import Learner
-from saccade.engine.seeding import capture_rng
-from saccade.engine.state import Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
+from saccade.engine.checkpoint import CheckpointStore, Position, capture_rng, pack
+from saccade.engine.step import Learner
 from saccade.errors import CheckpointError
 
 FACTS, TENSORS = "step-00000002/state.json", "step-00000002/state.safetensors"
@@ -108,10 +106,10 @@ class Checkpoints(Target):
         checkpoint, problems = CheckpointStore(place).load_newest()
         if checkpoint.step == 1 and not problems:
             raise AssertionError("an older checkpoint was taken without a word")
-        unpack_position(checkpoint, 1)
-        unpack_model(checkpoint, self.learner, None)
-        unpack_optimizer(checkpoint, self.optimizer, self.parameters)
-        unpack_rng(checkpoint, 0)
+        checkpoint.position(1)
+        checkpoint.restore_model(self.learner, None)
+        checkpoint.restore_optimizer(self.optimizer, self.parameters)
+        checkpoint.rng(0)
         if problems:
             raise CheckpointError(problems[0])
 

@@ -9,11 +9,9 @@ import pytest
 import tables as tool
 
 import saccade
-from saccade.errors import ConfigError
-from saccade.families import recipes
 from saccade.models.io.facts import read_facts
-from saccade.papers.results import Measured, published, published_for, recorded_runs
-from saccade.papers.tables import TABLES, Cell, cell_text, cells_of
+from saccade.papers.results import published, published_for, recorded_runs
+from saccade.papers.tables import TABLES, cells_of
 from saccade.zoo import shipped
 
 
@@ -43,28 +41,6 @@ def test_a_cell_has_its_seeds_its_published_number_and_its_command() -> None:
     even = cells["uniform", "mref", "authors merged", "authors", "true_positive_strength"]
     assert even.published == pytest.approx(0.0234)
     assert cells["hattnet-ctx", "mref", "authors merged", "authors", "selectivity"].measured is not None
-
-
-def test_a_row_without_a_run_says_so_and_how_to_train_it() -> None:
-    table = saccade.reproduce("hattnet-table2")
-    assert {row[-1] for row in table.tables[0].rows} == {"no run"}
-    assert {cell.command.split()[2] for cell in table.cells} <= set(recipes())
-
-
-def test_texts_of_cells() -> None:
-    three = Measured(0.98071, 0.0016, 0.97, 0.99, (0, 1, 2), 10_000)
-    cell = Cell("s", "d", "p", "", "accuracy", 0.9851, three)
-    assert cell_text(cell) == "98.07 ± 0.16 (98.51)"
-    assert cell_text(Cell("s", "d", "p", "", "accuracy", 0.9851)) == "(98.51)"
-    assert cell_text(Cell("s", "d", "p", "", "accuracy")) == cell_text(None) == "–"
-    assert (
-        cell_text(Cell("s", "d", "p", "", "failed_tasks", 11, Measured(9, None, None, None, (0,), 20_000))) == "9 (11)"
-    )
-
-
-def test_an_unknown_table_is_named_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="hattnet-table1"):
-        saccade.reproduce("hattnet-tabel1")
 
 
 def test_published_numbers_are_fractions_of_known_tables_and_systems() -> None:

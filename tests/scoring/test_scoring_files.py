@@ -53,26 +53,10 @@ def as_npz(stem, map_):
     np.savez_compressed(stem.with_suffix(".npz"), weights=map_)
 
 
-def as_grey(stem, map_):
-    Image.fromarray(map_).save(stem.with_suffix(".png"))
-
-
-def as_deep(stem, map_):
-    Image.fromarray(map_.astype(np.uint16) * 300).save(stem.with_suffix(".png"))
-
-
 def as_palette(stem, map_):
     image = Image.fromarray(map_, mode="L").convert("P")
     image.putpalette([value for grey in range(256) for value in (grey, grey, grey)])
     image.save(stem.with_suffix(".png"))
-
-
-def as_rgb(stem, map_):
-    Image.fromarray(map_).convert("RGB").save(stem.with_suffix(".png"))
-
-
-def as_tiff(stem, map_):
-    Image.fromarray(map_.astype(np.float32)).save(stem.with_suffix(".tiff"))
 
 
 def as_h5(stem, map_):
@@ -82,17 +66,26 @@ def as_h5(stem, map_):
         file["map"] = map_
 
 
-def as_batch_of_one(stem, map_):
-    np.save(stem.with_suffix(".npy"), map_[None, None].astype(np.float64))
+def as_picture(change, suffix=".png"):
+    return lambda stem, map_: change(map_).save(stem.with_suffix(suffix))
 
 
-WAYS = (as_npz, as_grey, as_deep, as_palette, as_rgb, as_tiff, as_h5, as_batch_of_one)
+WAYS = {
+    "npz": as_npz,
+    "grey": as_picture(Image.fromarray),
+    "deep": as_picture(lambda map_: Image.fromarray(map_.astype(np.uint16) * 300)),
+    "palette": as_palette,
+    "colours": as_picture(lambda map_: Image.fromarray(map_).convert("RGB")),
+    "tiff": as_picture(lambda map_: Image.fromarray(map_.astype(np.float32)), ".tiff"),
+    "h5": as_h5,
+    "batch": lambda stem, map_: np.save(stem.with_suffix(".npy"), map_[None, None].astype(np.float64)),
+}
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", WAYS)
 def test_every_format_gives_the_same_scores(way, tmp_path, truth):
     expected = saccade.score(maps(), masks()).values[STRENGTH]
-    found = saccade.score(write_all(tmp_path / "maps", way), truth)
+    found = saccade.score(write_all(tmp_path / "maps", WAYS[way]), truth)
     assert found.values[STRENGTH].tolist() == pytest.approx(expected.tolist(), rel=1e-5)
 
 
@@ -179,26 +172,34 @@ def test_an_object_array_is_never_unpickled(tmp_path, truth, name):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("p0.npz", npz(map=maps()[0])[:-40], "damaged"),
-        ("p0.npz", npz(map=maps()[0]).replace(b"\x93NUMPY", b"\x93NUMBY"), "damaged"),
-        ("p0.npz", npz(one=maps()[0], two=maps()[1]), "one, two"),
-        ("p0.npz", npz(), "holds no array"),
-        ("p0.npy", npy(maps()[0])[:-5], "cut short"),
-        ("p0.npy", b"", "damaged"),
-        ("p0.npy", npy(maps()[0]).replace(b"(12, 10)", b"(99999, 99999)"), "more than"),
-        ("p0.npy", npy(np.ones((3, *SIZE))), "sum over channels"),
-        ("p0.npy", npy(np.ones(7)), "(7,)"),
-        ("p0.npy", npy(np.ones(SIZE, complex)), "complex"),
-        ("p0.npy", npy(np.zeros((0, 4))), "(0, 4)"),
-        ("p0.png", b"\x89PNG\r\n\x1a\nrest", "p0.png"),
-        ("p0.h5", b"\x89HDF\r\n\x1a\nrest", "damaged or cut short"),
-        ("p0.npy", npy(np.ones((1, 4_000_000), np.int8)), "4000000"),
-    ],
-)  # fmt: skip
-def test_a_broken_file_is_named_or_skipped_and_counted(tmp_path, truth, name, data, said):
+def png(pixels: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG")
+    return stream.getvalue()
+
+
+BROKEN = {
+    "npz cut short": ("p0.npz", npz(map=maps()[0])[:-40], "p0.npz"),
+    "npz without its magic": ("p0.npz", npz(map=maps()[0]).replace(b"\x93NUMPY", b"\x93NUMBY"), "p0.npz"),
+    "npz of two": ("p0.npz", npz(one=maps()[0], two=maps()[1]), "one, two"),
+    "npz of none": ("p0.npz", npz(), "p0.npz"),
+    "npy cut short": ("p0.npy", npy(maps()[0])[:-5], "(12, 10)"),
+    "empty file": ("p0.npy", b"", "p0.npy"),
+    "header of a giant": ("p0.npy", npy(maps()[0]).replace(b"(12, 10)", b"(99999, 99999)"), "(99999, 99999)"),
+    "channels": ("p0.npy", npy(np.ones((3, *SIZE))), "(3, 12, 10)"),
+    "one axis": ("p0.npy", npy(np.ones(7)), "(7,)"),
+    "complex": ("p0.npy", npy(np.ones(SIZE, complex)), "complex"),
+    "no pixel": ("p0.npy", npy(np.zeros((0, 4))), "(0, 4)"),
+    "png": ("p0.png", b"\x89PNG\r\n\x1a\nrest", "p0.png"),
+    "colours": ("p0.png", png(np.random.default_rng(0).integers(0, 255, (*SIZE, 3), dtype=np.uint8)), "p0.png"),
+    "h5": ("p0.h5", b"\x89HDF\r\n\x1a\nrest", "p0.h5"),
+    "long side": ("p0.npy", npy(np.ones((1, 4_000_000), np.int8)), "4000000"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_file_is_named_or_skipped_and_counted(tmp_path, truth, what):
+    name, data, said = BROKEN[what]
     told = broken(tmp_path, truth, name, data)
     assert said in told
     assert "p0" in told
@@ -219,28 +220,12 @@ def test_the_kind_of_an_hdf5_map_is_checked_before_it_is_read(tmp_path, truth):
     tracemalloc.stop()
 
 
-def test_a_damaged_lzma_archive_is_refused(tmp_path, truth):
-    with zipfile.ZipFile(tmp_path / "maps.zip", "w", zipfile.ZIP_LZMA) as archive:
-        archive.writestr("p0.npy", npy(maps()[0]))
-    data = bytearray((tmp_path / "maps.zip").read_bytes())
-    data[45:60] = bytes(range(200, 215))
-    (tmp_path / "maps.zip").write_bytes(data)
-    with pytest.raises(DataError, match=r"p0\.npy"):
-        saccade.score(tmp_path / "maps.zip", truth)
-
-
-def test_colours_are_no_amounts(tmp_path, truth):
-    stream = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (*SIZE, 3), dtype=np.uint8)).save(stream, "PNG")
-    assert "a colour picture" in broken(tmp_path, truth, "p0.png", stream.getvalue())
-
-
 def test_a_coloured_palette_is_no_map_but_a_mask(tmp_path, truth):
     image = Image.fromarray(masks()[0].astype(np.uint8), mode="P")
     image.putpalette([0, 0, 0, 128, 0, 0])
     stream = io.BytesIO()
     image.save(stream, "PNG")
-    assert "a colour picture" in broken(tmp_path, truth, "p0.png", stream.getvalue())
+    assert "p0.png" in broken(tmp_path, truth, "p0.png", stream.getvalue())
     (truth / "p0.npy").unlink()
     (truth / "p0.png").write_bytes(stream.getvalue())
     assert saccade.score(maps(), masks()).values[STRENGTH][0] == pytest.approx(
@@ -248,7 +233,7 @@ def test_a_coloured_palette_is_no_map_but_a_mask(tmp_path, truth):
     )
 
 
-def test_h5_without_the_key_and_h5_that_leads_to_another_file(tmp_path, truth):
+def test_an_h5_file_never_leads_to_another_file(tmp_path, truth):
     import h5py
 
     folder = tmp_path / "maps"
@@ -258,10 +243,9 @@ def test_h5_without_the_key_and_h5_that_leads_to_another_file(tmp_path, truth):
     with h5py.File(folder / "p0.h5", "w") as file:
         file["map"] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "map")
         file["other"] = maps()[0]
-    with pytest.raises(DataError, match="no dataset 'saliency', found other"):
-        saccade.score(folder, truth, key="saliency")
-    with pytest.raises(DataError, match="no dataset 'map'"):
-        saccade.score(folder, truth, key="map")
+    for key in ("saliency", "map"):
+        with pytest.raises(DataError, match=f"'{key}'"):
+            saccade.score(folder, truth, key=key)
     assert saccade.score(folder, truth, key="other").counts["scored"] == 1
 
 
@@ -272,25 +256,19 @@ def test_h5_without_h5py_names_the_extra(tmp_path, truth, monkeypatch):
         saccade.score(folder, truth)
 
 
-def test_duplicate_stems_missing_folders_and_folders_without_maps(tmp_path, truth):
-    folder = write_all(tmp_path / "maps", as_grey)
-    np.save(folder / "p0.npy", maps()[0])
-    with pytest.raises(DataError, match=r"2 files are called 'p0' \(p0.npy, p0.png\)"):
-        saccade.score(folder, truth)
-    with pytest.raises(DataError, match="no such file"):
-        saccade.score(tmp_path / "nowhere", truth)
+def test_wrong_places_are_named(tmp_path, truth):
+    twice = write_all(tmp_path / "twice", WAYS["grey"])
+    np.save(twice / "p0.npy", maps()[0])
     (tmp_path / "bare").mkdir()
-    with pytest.raises(DataError, match="no maps"):
-        saccade.score(tmp_path / "bare", truth)
-    (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(DataError, match="expected a folder"):
-        saccade.score(tmp_path / "notes.txt", truth)
-
-
-def test_a_damaged_archive_is_refused(tmp_path, truth):
-    for name in ("maps.zip", "maps.tar.gz"):
+    for name in ("notes.txt", "maps.zip", "maps.tar.gz"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
-        with pytest.raises(DataError, match="damaged"):
+    with zipfile.ZipFile(tmp_path / "lzma.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("p0.npy", npy(maps()[0]))
+    data = bytearray((tmp_path / "lzma.zip").read_bytes())
+    data[45:60] = bytes(range(200, 215))
+    (tmp_path / "lzma.zip").write_bytes(data)
+    for name in ("twice", "bare", "nowhere", "notes.txt", "maps.zip", "maps.tar.gz", "lzma.zip"):
+        with pytest.raises(DataError, match=name):
             saccade.score(tmp_path / name, truth)
 
 
@@ -344,22 +322,26 @@ def test_coco_by_picture_by_category_and_by_polygon(tmp_path):
 def test_wrong_rows_stop_or_are_counted(tmp_path):
     given = {f"p{number}": map_ for number, map_ in enumerate(maps())}
     (tmp_path / "boxes.csv").write_text("image,x1,y1,x2,y2\np0.jpg,2,0,6,4\np1.jpg,6,0,2,4\n,1,1,2,2\n")
-    with pytest.raises(DataError, match="2 rows cannot be used, the first: unreadable box: line 3"):
+    with pytest.raises(DataError, match="line 3"):
         saccade.score(given, tmp_path / "boxes.csv")
     found = saccade.score(given, tmp_path / "boxes.csv", broken="skip")
     assert (found.counts["rows"], found.counts["scored"], found.counts["extra"]) == (2, 1, 3)
-    for text in ("image,colour\na,red\n", "image,x,y\n"):
-        (tmp_path / "boxes.csv").write_text(text)
-        with pytest.raises(DataError, match="no boxes and no points"):
-            saccade.score(given, tmp_path / "boxes.csv")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(DataError, match="not JSON"):
-        saccade.score(given, tmp_path / "bad.json")
-    (tmp_path / "ok.csv").write_text("image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n")
-    with pytest.raises(DataError, match="expected points, found boxes"):
-        saccade.score(given, tmp_path / "ok.csv", kind="points")
-    with pytest.raises(ConfigError, match="objects"):
-        saccade.score(given, tmp_path / "ok.csv", objects=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("t.csv", "image,colour\na,red\n", {}),
+        ("t.csv", "image,x,y\n", {}),
+        ("t.json", "{", {}),
+        ("t.csv", "image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n", {"kind": "points"}),
+        ("t.csv", "image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n", {"objects": "masks"}),
+    ],
+)
+def test_a_table_that_is_no_truth_is_named(tmp_path, name, text, options):
+    (tmp_path / name).write_text(text)
+    with pytest.raises((ConfigError, DataError), match=name):
+        saccade.score({"p0": maps()[0]}, tmp_path / name, **options)
 
 
 def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):

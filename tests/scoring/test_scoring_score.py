@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -13,7 +14,6 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError, ShapeError
@@ -41,6 +41,7 @@ def test_arrays_tensors_mappings_streams_and_files_agree(files):
     maps = {name: np.load(folder / f"{name}.npy") for name in files.masks}
     by_path = saccade.score(folder, files.truth)
     by_name = saccade.score(maps, files.masks)
+    assert by_name.names == tuple(files.masks)  # in the order of the maps, whatever their sizes
     stream = saccade.score(iter(maps.items()), files.masks)
     for other in (by_name, stream):
         assert other.names == by_path.names
@@ -54,11 +55,6 @@ def test_arrays_tensors_mappings_streams_and_files_agree(files):
     assert stacked.names == tuple(square)
     at = [by_path.names.index(name) for name in square]
     torch.testing.assert_close(stacked.values[STRENGTH], by_path.values[STRENGTH][at])
-
-
-def test_values_come_in_the_order_of_the_maps_whatever_their_sizes(files):
-    found = saccade.score({name: mask * 1.0 for name, mask in files.masks.items()}, files.masks)
-    assert found.names == tuple(files.masks)
 
 
 def test_coarse_maps_are_laid_over_the_picture_and_bounded_by_their_grid():
@@ -115,6 +111,10 @@ def test_objects_give_selectivity(files):
     share = np.mean([mask.sum() / objects[name].sum() for name, mask in files.masks.items()])
     assert found.scores["selectivity"].mean == pytest.approx(share)
     assert found.baselines["all_objects_exact"]["selectivity"] == pytest.approx(share)
+
+
+def maps_of(files):
+    return [(name, mask * 1.0) for name, mask in files.masks.items()]
 
 
 def two() -> tuple[np.ndarray, np.ndarray]:
@@ -177,26 +177,6 @@ def test_empty_masks_are_counted_and_maps_of_zeros_score_zero():
         saccade.score(maps, masks, empty="stop")
 
 
-def test_two_maps_of_one_name_are_refused():
-    maps, masks = two()
-    with pytest.raises(DataError, match="two maps are called 'a'"):
-        saccade.score([("a", maps[0]), ("a", maps[1])], {"a": masks[0]})
-
-
-def test_wrong_words_and_shapes_are_refused():
-    maps, masks = two()
-    with pytest.raises(ConfigError, match="did you mean 'positive'"):
-        saccade.score(maps, masks, signed="postive")
-    with pytest.raises(ShapeError):
-        saccade.score(maps[0], masks)
-    with pytest.raises(DataError, match="sum over channels"):
-        saccade.score({"a": np.ones((3, 6, 6))}, {"a": masks[0]})
-    with pytest.raises(DataError, match="numbers"):
-        saccade.score({"a": np.array([["x"]])}, {"a": masks[0]})
-    with pytest.raises(DataError, match="expected a path"):
-        saccade.score(3, masks)
-
-
 def test_points_by_hand_and_the_shuffled_auc_takes_out_ones_own():
     """Picture a: value 5 at its point, 0 and 1 at the point of b. Picture b: 2 against 3."""
     maps = {"a": np.array([[0.0, 1], [2, 5]]), "b": np.array([[2.0, 1], [0, 3]])}
@@ -242,6 +222,7 @@ def test_what_is_saved_names_everything(files, tmp_path):
     }  # fmt: skip
     assert len(rows) == 13
     page = written[2].read_text()
+    assert page != found.save(tmp_path / "drawn", pictures=files.truth)[2].read_text()  # maps lie on the pictures
     values = found.values[STRENGTH]
     best, worst = found.names[int(values.argmax())], found.names[int(values.argmin())]
     parts = {
@@ -249,26 +230,8 @@ def test_what_is_saved_names_everything(files, tmp_path):
     }
     assert f"{best}: strength" in parts["Best maps"]
     assert f"{worst}: strength" in parts["Worst maps"]
-    assert page.count("<img ") == 12
-    assert "http://" not in page
-    assert page.count('src="data:image/') == 12
-
-
-def test_the_page_draws_on_pictures_where_they_are_given(files, tmp_path):
-    pictures = tmp_path / "pictures"
-    pictures.mkdir()
-    for name, mask in files.masks.items():
-        Image.new("RGB", mask.shape[::-1], (255, 0, 0)).save(pictures / f"{name}.png")
-    found = saccade.score(files.maps("oracle"), files.truth)
-    plain, drawn = (found.save(tmp_path / out, pictures=of)[2] for out, of in (("a", None), ("b", pictures)))
-    assert plain.read_text() != drawn.read_text()
-
-
-def test_a_stream_is_gone_and_the_page_says_so(tmp_path):
-    maps, masks = two()
-    page = saccade.score(iter(maps), masks).save(tmp_path)[2].read_text()
-    assert "These maps came from a stream" in page
-    assert "<img " not in page
+    assert page.count("<img ") == page.count('src="data:image/') == 12
+    assert "<img " not in saccade.score(iter(maps_of(files)), files.masks).save(tmp_path / "gone")[2].read_text()
 
 
 def test_scoring_in_memory_needs_numpy_and_torch_alone():
@@ -317,11 +280,41 @@ def test_a_stream_may_use_one_array_for_all_of_its_maps():
     torch.testing.assert_close(found.values[STRENGTH], want.values[STRENGTH])
 
 
-@pytest.mark.parametrize("many", [2, 5])
-def test_stacks_of_other_lengths_are_refused(many: int) -> None:
-    """Map i belongs to mask i; of 2 or 5 maps and 3 masks nobody knows which do."""
-    with pytest.raises(DataError, match=f"{many} maps and 3 masks: map i is scored against mask i"):
-        saccade.score(np.ones((many, 4, 4)), np.ones((3, 4, 4), bool))
-    named = {str(number): np.ones((4, 4)) for number in range(many)}
-    masks = {str(number): np.ones((4, 4), bool) for number in range(3)}
-    assert saccade.score(named, masks).counts["scored"] == min(many, 3)  # names say which
+ONE = np.ones((6, 6))
+WRONG = {
+    "postive": ((ONE[None], ONE[None]), {"signed": "postive"}),
+    "(N,H,W)": ((ONE, ONE[None]), {}),
+    "channels": (({"a": np.ones((3, 6, 6))}, {"a": ONE}), {}),
+    "<U1": (({"a": np.array([["x"]])}, {"a": ONE}), {}),
+    "maps: ": ((3, ONE[None]), {}),
+    "truth: ": ((ONE[None], 3), {}),
+    "'a'": (([("a", ONE), ("a", ONE)], {"a": ONE}), {}),
+    "2 maps and 3 masks": ((np.ones((2, 4, 4)), np.ones((3, 4, 4))), {}),
+    "5 maps and 3 masks": ((np.ones((5, 4, 4)), np.ones((3, 4, 4))), {}),
+    "names": ((np.ones((2, 4, 4)), np.ones((2, 4, 4))), {"names": ["a", "a"]}),
+    "points (n,2)": ((ONE[None], [[(1, 2, 3)]]), {"kind": "points"}),
+    "separator": ((ONE[None], ONE[None]), {"separator": " "}),
+    "NaN": ((ONE[None], torch.full((1, 6, 6), torch.nan)), {}),
+    "method": ((ONE[None], ONE[None]), {"model": "soft-mref"}),
+    "engine": ((ONE[None], ONE[None]), {"engine": "local"}),
+}
+
+
+@pytest.mark.parametrize("named", WRONG)
+def test_what_cannot_be_scored_is_named(named: str) -> None:
+    given, options = WRONG[named]
+    with pytest.raises((ConfigError, DataError, ShapeError), match=re.escape(named)):
+        saccade.score(*given, **options)
+
+
+def test_names_say_which_mask_belongs_to_which_map() -> None:
+    named = {str(number): np.ones((4, 4)) for number in range(5)}
+    assert saccade.score(named, {str(number): np.ones((4, 4), bool) for number in range(3)}).counts["scored"] == 3
+
+
+def test_an_array_and_a_stream_exchange_the_same_maps() -> None:
+    rng = np.random.default_rng(0)
+    maps, masks = rng.random((300, 5, 5)), rng.random((300, 5, 5)) < 0.3
+    maps[7, 0, 0] = np.nan
+    stacked, stream = saccade.score(maps, masks), saccade.score(iter(maps), masks)
+    assert stacked.to_json()["baselines"] == stream.to_json()["baselines"]

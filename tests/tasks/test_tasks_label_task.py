@@ -17,7 +17,8 @@ from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
 from saccade.families.contract import ModelSpec
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
+from saccade.outputs import Act, ModelOutput
 from saccade.tasks.label_task import CrossEntropy, LabelTask
 from saccade.trace import Look
 
@@ -57,13 +58,13 @@ class Halves(ImageOnlyModel):
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1).unflatten(2, (2, -1)).mean((1, 3))  # (B,2)
 
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor) -> ModelOutput:
         logits = encoding * self.gain * (-1 if self.config.turned else 1)
-        return {"logits": logits, "weights": encoding.softmax(-1)[:, None]}  # (B,1,2)
+        return ModelOutput(logits, {"half": Act(weights=encoding.softmax(-1)[:, None])})  # (B,1,2)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         frame = geometry.scale_shift((4.0, 8.0), (0.0, 0.0))
-        return (Look("half", "soft", "multiplier", raw["weights"], norm="softmax", frame=frame),)
+        return (Look("half", "soft", "multiplier", output.acts["half"].weights, norm="softmax", frame=frame),)
 
 
 class SidesTask(LabelTask):

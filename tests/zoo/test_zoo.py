@@ -63,13 +63,6 @@ def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
             zoo.resolve(source)
 
 
-def test_an_empty_zoo_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path)
-    assert zoo.shipped() == {}
-    with pytest.raises(CheckpointError, match="no models are shipped"):
-        zoo.resolve("soft-mref")
-
-
 def needs_weights(backbone: str) -> None:
     try:
         imagenet_weights(backbone)

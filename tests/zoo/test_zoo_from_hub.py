@@ -6,14 +6,11 @@ import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import saccade
 from saccade.backbones import hub
-from saccade.commands.door import app
 from saccade.errors import CheckpointError, DataError, MissingExtraError
 from saccade.models.io.facts import CONFIG, INPUTS, WEIGHTS
 from saccade.zoo import shipped
@@ -94,19 +91,6 @@ def test_a_damaged_file_is_found_out(fake: FakeHub) -> None:
     shutil.rmtree(fake.cache)
     with pytest.raises(CheckpointError, match="not a model folder"):
         saccade.load("hf://mary/tiny")
-
-
-@pytest.mark.parametrize("address", ["hf://", "hf://mary", "hf://mary/../tiny", "hf://a/b/c", "hf:///etc/passwd"])
-def test_other_addresses_are_refused(fake: FakeHub, address: str) -> None:
-    with pytest.raises(CheckpointError, match="not an address of a model"):
-        saccade.load(address)
-    assert fake.asked == []
-
-
-def test_what_the_hub_does_not_have_is_said_in_one_line(fake: FakeHub) -> None:
-    done: Any = CliRunner().invoke(app, ["look", "picture.png", "--model", "hf://mary/other"])
-    assert done.exit_code == 2
-    assert "error: hf://mary/other: cannot be fetched (ValueError: 404: mary/other)" in " ".join(done.stderr.split())
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,8 @@ from saccade.adapters.folder import row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
 from saccade.data.maps.members import SEPARATOR, by_short_name
 from saccade.errors import ConfigError, DataError, SaccadeError
-from saccade.scoring.maps import Chunk, Maps
-from saccade.scoring.policies import Policies
-from saccade.scoring.results import ScoreResult
+from saccade.scoring.maps import Maps, Named
+from saccade.scoring.results import Policies, ScoreResult
 from saccade.scoring.score import OnProgress, Scoring, Shard, score_maps
 from saccade.scoring.truths import open_truth
 
@@ -31,10 +30,8 @@ class RowMaps(Maps):
     Rows are called by the column ``name``, with the question behind it: ``cats/1__colour``.
     """
 
-    is_fixed = False
-
     def __init__(self, out: str, files: Sequence[Path] | None = None) -> None:
-        self.where = out
+        super().__init__(out, (), lambda path: torch.zeros(0))
         self.files = row_files(out) if files is None else list(files)
         self._short = False
 
@@ -46,20 +43,19 @@ class RowMaps(Maps):
         """Call maps by the last part of their names, or by all of it."""
         self._short = short
 
-    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
+    def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
         """Maps in the order in which they lie in the files: one way through, whatever ``first`` asks."""
         for file in self.files:
             for row in rows_in(file, ["name", "question", "maps", "error"]):
                 (name,) = by_short_name([_called(row)], self._short)
                 total = next((stored for stored in row["maps"] or () if stored["look"] == TOTAL), None)
                 why = row["error"] or f"{row['name']}: no map was kept; look again with `maps=total`"
-                yield Chunk([name], DataError(why) if total is None else torch.from_numpy(decode_map(total))[None])
+                yield name, DataError(why) if total is None else torch.from_numpy(decode_map(total))
 
     def read(self, name: str) -> Tensor | None:
         """One map again; the files are read until it comes."""
-        found = (chunk.maps for chunk in self.each(1) if chunk.names == [name])
-        maps = next(found, None)
-        return None if maps is None or isinstance(maps, SaccadeError) else maps[0]
+        found = next((found for called, found in self.each() if called == name), None)
+        return None if isinstance(found, SaccadeError) else found
 
 
 def _called(row: Mapping[str, Any]) -> str:

@@ -16,11 +16,6 @@ Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
 
 
-def catalog() -> dict[str, dict[str, Any]]:
-    """What data there is."""
-    return data()
-
-
 def make(
     name: str,
     out: Path,
@@ -104,8 +99,8 @@ def sheet(
     from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family_of_data
     from saccade.families.contract import load_target
+    from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
-    from saccade.show.sheets import contact_sheet
 
     given |= {"name": with_reader(name, data_entries()), "options": _options(option) or None}
     is_read = ":" in given["name"]
@@ -193,7 +188,7 @@ def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> 
 
 
 COMMANDS = {
-    "list": Command(catalog, _show_catalog, example="saccade data list"),
+    "list": Command(data, _show_catalog, example="saccade data list"),
     "make": Command(
         make,
         _show_made,

@@ -129,8 +129,8 @@ def as_command(name: str, command: Command) -> Any:
         json, quiet = values.pop("json", False), values["quiet"]
         if "quiet" not in typed:
             del values["quiet"]
-        given = {each: _value(typed[each], value, command) for each, value in values.items()}
         try:
+            given = {each: _value(typed[each], value, command) for each, value in values.items()}
             with progress(name, shown=not quiet and not json) as update:
                 calls = {"on_progress": update} if "on_progress" in every else {}
                 result = (command.run or command.function)(**given, **calls)
@@ -232,7 +232,7 @@ def _value(each: Argument, value: Any, command: Command) -> Any:
     try:
         return [(each.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
     except ValueError as error:
-        raise ConfigError(f"{each.name}: expected numbers with commas between, as in 1,2,1, found '{value}'") from error
+        raise ConfigError(f"`{each.name}`: expected numbers with commas, as in 1,2,1, found '{value}'") from error
 
 
 def _warning(message: Warning | str, *where: object, **more: object) -> None:

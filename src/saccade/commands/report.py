@@ -151,7 +151,7 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
         return None
     try:
         predictor = load(run, device)
-        opened = _opened(predictor, RunFolder(run).recorded()["data"], count)
+        opened = _opened(predictor, RunFolder(run).recorded().data, count)
         seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
         of = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
         blocks = look_blocks(seen, f"The first of the validation split{of}")

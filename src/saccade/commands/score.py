@@ -13,9 +13,7 @@ from saccade.commands.terminal import print_table, remark
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from saccade.scoring.maps import Maps
     from saccade.scoring.results import ScoreResult
-    from saccade.scoring.truths import Truths
 
 
 def score(
@@ -96,7 +94,7 @@ def score(
 
 def _scored(given: Mapping[str, Any]) -> ScoreResult:
     from saccade.scoring.maps import open_maps
-    from saccade.scoring.policies import CHOICES, Policies
+    from saccade.scoring.results import CHOICES, Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.truths import open_truth
 
@@ -123,8 +121,12 @@ def _scored(given: Mapping[str, Any]) -> ScoreResult:
         if given["model"] is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
         opened = open_maps(maps, key=given["key"], names=names)
-        if names is None:
-            _check_as_many(opened, truths)
+        many, wanted = len(opened.paths() or ()), len(truths.paths())
+        if names is None and opened.is_stacked and truths.is_stacked and many != wanted:
+            raise DataError(
+                f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give "
+                "both as mappings from names"
+            )
         return score_maps(opened, truths, policies, on_progress=given["on_progress"])
     from saccade.predict import load
     from saccade.scoring.methods import method_maps
@@ -134,21 +136,6 @@ def _scored(given: Mapping[str, Any]) -> ScoreResult:
     found = score_maps(made, truths, policies, on_progress=given["on_progress"])
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
     return replace(found, settings={"method": called, "model": None if predictor is None else predictor.name})
-
-
-def _check_as_many(maps: Maps, truth: Truths) -> None:
-    """Refuse stacks (N,H,W) of different N: their maps and masks have no names, so only their order matches them."""
-    from saccade.scoring.maps import StackMaps
-    from saccade.scoring.truths import MaskStack
-
-    if not isinstance(maps, StackMaps) or not isinstance(truth, MaskStack):
-        return
-    many, wanted = len(maps.paths() or ()), len(truth.paths())
-    if many != wanted:
-        raise DataError(
-            f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give both as "
-            "mappings from names"
-        )
 
 
 def show(found: ScoreResult, given: Mapping[str, Any], quiet: bool) -> None:

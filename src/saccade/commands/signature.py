@@ -119,6 +119,7 @@ def arguments_of(function: Callable[..., Any]) -> Mapping[str, Argument]:
         without = _WITHOUT.search(text)
         first = re.split(r"(?<=[.?!]) (?=[A-Z`'0-9])", text[: without.start()] if without else text)[0]
         read: dict[str, Any] = {
+            "text": text,
             "help": _capital(first.rstrip(".")),
             "without": without.group(1).split(". ")[0] if without else "",
         }

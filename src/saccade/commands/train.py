@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, overload
 
 from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import print_table, remark
-from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
@@ -133,7 +132,9 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     elif given := [name for name, value in changes.items() if value not in (None, (), [], {})]:
         raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(given)}")
     else:
-        resolved = _recorded(Path(out))
+        from saccade.engine.run_folder import RunFolder
+
+        resolved = RunFolder(Path(out)).recorded()
 
     from saccade.engine.loop import fit
     from saccade.engine.run_folder import RunFolder
@@ -245,14 +246,9 @@ def build_task(recipe: Recipe) -> Trainable:
 
 def data_of(run: Path | str) -> str:
     """What a run learns from, as ``--data`` names it; of files READER:PATH, which its model does not remember."""
-    return str(_recorded(Path(run)).data.get("name", ""))
-
-
-def _recorded(run: Path) -> Recipe:
-    """The recipe that a run began with."""
     from saccade.engine.run_folder import RunFolder
 
-    return from_dict(Recipe, RunFolder(run).recorded(), where=str(run / "config.yaml"))
+    return str(RunFolder(Path(run)).recorded().data.get("name", ""))
 
 
 def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:

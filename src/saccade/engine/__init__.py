@@ -6,44 +6,20 @@ has the same interface. Names are loaded on first use, because torch takes secon
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.engine.checkpoint import CheckpointStore
-    from saccade.engine.health import TrainingStopped
-    from saccade.engine.loop import RunResult, fit
-    from saccade.engine.protocol import Trainable
-    from saccade.engine.recipe import Phase, Recipe, load_recipe, packaged_recipes
+    from saccade.engine.checkpoint import CheckpointStore as CheckpointStore
+    from saccade.engine.loop import RunResult as RunResult
+    from saccade.engine.loop import fit as fit
+    from saccade.engine.protocol import Trainable as Trainable
+    from saccade.engine.recipe import Phase as Phase
+    from saccade.engine.recipe import Recipe as Recipe
+    from saccade.engine.recipe_files import load_recipe as load_recipe
+    from saccade.engine.recipe_files import packaged_recipes as packaged_recipes
+    from saccade.errors import TrainingStopped as TrainingStopped
+else:
+    from saccade.lazy_names import lazy_names
 
-__all__ = [
-    "CheckpointStore",
-    "Phase",
-    "Recipe",
-    "RunResult",
-    "Trainable",
-    "TrainingStopped",
-    "fit",
-    "load_recipe",
-    "packaged_recipes",
-]
-
-_HOMES = {
-    "CheckpointStore": "checkpoint",
-    "Phase": "recipe",
-    "Recipe": "recipe",
-    "RunResult": "loop",
-    "Trainable": "protocol",
-    "TrainingStopped": "health",
-    "fit": "loop",
-    "load_recipe": "recipe",
-    "packaged_recipes": "recipe",
-}
-
-
-if not TYPE_CHECKING:  # type checkers know the names above
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'saccade.engine' has no attribute '{name}'")
-        return getattr(import_module(f"saccade.engine.{_HOMES[name]}"), name)
+    __getattr__, __dir__ = lazy_names(__name__)
+    del lazy_names

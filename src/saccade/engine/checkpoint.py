@@ -1,29 +1,37 @@
-"""Checkpoints of a run: safetensors for numbers, JSON for facts, a digest for each; pickle is never touched.
+"""Checkpoints of a run: the state of model, optimiser, average, position and random generators, and how it is stored.
 
 ``checkpoints/step-00001200/`` holds ``state.safetensors`` (weights, optimiser state by parameter name, random state)
-and ``state.json`` (step, phase, data cursor, best so far, versions, digests). A checkpoint is written beside its
-final name and moved there in one step, so a folder with that name is always complete; the loader still verifies the
-digests and falls back to the one before when the disk has damaged it. A second checkpoint of the same step is
-``step-00001200.1``.
+and ``state.json`` (step, phase, data cursor, best so far, versions, digests); pickle is never touched. A checkpoint is
+written beside its final name and moved there in one step, so a folder with that name is always complete; the loader
+still verifies the digests and falls back to the one before when the disk has damaged it. A second checkpoint of the
+same step is ``step-00001200.1``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import random
 import re
 import shutil
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import numpy as np
 import safetensors.torch
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from saccade.atomic import folder_in_place, make_folder, writing
-from saccade.config import check_schema
+from saccade.config import Within, check_schema, from_dict
+from saccade.engine.ema import WeightAverage
+from saccade.engine.recipe import Select
+from saccade.engine.step import Learner
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import read_json, read_tensors
 
@@ -32,16 +40,156 @@ SCHEMA_VERSION = 1
 TENSORS, FACTS = "state.safetensors", "state.json"
 _LARGEST = 16 * 2**30  # bytes of the tensors: weights, and what the optimiser keeps of each
 _NAME = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
+RngState = dict[str, Tensor]
+
+
+@dataclass
+class Best:
+    """The best validation of a phase."""
+
+    value: float
+    step: int
+    replica: int
+    metrics: dict[str, float]
+
+
+@dataclass
+class Position:
+    """Where a run stands: everything but tensors."""
+
+    step: Annotated[int, Within(0)] = 0
+    """optimiser steps done"""
+    phase: Annotated[int, Within(0)] = 0
+    phase_step: Annotated[int, Within(0)] = 0
+    """steps done within the phase"""
+    phase_ended: str | None = None
+    """'finished' or 'early' once the phase is over"""
+    batches: Annotated[int, Within(0)] = 0
+    """the data cursor: number of the next micro-batch"""
+    best: Best | None = None
+    """of the present phase"""
+    stale: Annotated[int, Within(0)] = 0
+    """validations since the best one"""
+    seconds: Annotated[float, Within(0)] = 0.0
+    """spent training, over all sittings"""
+    validation: dict[str, float] = field(default_factory=dict)
+    """the last one"""
+    beside: float | None = None
+    """the best value so far, in the present phase, of the metric that stands beside the one that decides"""
+
+    def next_phase(self) -> Position:
+        """The start of the following phase."""
+        return Position(self.step, self.phase + 1, 0, None, self.batches, None, 0, self.seconds, self.validation)
+
+    def note_beside(self, select: Select, found: Mapping[str, float]) -> bool:
+        """Whether the metric beside the one that decides is better than ever in this phase; remembers it if so."""
+        value = found.get(select.beside or "", math.nan)
+        if not select.better(value, self.beside):
+            return False
+        self.beside = value
+        return True
+
+
+def pack(
+    position: Position,
+    learner: Learner,
+    optimizer: torch.optim.Optimizer | None,
+    parameters: Mapping[str, nn.Parameter],
+    ema: WeightAverage | None,
+    rng: list[RngState],
+) -> tuple[dict[str, Tensor], dict[str, object]]:
+    """Tensors and facts of a checkpoint; ``rng`` has one entry per rank."""
+    tensors = {f"model/{name}": value for name, value in learner.model.state_dict().items()}
+    scalars: dict[str, dict[str, object]] = {}
+    for name, parameter in parameters.items():
+        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{name}/{key}"] = value
+            else:
+                scalars.setdefault(name, {})[key] = value
+    if ema is not None:
+        tensors |= {f"ema/{name}": value for name, value in ema.shadow.items()}
+        tensors["ema_updates"] = ema.updates
+    for rank, state in enumerate(rng):
+        tensors |= {f"rng/{rank}/{name}": value for name, value in state.items()}
+    return tensors, {"position": asdict(position), "optimizer_scalars": scalars}
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What one checkpoint folder held."""
+    """What one checkpoint folder held; a CheckpointError says what of it does not fit the run."""
 
     path: Path
     step: int
     tensors: dict[str, Tensor]
     facts: dict[str, Any]
+
+    def position(self, phases: int) -> Position:
+        """Where the run stood, which has so many ``phases``."""
+        with self._fitting("its position"):
+            position = from_dict(Position, self.facts["position"], where="position")
+            range(phases)[position.phase]  # an IndexError where there is no such phase
+        return position
+
+    def restore_model(self, learner: Learner, ema: WeightAverage | None) -> None:
+        """Load weights, buffers and the moving average in place."""
+        with self._fitting("its model"):
+            learner.model.load_state_dict(self._under("model/"))
+            if ema is not None:
+                for name, value in ema.shadow.items():
+                    value.copy_(_shaped(self.tensors[f"ema/{name}"], value))
+                ema.updates.copy_(self.tensors["ema_updates"].reshape(ema.updates.shape))
+
+    def restore_optimizer(self, optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]) -> None:
+        """Load the optimiser's state by parameter name; ``parameters`` in the order the optimiser was given them."""
+        scalars = self.facts.get("optimizer_scalars", {})
+        state = {}
+        with self._fitting("its optimiser"):
+            for number, (name, parameter) in enumerate(parameters.items()):
+                held = self._under(f"optimizer/{name}/")
+                own = {key: value if value.numel() == 1 else _shaped(value, parameter) for key, value in held.items()}
+                own |= scalars.get(name, {})
+                if own:
+                    state[number] = own
+            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        # Files know no memory layout, and fused kernels want that of the parameter.
+        for parameter in parameters.values():
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor) and value.shape == parameter.shape:
+                    optimizer.state[parameter][key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+
+    def rng(self, rank: int) -> RngState | None:
+        """The random state of ``rank``, tried on; None when the run had fewer ranks then."""
+        state = self._under(f"rng/{rank}/")
+        if not state:
+            return None
+        main = torch.device("cpu")
+        before = capture_rng(main)
+        try:
+            with self._fitting("its random state"):
+                restore_rng(state, main)
+        finally:
+            restore_rng(before, main)
+        return state
+
+    def _under(self, prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
+
+    @contextmanager
+    def _fitting(self, what: str) -> Iterator[None]:
+        """What is wrong inside becomes a CheckpointError that names the checkpoint and ``what`` of it."""
+        wrong = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, ConfigError)
+        try:
+            yield
+        except wrong as error:
+            raise CheckpointError(f"{self.path}: {what} does not fit ({' '.join(str(error).split())})") from error
+
+
+def _shaped(found: Tensor, like: Tensor) -> Tensor:
+    """``found``, which must have the shape of ``like``: torch would stretch another one."""
+    if found.shape != like.shape:
+        raise ValueError(f"shape {tuple(found.shape)} in place of {tuple(like.shape)}")
+    return found
 
 
 class CheckpointStore:
@@ -161,3 +309,49 @@ def _digest(content: bytes) -> str:
 def _order(path: Path) -> tuple[int, int]:
     match = _NAME.fullmatch(path.name)
     return (int(match[1]), int(match[2] or 0)) if match else (-1, 0)
+
+
+def seed_all(seed: int, *, rank: int = 0) -> None:
+    """Seed python, numpy and torch (all devices); each rank draws its own stream."""
+    mixed = (seed * 1_000_003 + rank) % 2**32  # numpy takes 32 bits
+    random.seed(mixed)
+    np.random.seed(mixed)
+    torch.manual_seed(mixed)
+
+
+def capture_rng(device: torch.device) -> RngState:
+    """The state of all generators as tensors, fit for safetensors."""
+    _, python, python_gauss = random.getstate()
+    _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    state = {
+        "python": torch.tensor(python, dtype=torch.int64),
+        "python_gauss": torch.tensor([] if python_gauss is None else [python_gauss], dtype=torch.float64),
+        "numpy": torch.tensor([*np.asarray(keys).tolist(), position, has_gauss], dtype=torch.int64),
+        "numpy_gauss": torch.tensor([gauss], dtype=torch.float64),
+        "torch": torch.get_rng_state(),
+    }
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def restore_rng(state: RngState, device: torch.device) -> None:
+    """Set all generators to a captured ``state``; a CUDA state is skipped on other devices."""
+    gauss = state["python_gauss"].tolist()
+    random.setstate((3, tuple(state["python"].tolist()), gauss[0] if gauss else None))
+    *keys, position, has_gauss = state["numpy"].tolist()
+    np.random.set_state(("MT19937", np.array(keys, dtype=np.uint32), position, has_gauss, state["numpy_gauss"].item()))
+    torch.set_rng_state(state["torch"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)
+
+
+@contextmanager
+def isolated_rng(seed: int, device: torch.device) -> Iterator[None]:
+    """Run a block on its own random stream, so that validating more often does not change training."""
+    before = capture_rng(device)
+    seed_all(seed)
+    try:
+        yield
+    finally:
+        restore_rng(before, device)

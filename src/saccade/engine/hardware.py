@@ -19,15 +19,16 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from saccade.devices import pick_device
-from saccade.engine.health import TrainingStopped
+from saccade.engine.checkpoint import RngState
+from saccade.engine.progress import Reason
 from saccade.engine.recipe import Precision, Recipe
-from saccade.engine.seeding import RngState
-from saccade.errors import ConfigError, MissingExtraError, SaccadeError, nearest
+from saccade.errors import ConfigError, MissingExtraError, SaccadeError, TrainingStopped, nearest
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 T = TypeVar("T")
+REASONS: tuple[Reason | None, ...] = (None, "time", "signal")
 
 
 def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strategy: str) -> Fabric:
@@ -83,11 +84,6 @@ class SingleDevice:
             self._loading = Thread(target=_load_libraries, args=(device,), name="saccade-cuda-libraries")
             self._loading.start()
 
-    @property
-    def is_full_precision(self) -> bool:
-        """Whether the model computes in plain single precision."""
-        return self.precision == "32-true"
-
     def launch(self, work: Callable[[SingleDevice], T]) -> T:
         """Run ``work`` here and now."""
         return work(self)
@@ -98,7 +94,7 @@ class SingleDevice:
         """``module`` with the casts of the precision, and ``optimizer`` as it is."""
         if self._loading is not None:  # nothing else may use the device while a step is captured
             self._loading.join()
-        return module if self.is_full_precision else _Cast(module, self.device.type), optimizer
+        return module if self.precision == "32-true" else _Cast(module, self.device.type), optimizer
 
     def backward(self, loss: Tensor) -> None:
         """Backpropagate ``loss``."""
@@ -136,16 +132,7 @@ def _cast(leaf: object, dtype: torch.dtype) -> object:
     return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
 
 
-def is_full_precision(fabric: Fabric) -> bool:
-    """Whether one process trains in plain single precision, so that a forward pass needs nothing from Fabric."""
-    if isinstance(fabric, SingleDevice):
-        return fabric.is_full_precision
-    from lightning_fabric.plugins.precision import Precision
-
-    return fabric.world_size == 1 and type(fabric.strategy.precision) is Precision
-
-
-def run_on_rank_zero(fabric: Fabric, work: Callable[[], T]) -> T:
+def on_rank_zero(fabric: Fabric, work: Callable[[], T]) -> T:
     """Run ``work`` on rank 0 alone; every rank gets its result, or its error."""
     if fabric.world_size == 1:
         return work()
@@ -192,12 +179,14 @@ def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
     return [found for found in states if found is not None]
 
 
-def max_over_ranks(fabric: Fabric, value: int) -> int:
-    """The largest ``value`` of all ranks."""
+def agree(fabric: Fabric, reason: Reason | None, *, due: bool) -> Reason | None:
+    """Why all ranks stop now, if one has a reason; where there are several, they ask each other when ``due``."""
     if fabric.world_size == 1:
-        return value
-    # Fabric takes the name too
-    return int(fabric.all_reduce(torch.tensor(value, device=fabric.device), reduce_op="max"))  # type: ignore[arg-type]
+        return reason
+    if not due:
+        return None
+    code = torch.tensor(REASONS.index(reason), device=fabric.device)
+    return REASONS[int(fabric.all_reduce(code, reduce_op="max"))]  # type: ignore[arg-type]  # Fabric takes the name too
 
 
 def shutdown(fabric: Fabric) -> None:

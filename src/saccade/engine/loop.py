@@ -1,31 +1,70 @@
-"""`fit`: a task and a recipe in, a run folder out.
+"""The training loop: a task and a recipe in, a run folder out.
 
-This file prepares a run (device, processes, run folder, resume, stopping); `saccade.engine.trainer` trains.
+From top to bottom: `fit` picks device and processes, ``Run`` sets everything up, and then ::
+
+    for phase in phases:                                              Run.train
+        for step in steps:                                            Run.train_phase
+            batch, forward, loss, backward, optimiser, average        TrainStep
+            log, validate, save a checkpoint, stop?
+
+In this order: a checkpoint is always written *after* the validation of its step, so resuming from it repeats nothing
+and skips nothing.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import math
+import shlex
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from saccade.atomic import writing
-from saccade.engine.data_note import Parts, compare_data, write_note
-from saccade.engine.hardware import explain_lost_rank, pick_hardware, run_on_rank_zero, shutdown
-from saccade.engine.progress import ProgressMode, Reporter, make_reporter
+import torch
+
+from saccade.atomic import folder_in_place
+from saccade.config import to_dict
+from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, restore_rng, seed_all
+from saccade.engine.cuda_graph import GraphedStep
+from saccade.engine.ema import WeightAverage
+from saccade.engine.hardware import agree, explain_lost_rank, gather_rng, on_rank_zero, pick_hardware, shutdown
+from saccade.engine.phases import apply_phase, build_optimizer, make_learner, plan_phases, train_mode
+from saccade.engine.progress import Journal, ProgressMode, Reporter, StopRequest, make_reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.recipe import Recipe
-from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
-from saccade.engine.seeding import seed_all
-from saccade.engine.stop import StopRequest
-from saccade.engine.trainer import RunResult, Trainer
-from saccade.errors import ConfigError, DataError, MissingExtraError
+from saccade.engine.recipe import Phase, Recipe
+from saccade.engine.replicas import compare_replicas
+from saccade.engine.run_folder import BEGINS_ANEW, RunFolder, made_with, versions
+from saccade.engine.step import Fault, TrainStep, origin
+from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, TrainingStopped
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["RunResult", "fit"]
+Stopped = Literal["finished", "early", "time", "signal"]
+AGREE_EVERY = 16  # steps between two looks at each other's stop requests, with several processes
+
+
+@dataclass
+class RunResult:
+    """How a run ended; not frozen, because Fabric refuses such results of spawned processes."""
+
+    out: Path
+    stopped: Stopped
+    """'finished', 'early' (patience ran out in the last phase), 'time' or 'signal' (both can be resumed)"""
+    step: int
+    phase: str
+    best: Best | None
+    """best validation of the last phase reached"""
+    validation: dict[str, float]
+    """the last validation"""
+    seconds: float
+    checkpoint: Path | None
+    model: Path | None
 
 
 def fit(
@@ -68,89 +107,376 @@ def fit(
         OutputError: ``out`` cannot be written, already holds something, or another process trains into it.
         TrainingStopped: the loss or a gradient stopped being finite, or another process of the run ended.
     """
-    folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     if recipe.tensorboard and find_spec("tensorboard") is None:
         raise MissingExtraError("tensorboard: true", "tensorboard")
-    fabric = pick_hardware(recipe, device, devices, nodes, strategy)
     if (accept_changed_data and not resume) or (max_minutes is not None and not max_minutes > 0):
         found = f"{accept_changed_data=}, {resume=}, {max_minutes=}"
         raise ConfigError(f"accept_changed_data needs `resume=True`, and max_minutes is above 0; found {found}")
-    result: RunResult = fabric.launch(_Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress))
+    folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
+    fabric = pick_hardware(recipe, device, devices, nodes, strategy)
+    work = partial(_in_one_process, task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
+    result: RunResult = fabric.launch(work)
     return result
 
 
-class _Run:
-    """The run as one process sees it; an object, because Fabric looks into the arguments of what it launches."""
+def _in_one_process(
+    task: Trainable,
+    recipe: Recipe,
+    folder: RunFolder,
+    resume: bool,
+    accept_changed_data: bool,
+    max_minutes: float | None,
+    progress: ProgressMode | Reporter,
+    fabric: Fabric,
+) -> RunResult:
+    """The run as one process sees it."""
+    with ExitStack() as held:  # the lock, in the first process
+        run_with = {"seed": recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
+        goes_on = on_rank_zero(fabric, lambda: folder.open(held, recipe, run_with, resume=resume))
+        if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
+            for tensor in (*task.model.parameters(), *task.model.buffers()):
+                tensor.data = tensor.data.clone()
+        seed_all(recipe.seed, rank=fabric.global_rank)
+        reporter = make_reporter(progress) if fabric.is_global_zero else Reporter()
+        with explain_lost_rank(fabric), StopRequest(max_minutes) as stop, reporter:
+            try:
+                if resume and not goes_on:
+                    reporter.note(BEGINS_ANEW)
+                run = Run(fabric, task, recipe, folder, reporter, stop, resume=goes_on, accept=accept_changed_data)
+                result = run.train()
+                del run  # what wraps the model has to go before the processes part
+            except (ConfigError, DataError):
+                if fabric.is_global_zero and not goes_on:
+                    folder.discard_if_unstarted()
+                raise
+        shutdown(fabric)
+    return result
+
+
+class Run:
+    """One run in one process."""
 
     def __init__(
         self,
+        fabric: Fabric,
         task: Trainable,
         recipe: Recipe,
         folder: RunFolder,
+        reporter: Reporter,
+        stop: StopRequest,
+        *,
         resume: bool,
-        accept_changed_data: bool,
-        max_minutes: float | None,
-        progress: ProgressMode | Reporter,
+        accept: bool,
     ) -> None:
-        self.task, self.recipe, self.folder, self.resume = task, recipe, folder, resume
-        self.accept_changed_data, self.max_minutes, self.progress = accept_changed_data, max_minutes, progress
-        self._parts: Parts = {}
-        self._remarks: list[str] = []
+        self.fabric, self.task, self.recipe = fabric, task, recipe
+        self.folder, self.reporter, self.stop = folder, reporter, stop
+        self.journal = Journal(folder, reporter, writes=fabric.is_global_zero, tensorboard=recipe.tensorboard)
+        task.on_progress = reporter.preparing
+        data, accepted, changes = on_rank_zero(
+            fabric, lambda: folder.compare_data(task.data_parts(), resume=resume, accept=accept)
+        )
+        task.to(fabric.device)
+        self.learner = make_learner(task, recipe, fabric.device)
+        state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
+        self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
+        parts = recipe.accumulate * fabric.world_size
+        self.micro_batch, left = divmod(recipe.batch_size, parts)
+        if left:
+            raise ConfigError(
+                f"batch_size {recipe.batch_size} cannot be split into accumulate × processes = {parts} equal parts"
+            )
+        self.epoch, self.phases, self.losses = plan_phases(task, recipe, self.learner)
+        self.at = Position()
+        self._loaded: Checkpoint | None = None
+        self._is_resumed = resume
+        self._saved: Path | None = None
+        self._started, self._seconds_before = time.monotonic(), 0.0
+        if resume:
+            self.resume()
+        self._was_over = self.is_over
+        # Changes of the data that were accepted since the run began, in words.
+        self.data_changes = (*accepted, *(f"from step {self.at.step} on: {change}" for change in changes))
+        if changes:
+            self.journal.say(f"warning: the data changed, which was accepted: {'; '.join(changes)}")
+        if fabric.is_global_zero and (changes or not resume):
+            folder.note_data(data, self.data_changes)
 
-    def __call__(self, fabric: Fabric) -> RunResult:
-        with ExitStack() as held:  # the lock, in the first process
-            self.resume = run_on_rank_zero(fabric, lambda: self._prepare_folder(fabric, held))
-            if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
-                for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
-                    tensor.data = tensor.data.clone()
-            seed_all(self.recipe.seed, rank=fabric.global_rank)
-            with explain_lost_rank(fabric):
-                result = self._train(fabric)
-            shutdown(fabric)
-        return result
+    def resume(self) -> None:
+        """Take up the newest whole checkpoint of the run folder."""
+        checkpoint, problems = self.folder.checkpoints.load_newest()
+        for problem in problems:
+            self.journal.say(f"warning: {problem}; falling back to an earlier checkpoint")
+        self.at = checkpoint.position(len(self.phases))
+        self._seconds_before = self.at.seconds
+        checkpoint.restore_model(self.learner, self.ema)
+        self._loaded, self._saved = checkpoint, checkpoint.path
+        on_rank_zero(self.fabric, lambda: self.folder.rewind(self.at.step))
+        self.journal.say(f"resumed at step {self.at.step} from {checkpoint.path}")
 
-    def _train(self, fabric: Fabric) -> RunResult:
-        reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
-        with StopRequest(self.max_minutes) as stop, reporter:
-            try:
-                for remark in self._remarks:  # of the first process
-                    self.folder.log(remark)
-                    reporter.note(remark)
-                self.task.on_progress = reporter.preparing
-                accepted, changes = run_on_rank_zero(fabric, self._check_data)
-                trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
-                if self.resume:
-                    trainer.resume()
-                trainer.data_changes = (*accepted, *(f"from step {trainer.at.step} on: {change}" for change in changes))
-                if changes:
-                    trainer.say(f"warning: the data changed, which was accepted: {'; '.join(changes)}")
-                if fabric.is_global_zero and (changes or not self.resume):
-                    write_note(self.folder.path, self._parts, trainer.data_changes)
-                return trainer.run()
-            except (ConfigError, DataError):
-                if fabric.is_global_zero and not self.resume:
-                    self.folder.discard_if_unstarted()
-                raise
+    @property
+    def is_over(self) -> bool:
+        """Whether the last phase has ended."""
+        return self.at.phase_ended is not None and self.at.phase == len(self.phases) - 1
 
-    def _prepare_folder(self, fabric: Fabric, held: ExitStack) -> bool:
-        """Lock the folder and make it what a run begins with; whether there is something to resume."""
-        with writing(self.folder.path):  # it may not even be allowed to look into it
-            if self.resume and not self.folder.has_no_state:
-                self.folder.check_same(self.recipe)
-            elif not (self.folder.path / LOCK).is_file():
-                self.folder.check_free()  # before a lock is put into somebody's folder
-        held.enter_context(self.folder.locked())
-        if self.resume and self.folder.has_no_state:
-            if (self.folder.path / CONFIG).is_file():
-                self.folder.check_same(self.recipe)
-            self._remarks.append("nothing to resume: the run was stopped before its first checkpoint; it begins anew")
-        elif self.resume:
+    def train(self) -> RunResult:
+        """Go through the phases from wherever the run stands."""
+        if self.fabric.is_global_zero and self.at.step == 0 and (described := self.task.summary()):
+            summary, *doubts = described.splitlines()
+            epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
+            for line in (summary + epoch, *doubts):
+                self.journal.say(line)
+        while (interrupted := self.train_phase(phase := self.phases[self.at.phase])) is None and not self.is_over:
+            self.at = self.at.next_phase()
+            if self.ema is not None:
+                self.ema.adopt()  # what was validated is what goes on, in frozen parts above all
+        stopped: Stopped = "early" if self.at.phase_ended == "early" else "finished"
+        if self.is_over:
+            self._complete_model(phase)
+            for replica in range(self.learner.replicas if self.learner.replicas > 1 else 0):
+                self.publish(replica, self.at.validation, self.folder.replica(replica))
+            self.journal.say(f"{stopped} after step {self.at.step} in {self.seconds():.1f} s")
+        elif interrupted is not None:
+            stopped = interrupted
+            how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
+            again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
+            self.journal.say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
+        self.journal.close()
+        return RunResult(
+            out=self.folder.path,
+            stopped=stopped,
+            step=self.at.step,
+            phase=phase.name,
+            best=self.at.best,
+            validation=self.at.validation,
+            seconds=self.seconds(),
+            checkpoint=self._saved,
+            model=self.folder.model if self.folder.model.is_dir() else None,
+        )
+
+    def train_phase(self, phase: Phase) -> Stopped | None:
+        """Take the steps of a phase that are left, and return why it was interrupted, if it was."""
+        self._begin_phase(phase)
+        if self.at.phase_ended is not None:
+            return None
+        fabric, total = self.fabric, phase.total_steps(self.epoch)
+        self.reporter.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
+        batches = self._batches(phase)
+        self._mark = (time.monotonic(), self.at.step)
+        interrupted: Stopped | None = None
+        while self.at.phase_step < total and self.at.phase_ended is None and interrupted is None:
+            micro = [next(batches) for _ in range(self.recipe.accumulate)]
+            scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
+            lr = phase.optimizer.lr * scale
+            fault = self.step(micro, lr)
+            if fault is not None:
+                raise self._broken(phase, fault, micro)
+            self.at.step += 1
+            self.at.phase_step += 1
+            self.at.batches += len(micro)
+
+            is_last = self.at.phase_step == total
+            validates = is_last or self.at.phase_step % phase.validation_steps(self.epoch) == 0
+            saves = self.at.step % self.recipe.checkpoint_every == 0
+            interrupted = agree(fabric, self.stop.reason(), due=is_last or self.at.step % AGREE_EVERY == 0)
+            if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
+                self.log(phase, lr)
+            if validates:
+                saves |= self.validate(phase)
+            self.reporter.advance(self.at.phase_step)
+            if (saves or interrupted is not None) and not (is_last or self.at.phase_ended):
+                self.save()
+            if validates or saves:
+                self._mark = (time.monotonic(), self.at.step)  # neither counts as training speed
+        if self.at.phase_step < total and self.at.phase_ended is None:
+            return interrupted
+        self.at.phase_ended = self.at.phase_ended or "finished"
+        if phase.restore_best and self.at.best is not None and self.at.best.step != self.at.step:
+            self.folder.checkpoints.load_step(self.at.best.step).restore_model(self.learner, self.ema)
+        self.save()
+        return interrupted
+
+    def _begin_phase(self, phase: Phase) -> None:
+        """What learns, its optimiser and its step; in a run that was resumed, all as it was saved."""
+        fabric, checkpoint = self.fabric, self._loaded
+        self.parameters = apply_phase(self.learner, phase)
+        graphed = self.recipe.graph and fabric.device.type == "cuda" and fabric.world_size == 1
+        self.optimizer = build_optimizer(phase.optimizer, list(self.parameters.values()), capturable=graphed)
+        if checkpoint is not None:
+            checkpoint.restore_optimizer(self.optimizer, self.parameters)
+        module, optimizer = fabric.setup(self.learner, self.optimizer)
+        self.step = (GraphedStep if graphed else TrainStep)(
+            self.task,
+            self.learner,
+            phase,
+            self.losses[self.at.phase],
+            self.parameters,
+            fabric=fabric,
+            module=module,
+            optimizer=optimizer,
+            ema=self.ema,
+            first_step=self.at.step,
+        )
+        train_mode(self.learner, phase)
+        self._loaded = None
+        if checkpoint is None:
+            if self.at.step == 0:
+                self.save()  # so that there is a good state from the first step on
+            return
+        if fabric.world_size > 1 and self.at.phase_step and self.at.phase_ended is None:
+            self.step.arrange_buckets(next(self._batches(phase)))
+        state = checkpoint.rng(fabric.global_rank)
+        if state is not None:
+            restore_rng(state, fabric.device)
+        else:  # more ranks than when it was saved
+            seed_all(self.recipe.seed + self.at.step, rank=fabric.global_rank)
+
+    def _batches(self, phase: Phase) -> Iterator[object]:
+        """The data of a phase, from where the run stands."""
+        batches = self.task.train_batches(
+            self.at.batches,
+            batch_size=self.micro_batch,
+            rank=self.fabric.global_rank,
+            world_size=self.fabric.world_size,
+            data=phase.data,
+            features=phase.features,
+        )
+        return iter(batches)
+
+    def log(self, phase: Phase, lr: float) -> None:
+        """Read the sums of the last steps and write them down."""
+        means = self.step.drain()
+        self._check()
+        now, (then, step) = time.monotonic(), self._mark
+        self._mark = (now, self.at.step)
+        rate = (self.at.step - step) * self.recipe.batch_size / max(now - then, 1e-9)
+        values = {name: statistics.fmean(numbers) for name, numbers in means.items()} | {"lr": lr}
+        self._record(phase, "train", values, means if self.learner.replicas > 1 else None, rate)
+
+    def validate(self, phase: Phase) -> bool:
+        """Validate every replica; publish the weights if they are the best of the phase, and say whether."""
+        with self._averaged():
+            found = on_rank_zero(self.fabric, self._measure)
+        train_mode(self.learner, phase)
+        winner, self.at.validation, replicas = 0, found[0], None
+        if len(found) > 1:
+            winner, self.at.validation, replicas = compare_replicas(found, phase.select)
+        self._record(phase, "validation", self.at.validation, replicas)
+        if phase.select is None:
+            return False
+        still_gains = self.at.note_beside(phase.select, found[winner])
+        if phase.select.beats(found[winner], self.at.best.metrics if self.at.best else None):
+            score = found[winner].get(phase.select.metric, math.nan)
+            self.at.best, self.at.stale = Best(score, self.at.step, winner, found[winner]), 0
+            self.publish(winner, found[winner])
             return True
-        run = {"seed": self.recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
-        self.folder.create(self.recipe, {**run, "versions": versions()})
+        self.at.stale = 0 if still_gains else self.at.stale + 1
+        if phase.patience is not None and self.at.stale >= phase.patience:
+            self.at.phase_ended = "early"
+            metrics = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
+            so_long = f"{self.at.stale} validation{'s' if self.at.stale != 1 else ''}"
+            self.journal.say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
         return False
 
-    def _check_data(self) -> tuple[list[str], list[str]]:
-        """Compare what the task learns from with what the run began with, and remember it."""
-        self._parts = self.task.data_parts()
-        return compare_data(self.folder.path, self._parts, accept=self.accept_changed_data) if self.resume else ([], [])
+    def _measure(self) -> list[dict[str, float]]:
+        """The task's metrics of each replica, in eval mode and on a random stream of its own."""
+        found = []
+        for index in range(self.learner.replicas):
+            model = self.learner.replica(index).eval()
+            with torch.no_grad(), isolated_rng(self.recipe.seed, self.fabric.device):
+                found.append({name: float(value) for name, value in self.task.validate(model).items()})
+        return found
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self._check()
+        self.at.seconds = self.seconds()
+        rng = gather_rng(self.fabric, capture_rng(self.fabric.device))
+        tensors, facts = pack(self.at, self.learner, self.optimizer, self.parameters, self.ema, rng)
+        facts["versions"] = versions()
+        protect = [self.at.best.step] if self.at.best else []
+        self._saved = on_rank_zero(
+            self.fabric, lambda: self.folder.checkpoints.save(self.at.step, tensors, facts, protect=protect)
+        )
+
+    def publish(self, replica: int, metrics: dict[str, float], folder: Path | None = None) -> None:
+        """Let the task write the model folder, beside its place and then there as a whole."""
+        facts = {
+            "recipe": to_dict(self.recipe),
+            "step": self.at.step,
+            "phase": self.phases[self.at.phase].name,
+            "replica": replica,
+            "metrics": metrics,
+            "minutes": round(self.seconds() / 60, 2),
+            **made_with(self.fabric.device),
+        }
+        facts |= {"data_changes": list(self.data_changes)} if self.data_changes else {}
+
+        def write() -> None:
+            with folder_in_place(folder or self.folder.model) as draft:
+                self.task.save_model(self.learner.replica(replica), draft, facts)
+
+        with self._averaged():
+            on_rank_zero(self.fabric, write)
+
+    def _complete_model(self, phase: Phase) -> None:
+        """At the end the model folder holds the best weights, or the last ones; of a resumed run it may be damaged."""
+        if phase.select is None and not self._was_over:
+            self.publish(0, self.at.validation)
+        elif self._is_resumed and (wrong := on_rank_zero(self.fabric, self._wrong_with_model)):
+            best, step = self.at.best, self.at.step
+            self.journal.say(f"warning: {wrong}; the model is written again, from step {best.step if best else step}")
+            if best is not None and best.step != step:
+                self.folder.checkpoints.load_step(best.step).restore_model(self.learner, self.ema)
+                self.at.step = best.step  # as its facts have it
+            self.publish(best.replica if best else 0, best.metrics if best else self.at.validation)
+            self.at.step = step
+
+    def _wrong_with_model(self) -> str | None:
+        """Why the model folder cannot be used, if so."""
+        try:
+            self.task.check_model(self.folder.model)
+        except SaccadeError as error:
+            return str(error)
+        return None
+
+    def _record(
+        self,
+        phase: Phase,
+        kind: Literal["train", "validation"],
+        values: dict[str, float],
+        replicas: dict[str, list[float]] | None,
+        rate: float | None = None,
+    ) -> None:
+        entry: dict[str, object] = {"step": self.at.step, "phase": phase.name, "kind": kind, "values": values}
+        entry |= {} if replicas is None else {"replicas": replicas}
+        entry |= {} if rate is None else {"images_per_second": round(rate, 2)}
+        entry["seconds"] = round(self.seconds(), 3)
+        self.journal.record(entry)
+
+    def _check(self) -> None:
+        """Stop if the device remembers a non-finite gradient (on the CPU it never gets that far)."""
+        if self.fabric.device.type != "cpu" and (fault := self.step.fault()) is not None:
+            raise self._broken(self.phases[self.at.phase], fault, [])
+
+    def _broken(self, phase: Phase, fault: Fault, micro: list[object]) -> TrainingStopped:
+        """The error that says where it broke and what is still good."""
+        model = self.learner.replica(fault.replica)
+        causes = (origin(model, self.task.inputs(batch)) for batch in micro)
+        cause = next((cause for cause in causes if cause is not None), None)
+        which = f" of replica {fault.replica}" if self.learner.replicas > 1 else ""
+        text = (
+            f"training stopped at step {fault.step + 1} (phase '{phase.name}'): the gradient of "
+            f"'{fault.parameter}'{which} is not finite{f'; {cause}' if cause else ''}. The last good state is "
+            f"{self._saved}. Try a lower learning rate, a clip_norm, or look at the data of that step"
+        )
+        if self.fabric.is_global_zero:
+            self.folder.log(text)  # who waits for the run is told by the error
+        return TrainingStopped(text)
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The moving average in place of the weights, if the recipe keeps one."""
+        return nullcontext() if self.ema is None else self.ema.applied()
+
+    def seconds(self) -> float:
+        """Spent training, over all sittings."""
+        return self._seconds_before + time.monotonic() - self._started

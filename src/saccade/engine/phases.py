@@ -1,4 +1,4 @@
-"""The phases of a run: steps, losses and metrics of all; of one what is trained, what is frozen, and the optimiser.
+"""What a run trains: the model or a stack of them; of each phase its loss and metric, what is frozen, the optimiser.
 
 Everything is read before the first step, so that a mistake in the last phase is found before the first begins.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,26 +16,28 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import OptimizerSpec, Phase, Recipe
-from saccade.engine.replicas import Learner
+from saccade.engine.replicas import ReplicaStack
+from saccade.engine.step import Learner
 from saccade.errors import ConfigError, nearest
 
 SCORE = "score"
 """What a recipe may choose by without knowing the data: whichever metric its task puts first."""
 
 
-class PhasePlans(NamedTuple):
-    """The phases of a run, checked."""
+def make_learner(task: Trainable, recipe: Recipe, device: torch.device) -> Learner:
+    """What ``recipe`` trains of the task, on the device: its model, or several of them as a stack."""
+    if recipe.replicas > 1:
+        models = [task.new_model(recipe.seed + index) for index in range(recipe.replicas)]
+        return ReplicaStack(models).to(device)
+    if recipe.channels_last:
+        task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch types no format alone
+    return Learner(task.model, compiled=recipe.compile and device.type == "cuda").to(device)
 
-    epoch: int | None
-    """Steps of one pass over the data; None: it has no end."""
-    phases: list[Phase]
-    """As the recipe says, with ``score`` read as the metric that the task puts first."""
-    losses: list[Any]
-    """What `Trainable.phase_loss` gave for each."""
 
+def plan_phases(task: Trainable, recipe: Recipe, learner: Learner) -> tuple[int | None, list[Phase], list[Any]]:
+    """Steps of one pass over the data (None: it has no end), the phases of ``recipe``, and the loss of each.
 
-def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans:
-    """The plans of ``recipe`` for ``task``, whose model ``learner`` trains.
+    A phase that chooses by ``score`` chooses by the metric that the task puts first.
 
     Raises:
         ConfigError: a phase cannot be trained, taught or chosen by as the recipe says.
@@ -49,7 +51,7 @@ def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans
         losses.append(task.phase_loss(phase, learning))
     # After the losses: a task may measure what these teach.
     phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
-    return PhasePlans(epoch, phases, losses)
+    return epoch, phases, losses
 
 
 def with_known_metric(phase: Phase, measured: Sequence[str]) -> Phase:

@@ -1,15 +1,24 @@
-"""What a person sees while a model trains: a bar on a terminal, plain lines elsewhere, or nothing."""
+"""What is told of a run while it trains, on a terminal and in files, and how it is asked to stop."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from types import FrameType
 from typing import IO, TYPE_CHECKING, Any, Literal
+
+from saccade.engine.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+Reason = Literal["time", "signal"]
+STOPPING = b"\nstopping after the step or validation under way; a second signal ends it at once\n"
 ProgressMode = Literal["auto", "rich", "plain", "quiet"]
 _NO_NUMBERS: dict[str, Any] = {"rate": "", "train": "", "validation": ""}
 
@@ -184,3 +193,82 @@ def clock(seconds: float) -> str:
     """
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+class Journal:
+    """Tells who watches a run, and writes down what it tells: in the run folder, and as curves for TensorBoard.
+
+    Args:
+        folder: of the run.
+        reporter: tells who watches.
+        writes: whether this process is the one that writes.
+        tensorboard: write curves too; needs the extra.
+    """
+
+    def __init__(self, folder: RunFolder, reporter: Reporter, *, writes: bool, tensorboard: bool) -> None:
+        self._folder, self._reporter, self._writes, self._curves = folder, reporter, writes, writes and tensorboard
+        self._board: Any = None
+
+    def say(self, text: str) -> None:
+        """A line for who watches, and for log.txt."""
+        if self._writes:
+            self._folder.log(text)
+        self._reporter.note(text)
+
+    def record(self, entry: dict[str, Any]) -> None:
+        """One line of metrics.jsonl."""
+        if self._writes:
+            self._folder.measure(entry)
+        if self._curves:
+            if self._board is None:  # a run that is refused before its first step leaves nothing behind
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._board = SummaryWriter(self._folder.path / "tensorboard")
+            for name, value in entry["values"].items():
+                self._board.add_scalar(f"{entry['kind']}/{name}", value, entry["step"])
+        self._reporter.values(entry["kind"], entry["values"])
+
+    def close(self) -> None:
+        """Finish the curves."""
+        if self._board is not None:
+            self._board.close()
+
+
+class StopRequest:
+    """Context manager that turns SIGINT, SIGTERM and a time limit into a request to stop after the present step.
+
+    A second signal does not wait: SIGINT then means KeyboardInterrupt, SIGTERM ends the process.
+    """
+
+    def __init__(self, max_minutes: float | None = None) -> None:
+        self._deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
+        self._signalled = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._restore()
+
+    def reason(self) -> Reason | None:
+        """Why to stop now, if at all."""
+        if self._signalled:
+            return "signal"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            return "time"
+        return None
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._signalled = True
+        self._restore()  # the next signal gets the usual treatment
+        with suppress(OSError):  # past Python's buffers, which may be in the middle of a line
+            os.write(2, STOPPING)
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}

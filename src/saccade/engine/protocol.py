@@ -60,7 +60,7 @@ class Trainable(Protocol):
         ...
 
     def data_parts(self) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """What is learned from, part by part, as names and values in order; see :mod:`saccade.engine.data_note`.
+        """What is learned from, part by part, as names and values in order; see :mod:`saccade.engine.run_folder`.
 
         Asked once when a run begins or goes on, before anything else and on one process only.
         """
@@ -89,7 +89,7 @@ class Trainable(Protocol):
         """
         ...
 
-    def loss(self, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: Any, batch: Any, loss: Any) -> dict[str, Tensor]:
         """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas.
 
         ``loss`` is what `phase_loss` gave for the phase.

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from saccade import yaml_text
-from saccade.config import Count, Portion, Weight, Within, check_schema, from_dict, set_by_path
-from saccade.engine.schedule import Schedule
+from saccade.config import Count, Portion, Share, Weight, Within, check_schema, from_dict, set_by_path
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
 from saccade.untrusted import read_regular
@@ -65,6 +63,59 @@ class OptimizerSpec:
         }
         for problem in (problem for problem, is_so in wrong.items() if is_so):
             raise ValueError(problem)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the learning rate moves within a phase, as a multiple of the optimiser's ``lr``; the step alone decides.
+
+    ``start``, ``every``, ``at`` and ``warmup`` count in ``unit``: optimiser steps or whole epochs.
+    """
+
+    name: Literal["constant", "cosine", "linear", "step", "milestones"] = "constant"
+    unit: Literal["step", "epoch"] = "step"
+    warmup: Annotated[int, Within(0)] = 0
+    """rise linearly to the full rate over this long"""
+    floor: Share = 0.0
+    """``cosine`` and ``linear`` fall from 1 to this share of the rate at the end of the phase"""
+    start: Annotated[int, Within(0)] = 0
+    """``step``: the first division happens here"""
+    every: Count = 1
+    """``step``: … and another one each time this much has passed"""
+    factor: Annotated[float, Within(0, above=True)] = 10.0
+    """``step`` and ``milestones``: what the rate is divided by"""
+    at: tuple[int, ...] = ()
+    """``milestones``: one division at each"""
+
+    def __post_init__(self) -> None:
+        if self.name == "milestones" and not self.at:
+            raise ValueError("a milestones schedule needs 'at', the list of moments")
+
+    def needs_epochs(self) -> bool:
+        """Whether the schedule can only be read where an epoch has a length."""
+        return self.unit == "epoch" and (self.name in ("step", "milestones") or self.warmup > 0)
+
+    def scale(self, step: int, *, total: int, steps_per_epoch: int | None) -> float:
+        """The multiple of the base rate at ``step`` (from 0) of a phase ``total`` steps long.
+
+        >>> authors = Schedule("step", unit="epoch", start=30, every=12, factor=1.5)
+        >>> [round(authors.scale(epoch * 10, total=3000, steps_per_epoch=10), 4) for epoch in (29, 30, 41, 42)]
+        [1.0, 0.6667, 0.6667, 0.4444]
+        """
+        length = (steps_per_epoch or 1) if self.unit == "epoch" else 1
+        warmup = self.warmup * length
+        if step < warmup:
+            return (step + 1) / warmup
+        moment = step // length
+        if self.name == "step" and moment >= self.start:
+            return self.factor ** -(1 + (moment - self.start) // self.every)
+        if self.name == "milestones":
+            return self.factor ** -sum(moment >= milestone for milestone in self.at)
+        if self.name in ("cosine", "linear"):
+            passed = min(1.0, (step - warmup) / max(1, total - warmup))
+            left = 0.5 * (1 + math.cos(math.pi * passed)) if self.name == "cosine" else 1 - passed
+            return self.floor + (1 - self.floor) * left
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -291,8 +342,6 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
         if name_or_path != stem:
             values = {"extends": stem, **variants[name_or_path]}
         values["name"] = str(name_or_path)
-    _check_groups(values, where)
-    values = _spell_out_losses(values)
     if (start := values.pop("extends", None)) is None:
         return values
     if not isinstance(start, str):
@@ -300,9 +349,10 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     if _is_file(start):
         start = str(Path(name_or_path).parent / start)
     extended = read_recipe(start, (*_inside, where))
-    protocols = dict(extended.get("protocols") or {})
-    for protocol, overrides in (values.pop("protocols", None) or {}).items():
-        protocols[protocol] = [*_as_list(protocols.get(protocol)), *_as_list(overrides)]
+    protocols = _protocols(extended)
+    for protocol, overrides in _protocols(values).items():
+        protocols[protocol] = [*protocols.get(protocol, ()), *overrides]
+    values.pop("protocols", None)
     _merge(extended, values)
     return extended | {"protocols": protocols}
 
@@ -311,13 +361,14 @@ def resolve_recipe(
     values: Mapping[str, object], *, protocol: str | None = None, overrides: Sequence[str] = ()
 ) -> Recipe:
     """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
-    resolved = copy.deepcopy(_spell_out_losses(values))
-    protocols = resolved.pop("protocols", None) or {}
+    resolved = copy.deepcopy(dict(values))
+    protocols = _protocols(resolved)
+    resolved.pop("protocols", None)
     chosen = protocol or resolved.get("protocol")
     if chosen is not None and (protocols or protocol is not None):
         if chosen not in list(protocols):
             raise ConfigError(f"unknown protocol '{str(chosen)[:60]}': {nearest(str(chosen), protocols)}")
-        for changes in _as_list(protocols[chosen]):
+        for changes in protocols[chosen]:
             _merge(resolved, changes)
     resolved["protocol"] = chosen
     for override in overrides:
@@ -326,53 +377,18 @@ def resolve_recipe(
         if not sign or not path.strip() or is_fixed:
             expected = "key=value, e.g. phases.0.optimizer.lr=1e-3"
             raise ConfigError(f"`overrides={override}`: expected {expected}; a protocol is set by `protocol=NAME`")
-        given = {path.strip(): parse_yaml(value, f"`overrides={override}`")}
-        for place, setting in _spell_out_losses(given).items():
-            set_by_path(resolved, place, setting)
+        _set(resolved, path.strip(), parse_yaml(value, f"`overrides={override}`"))
     return from_dict(Recipe, resolved)
 
 
-def _check_groups(values: Mapping[str, Any], what: str) -> None:
-    """Refuse a recipe with a list where settings belong, or the other way round."""
-    told: list[tuple[str, Any, type]] = [(key, values.get(key), Mapping) for key in ("data", "protocols")]
-    told.append(("phases", values.get("phases"), list))
-    phases, protocols = values.get("phases"), values.get("protocols")
-    told += [(f"phases.{at}", each, Mapping) for at, each in enumerate(phases if isinstance(phases, list) else ())]
-    told += [
-        (f"protocols.{name}", each, Mapping)
-        for name, overrides in (protocols if isinstance(protocols, Mapping) else {}).items()
-        for each in _as_list(overrides)
-    ]
-    for key, found, wanted in told:
-        if found is not None and not isinstance(found, wanted):
-            kind = "a list" if wanted is list else "a mapping"
-            raise ConfigError(f"{what}: {key}: expected {kind} of settings")
-
-
-def _spell_out_losses(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """``settings`` with every loss that is a bare name as a mapping, so that ``phases.0.loss.entropy`` reaches into it.
-
-    >>> _spell_out_losses({"phases.1.loss": "counts"})
-    {'phases.1.loss': {'name': 'counts'}}
-    """
-
-    def spelt_out(phase: Any) -> Any:
-        loss = phase.get("loss") if isinstance(phase, Mapping) else None
-        return {**phase, "loss": {"name": loss}} if isinstance(loss, str) else phase
-
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        if key == "phases" and isinstance(value, list):
-            found[key] = [spelt_out(phase) for phase in value]
-        elif re.fullmatch(r"phases\.-?\d+", str(key)):
-            found[key] = spelt_out(value)
-        elif re.fullmatch(r"phases\.-?\d+\.loss", str(key)):
-            found[key] = {"name": value} if isinstance(value, str) else value
-        elif key == "protocols" and isinstance(value, Mapping):
-            found[key] = {name: [_spell_out_losses(each) for each in _as_list(one)] for name, one in value.items()}
-        else:
-            found[key] = value
-    return found
+def _protocols(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Overrides by name: of each one mapping as a file has it, or several on top of each other."""
+    found = values.get("protocols") or {}
+    if isinstance(found, Mapping):
+        lists = {name: each if isinstance(each, list) else [each or {}] for name, each in found.items()}
+        if all(isinstance(one, Mapping) for each in lists.values() for one in each):
+            return lists
+    raise ConfigError(f"recipe {values.get('name')}: protocols: expected mappings of settings, by name")
 
 
 def parse_yaml(text: str, where: str) -> object:
@@ -387,16 +403,20 @@ def _merge(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
     """Merge ``changes`` into ``values`` group by group; a key such as ``phases.0.epochs`` reaches into lists."""
     for key, change in changes.items():
         if "." in key:
-            set_by_path(values, key, copy.deepcopy(change))
+            _set(values, key, copy.deepcopy(change))
         elif isinstance(change, Mapping) and isinstance(values.get(key), dict):
             _merge(values[key], change)
         else:
             values[key] = copy.deepcopy(change)
 
 
-def _as_list(overrides: object) -> list[Any]:
-    """The overrides of a protocol: one mapping as a file has it, or several on top of each other."""
-    return overrides if isinstance(overrides, list) else [overrides or {}]
+def _set(values: dict[str, Any], path: str, setting: object) -> None:
+    """Set one value; losses that are bare names become mappings, so that ``phases.0.loss.entropy`` reaches inside."""
+    phases = values.get("phases")
+    for phase in phases if isinstance(phases, list) else ():
+        if isinstance(phase, dict) and isinstance(phase.get("loss"), str):
+            phase["loss"] = {"name": phase["loss"]}
+    set_by_path(values, path, setting)
 
 
 def _is_file(name_or_path: str | Path) -> bool:

@@ -1,7 +1,4 @@
-"""The model as the engine trains it: one, or R restarts as one stacked model under ``vmap`` with the same interface.
-
-Fabric autocasts ``forward`` only (a method marked as a forward method bypasses precision on a single device), so
-`forward_raw` is called from the ``forward`` of a thin wrapper.
+"""R restarts of a model, trained side by side as one stacked model under ``vmap``.
 
 Every parameter and buffer gets a leading replica axis and keeps its name, so phases, optimisers and checkpoints
 treat a stack like any model. Replicas never mix: losses are summed, which gives each its own gradient, and the
@@ -11,65 +8,42 @@ gradient norm is taken and clipped per replica.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import math
+import statistics
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from saccade.engine.protocol import Trainable
+from saccade.engine.recipe import Select
+from saccade.engine.step import Learner
 from saccade.errors import ConfigError
 
+Metrics = dict[str, float]
 
-class Learner(nn.Module):
-    """One model under training.
 
-    Args:
-        model: what is trained.
-        compiled: fuse its passes with ``torch.compile``; its own ``forward_raw`` stays as it is.
+def compare_replicas(found: list[Metrics], select: Select | None) -> tuple[int, Metrics, dict[str, list[float]]]:
+    """The replica that leads by ``select``, the metrics of the stack, and those of all side by side.
 
-    Attributes:
-        model: bears the trained parameters under their own names.
-        body: the module tree whose train/eval flags count in the forward pass.
-        replicas: length of the leading axis of losses and gradient norms.
+    The metrics of a stack are means over the replicas that have a value, with the spread as ``name_std``. A NaN never
+    leads unless all are, and stands for a value that a replica does not have.
+
+    >>> compare_replicas([{"accuracy": 0.5}, {"accuracy": 1.0}], Select())[:2]
+    (1, {'accuracy': 0.75, 'accuracy_std': 0.3535533905932738})
     """
-
-    def __init__(self, model: nn.Module, *, compiled: bool = False) -> None:
-        super().__init__()
-        self.model = model
-        self.replicas = 1
-        # every model has it, see Trainable
-        plain: Callable[..., dict[str, Tensor]] = model.forward_raw  # type: ignore[assignment]
-        self._forward_raw = torch.compile(plain, dynamic=False) if compiled else plain
-
-    @property
-    def body(self) -> nn.Module:
-        """The module tree whose train/eval flags count in the forward pass."""
-        return self.model
-
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
-        """What the model's ``forward_raw`` says."""
-        return self._forward_raw(**inputs)
-
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
-        """The task's scalars, each as a vector over replicas: (R,)."""
-        return {key: value.reshape(1) for key, value in task.loss(raw, batch, loss).items()}
-
-    def gradient_norms(self, gradients: list[Tensor]) -> Tensor:
-        """Norm of every parameter's gradient: (P,R)."""
-        return torch.stack(torch._foreach_norm(gradients)).unsqueeze(1)
-
-    def scale_gradients(self, gradients: list[Tensor], factor: Tensor) -> None:
-        """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
-        torch._foreach_mul_(gradients, factor[0])
-
-    def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
-        """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
-        torch._foreach_mul_(gradients, list(factor[:, 0].unbind()))
-
-    def replica(self, index: int) -> nn.Module:
-        """A plain model with the weights of replica ``index``."""
-        return self.model
+    winner = 0
+    for index in range(1, len(found)):
+        if select is not None and select.beats(found[index], found[winner]):
+            winner = index
+    values: Metrics = {}
+    names = dict.fromkeys(name for one in found for name in one)
+    for name in names:
+        numbers = [one[name] for one in found if name in one]
+        values[name] = statistics.fmean(numbers)
+        if len(numbers) > 1:
+            values[f"{name}_std"] = statistics.stdev(numbers) if all(map(math.isfinite, numbers)) else math.nan
+    return winner, values, {name: [one.get(name, math.nan) for one in found] for name in names}
 
 
 class ReplicaStack(Learner):
@@ -80,25 +54,23 @@ class ReplicaStack(Learner):
         super().__init__(_stacked(models))
         self.replicas = len(models)
         # Hidden from registration in a tuple: it lends its structure and flags, its own tensors are never used.
-        self._skeleton = (copy.deepcopy(models[0]).to("meta"),)
+        self._skeleton = (Learner(copy.deepcopy(models[0]).to("meta")),)
         self._spare = (copy.deepcopy(models[0]),)
 
     @property
     def body(self) -> nn.Module:
         """The skeleton that ``functional_call`` runs."""
-        return self._skeleton[0]
+        return self._skeleton[0].model
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         """Raw outputs of all replicas on the same inputs, each (R,B,…)."""
-        skeleton = self.body
-        tensors = _tensors(self.model)
 
         def one(state: dict[str, Tensor]) -> dict[str, Tensor]:
             named = {f"model.{name}": tensor for name, tensor in state.items()}
-            raw: dict[str, Tensor] = functional_call(_RawCall(skeleton), named, (), inputs)
+            raw: dict[str, Tensor] = functional_call(self._skeleton[0], named, (), inputs)
             return raw
 
-        return vmap(one, randomness="different")(tensors)
+        return vmap(one, randomness="different")(_tensors(self.model))
 
     def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
         """The task's scalars, one per replica: (R,)."""
@@ -135,19 +107,6 @@ def _refuse_recurrent(model: nn.Module) -> None:
             f"replicas: {type(model).__name__} has a layer {type(found).__name__}, which torch cannot train as a "
             "stack; set replicas: 1, and train several seeds with `seeds`"
         )
-
-
-class _RawCall(nn.Module):
-    """Makes ``forward_raw`` the thing that ``functional_call`` calls."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
-        # every model has it, see Trainable
-        raw: dict[str, Tensor] = self.model.forward_raw(**inputs)  # type: ignore[operator]
-        return raw
 
 
 def _tensors(model: nn.Module) -> dict[str, Tensor]:

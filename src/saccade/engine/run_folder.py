@@ -3,24 +3,29 @@
 ::
 
     config.yaml     the resolved recipe and what it ran with
-    data.json       what it learns from, see `saccade.engine.data_note`
+    data.json       what it learns from, compared when it goes on
     metrics.jsonl   one JSON object a line: step, phase, kind, values, images_per_second, seconds
     log.txt         what happened, with times
     checkpoints/    see `saccade.engine.checkpoint`
     model/          written by the task at every new best, and at the end
-    saccade.lock    which process trains into it now; see `saccade.lock`
+    saccade.lock    which process trains into it now
     replicas/N/     the same for each of several restarts that were trained as one stack, at the end
+
+``data.json`` has the settings of the data in plain words, and of every other part (rows, pictures, vocabulary, glyphs,
+…) how much there is and a digest. A run that goes on with other data would be a mixture of two runs, so it is refused,
+unless the change is accepted; every model that is saved from there on says so.
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,14 +34,20 @@ import numpy as np
 import torch
 import yaml
 
-from saccade.atomic import is_draft, locked, make_folder, sweep, write_bytes, writing
-from saccade.config import check_schema, from_dict, to_dict
+from saccade.atomic import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
+from saccade.config import by_path, check_schema, from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
-from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 
-CONFIG, METRICS, LOCK = "config.yaml", "metrics.jsonl", "saccade.lock"
-_BEFORE_FIRST_STEP = frozenset({CONFIG, "data.json", "log.txt", "checkpoints", LOCK})
+CONFIG, DATA, METRICS, LOCK = "config.yaml", "data.json", "metrics.jsonl", "saccade.lock"
+DATA_VERSION = 2
+IN_WORDS = "settings"
+"""The part of the data whose values are kept in plain words."""
+Parts = Mapping[str, Sequence[tuple[str, str]]]
+"""What a task learns from: names and values in order, part by part."""
+BEGINS_ANEW = "nothing to resume: the run was stopped before its first checkpoint; it begins anew"
+_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, "log.txt", "checkpoints", LOCK})
 """What a run may have written before its first step."""
 
 
@@ -56,6 +67,23 @@ class RunFolder:
         """Where the model folder of restart ``number`` goes, at the end of a run with several."""
         return self.path / "replicas" / str(number)
 
+    def open(self, held: ExitStack, recipe: Recipe, facts: Mapping[str, object], *, resume: bool) -> bool:
+        """Lock the folder while ``held``, make it what a run begins with; whether there is a run to go on with."""
+        with writing(self.path):  # it may not even be allowed to look into it
+            if resume and not self.has_no_state:
+                self.check_same(recipe)
+            elif not (self.path / LOCK).is_file():
+                self.check_free()  # before a lock is put into somebody's folder
+        held.enter_context(self.locked())
+        if resume and not self.has_no_state:
+            return True
+        if resume and (self.path / CONFIG).is_file():
+            self.check_same(recipe)
+        self.create(recipe, {**facts, "versions": versions()})
+        if resume:
+            self.log(BEGINS_ANEW)
+        return False
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep every other process from training into the folder, which is made if it is not there.
@@ -68,7 +96,7 @@ class RunFolder:
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
-                sweep(self.path, own=(CONFIG, "data.json", METRICS, self.model.name))
+                sweep(self.path, own=(CONFIG, DATA, METRICS, self.model.name))
                 yield
         finally:
             if not (self.path / CONFIG).exists():
@@ -121,28 +149,59 @@ class RunFolder:
         is_ours = CONFIG in found or LOCK in found or (bool(found) and not whole)
         return is_ours and whole <= _BEFORE_FIRST_STEP and not any(self.checkpoints.steps())
 
-    def recorded(self) -> dict[str, Any]:
-        """The resolved recipe that the run began with, as plain values."""
+    def recorded(self) -> Recipe:
+        """The resolved recipe that the run began with."""
         place = self.path / CONFIG
         try:
             found: Any = parse_yaml(place.read_text(encoding="utf-8"), str(place))
-            recipe: dict[str, Any] = dict(found["recipe"])
-            check_schema(recipe.get("schema_version"), SCHEMA_VERSION, what=str(place))
+            values = dict(found["recipe"])
+            check_schema(values.get("schema_version"), SCHEMA_VERSION, what=str(place))
         except (OSError, ValueError, TypeError, LookupError, ConfigError) as error:
             told = f"{place.name} cannot be read ({error}); start without `resume`"
             raise CheckpointError(f"{self.path} is not a run folder: {told}") from error
-        return recipe
+        return from_dict(Recipe, values, where=str(place))
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""
-        began_with = from_dict(Recipe, self.recorded(), where=str(self.path / CONFIG))
-        difference = _first_difference(to_dict(began_with), to_dict(recipe))
-        if difference is not None:
-            key, old, new = difference
+        old, new = by_path(to_dict(self.recorded())), by_path(to_dict(recipe))
+        for key in (key for key in (*old, *new) if old.get(key) != new.get(key)):
             raise ConfigError(
-                f"{self.path} was trained with {key} = {old!r}, now it is {new!r}: resume with the same recipe, "
-                f"or start a new run in another `out`"
+                f"{self.path} was trained with {key} = {old.get(key)!r}, now it is {new.get(key)!r}: resume with the "
+                "same recipe, or start a new run in another `out`"
             )
+
+    def compare_data(
+        self, parts: Parts, *, resume: bool, accept: bool
+    ) -> tuple[dict[str, Any], Sequence[str], Sequence[str]]:
+        """What is to be noted of the data, changes that were accepted before, and those since then, in words.
+
+        Raises:
+            DataError: something changed since, and that is not accepted.
+            CheckpointError: the note cannot be read, and a change is not accepted.
+        """
+        now = {part: dict(entries) if part == IN_WORDS else _digest(entries) for part, entries in parts.items()}
+        if not resume:
+            return now, (), ()
+        cure = "continue with `resume=True` and `accept_changed_data=True`"
+        place = self.path / DATA
+        try:
+            note = json.loads(place.read_text(encoding="utf-8"))
+            check_schema(note["schema_version"], DATA_VERSION, what=DATA)
+            accepted, changes = [str(each) for each in note["accepted"]], _changes(note["parts"], now)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
+            if not accept:
+                raise CheckpointError(f"{place}: cannot be read ({error}); put the file back, or {cure}") from error
+            return now, (), (f"it is not known how: {DATA} could not be read",)
+        if changes and not accept:
+            raise DataError(
+                f"{self.path}: the data is not what the run began with: {'; '.join(changes)}. Put it back, start a new "
+                f"run in another `out`, or {cure}"
+            )
+        return now, accepted, changes
+
+    def note_data(self, parts: Mapping[str, Any], accepted: Sequence[str]) -> None:
+        """Note what `compare_data` found, and the changes that were accepted so far."""
+        write_json(self.path / DATA, {"schema_version": DATA_VERSION, "accepted": list(accepted), "parts": parts})
 
     def rewind(self, step: int) -> None:
         """Forget metrics after ``step``: they will be measured again."""
@@ -184,11 +243,11 @@ def versions() -> dict[str, str | None]:
     }
 
 
-def machine(device: torch.device) -> str:
-    """What computed, in words: the GPU's name, or the processor and its threads."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
+def made_with(device: torch.device) -> dict[str, Any]:
+    """What computed, in words (the GPU's name, or the processor and its threads), and by which software."""
+    on_cpu = f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
+    machine = torch.cuda.get_device_name(device) if device.type == "cuda" else on_cpu
+    return {"machine": machine, "versions": versions(), "revision": versions()["revision"]}
 
 
 def _revision() -> str | None:
@@ -203,19 +262,28 @@ def _revision() -> str | None:
     return found.stdout.strip() or None
 
 
-def _first_difference(old: object, new: object, where: str = "") -> tuple[str, object, object] | None:
-    """Dotted key, old value and new value of the first place where two plain structures differ."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*old, *(key for key in new if key not in old)]:
-            at = f"{where}.{key}" if where else str(key)
-            difference = _first_difference(old.get(key), new.get(key), at)
-            if difference is not None:
-                return difference
-        return None
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for number, (left, right) in enumerate(zip(old, new)):
-            difference = _first_difference(left, right, f"{where}.{number}")
-            if difference is not None:
-                return difference
-        return None
-    return None if old == new else (where, old, new)
+def _digest(entries: Sequence[tuple[str, str]]) -> str:
+    """How many entries there are, and what they are: in order, with their names.
+
+    >>> _digest([("a.png", "#1"), ("b.png", "#2")])
+    '2 (a2f7e5735adad70b)'
+    """
+    content = json.dumps([list(entry) for entry in entries], ensure_ascii=False).encode()
+    return f"{len(entries)} ({hashlib.sha256(content).hexdigest()[:16]})"
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What is not as it was, in words.
+
+    >>> _changes({"settings": {"seed": "0"}, "rows": "6 (ab)"}, {"settings": {"seed": "1"}, "rows": "4 (cd)"})
+    ['settings: seed was 0, now 1', 'rows: was 6 (ab), now 4 (cd)']
+    """
+    told = []
+    for part in dict.fromkeys((*old, *new)):
+        before, now = old.get(part), new.get(part)
+        if part == IN_WORDS and before is not None and now is not None:
+            names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+            told += [f"{part}: {name} was {before.get(name)}, now {now.get(name)}" for name in names]
+        elif before != now:
+            told.append(f"{part}: was {before or 'not there'}, now {now or 'gone'}")
+    return told

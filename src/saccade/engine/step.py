@@ -1,33 +1,84 @@
-"""One optimisation step: micro-batches, backward, clipping, update; eagerly, or as one captured CUDA graph.
+"""The model under training, one optimisation step of it, and where it broke.
 
-Both ways run the same `TrainStep._compute`. Nothing in it asks the device for a number, so on CUDA the host runs
-ahead: scalars are summed on the device and read by `drain` every so often, and a non-finite gradient is remembered
-there too. On the CPU, where reading is free, the gradient is checked before every update.
+Nothing in a step asks the device for a number, so on CUDA the host runs ahead: scalars are summed on the device and
+read by `drain` every so often, and a non-finite gradient is remembered there too. On the CPU, where reading is free,
+the gradient is checked before every update. `saccade.engine.cuda_graph` captures the same step.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from saccade.engine.ema import WeightAverage
-from saccade.engine.health import Fault, GradientWatch
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase
-from saccade.engine.replicas import Learner
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 UNTAUGHT = "did not receive grad"  # what DistributedDataParallel says of the step before
+
+
+class Learner(nn.Module):
+    """One model under training.
+
+    Fabric autocasts ``forward`` only (a method marked as a forward method bypasses precision on a single device), so
+    `forward_raw` is called from the ``forward`` of this thin wrapper.
+
+    Args:
+        model: what is trained.
+        compiled: fuse its passes with ``torch.compile``; its own ``forward_raw`` stays as it is.
+
+    Attributes:
+        model: bears the trained parameters under their own names.
+        body: the module tree whose train/eval flags count in the forward pass.
+        replicas: length of the leading axis of losses and gradient norms.
+    """
+
+    def __init__(self, model: nn.Module, *, compiled: bool = False) -> None:
+        super().__init__()
+        self.model = model
+        self.replicas = 1
+        # every model has it, see Trainable
+        plain: Callable[..., dict[str, Tensor]] = model.forward_raw  # type: ignore[assignment]
+        self._forward_raw = torch.compile(plain, dynamic=False) if compiled else plain
+
+    @property
+    def body(self) -> nn.Module:
+        """The module tree whose train/eval flags count in the forward pass."""
+        return self.model
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        """What the model's ``forward_raw`` says."""
+        return self._forward_raw(**inputs)
+
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
+        """The task's scalars, each as a vector over replicas: (R,)."""
+        return {key: value.reshape(1) for key, value in task.loss(raw, batch, loss).items()}
+
+    def gradient_norms(self, gradients: list[Tensor]) -> Tensor:
+        """Norm of every parameter's gradient: (P,R)."""
+        return torch.stack(torch._foreach_norm(gradients)).unsqueeze(1)
+
+    def scale_gradients(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
+        torch._foreach_mul_(gradients, factor[0])
+
+    def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
+        torch._foreach_mul_(gradients, list(factor[:, 0].unbind()))
+
+    def replica(self, index: int) -> nn.Module:
+        """A plain model with the weights of replica ``index``."""
+        return self.model
 
 
 class TrainStep:
@@ -159,95 +210,63 @@ def _at_most(limit: float, norms: Tensor) -> Tensor:
     return (limit / (norms + CLIP_EPSILON)).clamp(max=1.0)
 
 
-class GraphedStep(TrainStep):
-    """The same step, captured once as a CUDA graph and replayed: one launch instead of hundreds.
+@dataclass(frozen=True)
+class Fault:
+    """The first non-finite gradient: at which step, of which parameter, in which replica."""
 
-    The first steps run eagerly on a side stream, as capturing asks for; they are ordinary training steps.
-    """
-
-    WARMUP = 3
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._static: list[Any] = []
-        self._warm = 0
-
-    def __call__(self, batches: Sequence[object], lr: float) -> Fault | None:
-        """Take one step; faults are reported by `fault`, not here."""
-        self._set_rate(lr)
-        if self._graph is None and self._warm < self.WARMUP:
-            self._warm_up(batches)
-        else:
-            if self._graph is None:
-                self._capture(batches)
-            for static, batch in zip(self._static, batches, strict=True):
-                copy_tensors(static, batch)
-            self._graph.replay()  # type: ignore[union-attr]  # it is captured by now
-        self._count += 1
-        return None
-
-    def _warm_up(self, batches: Sequence[object]) -> None:
-        # torch has no types here
-        current, side = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(current)
-        with torch.cuda.stream(side):
-            self._compute(batches)
-        current.wait_stream(side)
-        self._warm += 1
-
-    def _capture(self, batches: Sequence[object]) -> None:
-        self._static = [clone_tensors(batch) for batch in batches]
-        self.optimizer.zero_grad(set_to_none=True)  # gradients must come from the graph's own memory
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        try:
-            # Another thread may be making the next scenes on a stream of its own; only this one must keep still.
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self._compute(self._static)
-        except RuntimeError as error:
-            raise ConfigError(
-                f"graph: true, but this step cannot be captured ({str(error).splitlines()[0]}); set graph: false"
-            ) from error
-        self._graph = graph
+    step: int
+    parameter: str
+    replica: int
 
 
-def clone_tensors(batch: object) -> Any:
-    """A copy of a batch with tensors of its own; other leaves are shared."""
-    if isinstance(batch, Tensor):
-        return batch.clone()
-    if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
-        fields = [field.name for field in dataclasses.fields(batch) if field.init]
-        return dataclasses.replace(batch, **{name: clone_tensors(getattr(batch, name)) for name in fields})
-    if isinstance(batch, dict):
-        return {key: clone_tensors(value) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*map(clone_tensors, batch))
-    if isinstance(batch, (list, tuple)):
-        return type(batch)(map(clone_tensors, batch))
-    return batch
+class GradientWatch:
+    """Remembers the first non-finite gradient on the device, so that nothing waits for the host."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._first = torch.full((3,), -1, dtype=torch.int64, device=device)  # step, parameter, replica
+
+    def observe(self, norms: Tensor, step: Tensor) -> None:
+        """Take note of the gradient norms (P,R) of ``step``."""
+        bad = ~torch.isfinite(norms)
+        where = bad.flatten().to(torch.int32).argmax()
+        now = torch.stack([step, where // norms.shape[1], where % norms.shape[1]])
+        is_first = bad.any() & (self._first[0] < 0)
+        self._first.copy_(torch.where(is_first, now, self._first))
+
+    def fault(self, names: list[str]) -> Fault | None:
+        """What was seen, if anything; waits for the device."""
+        step, parameter, replica = self._first.tolist()
+        return None if step < 0 else Fault(step, names[parameter], replica)
 
 
-def copy_tensors(target: Any, source: Any) -> None:
-    """Copy every tensor of ``source`` into its place in ``target``; what a captured step cannot take is a DataError."""
-    for old, new in itertools.zip_longest(_leaves(target), _leaves(source)):
-        both = isinstance(old, Tensor) and isinstance(new, Tensor)
-        if both and (old.shape, old.dtype) == (new.shape, new.dtype):
-            old.copy_(new, non_blocking=True)
-        elif both or old != new:
-            was, now = ((tuple(each.shape), each.dtype) if isinstance(each, Tensor) else each for each in (old, new))
-            told = f"one had {was!r} when captured, now {now!r}"
-            raise DataError(f"graph: true needs batches of one shape: {told}; set graph: false")
+def origin(model: nn.Module, inputs: dict[str, Tensor]) -> str | None:
+    """Where the first non-finite number of a forward pass appears: an input, a parameter or a layer's output."""
+    for name, value in inputs.items():
+        if not _finite(value):
+            return f"the batch itself holds non-finite values in '{name}'"
+    for name, parameter in model.named_parameters():
+        if not _finite(parameter):
+            return f"parameter '{name}' is not finite"
+    found: list[str] = []
+
+    names = {module: name for name, module in model.named_modules() if name}
+
+    def watch(module: nn.Module, arguments: object, output: object) -> None:
+        if not found and not _finite(output):
+            found.append(f"the output of layer '{names[module]}' is the first that is not finite")
+
+    handles = [module.register_forward_hook(watch) for module in names]
+    was_training = model.training
+    try:
+        with torch.no_grad():
+            model.eval()  # a diagnosis must not move the statistics
+            model.forward_raw(**inputs)  # type: ignore[operator]  # every model has it, see Trainable
+    finally:
+        model.train(was_training)
+        for handle in handles:
+            handle.remove()
+    return found[0] if found else None
 
 
-def _leaves(batch: Any) -> Iterator[Any]:
-    """Tensors and plain values of a batch, in order; names of a dict count as values."""
-    if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
-        batch = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
-    elif isinstance(batch, dict):
-        batch = [each for pair in batch.items() for each in pair]
-    if isinstance(batch, (list, tuple)):
-        for each in batch:
-            yield from _leaves(each)
-    else:
-        yield batch
+def _finite(value: object) -> bool:
+    return not isinstance(value, Tensor) or not value.is_floating_point() or bool(torch.isfinite(value).all())

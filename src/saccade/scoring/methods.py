@@ -18,8 +18,7 @@ says what becomes of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,8 +33,9 @@ from saccade.data.pictures.decoding import SUFFIXES
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
+from saccade.outputs import ModelOutput
 from saccade.predict import Predictor
-from saccade.scoring.maps import Chunk, SingleMaps, as_tensor, one_map
+from saccade.scoring.maps import Maps, Named, as_tensor, readable
 from saccade.scoring.truths import Truths
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
@@ -47,17 +47,16 @@ MapOf = Callable[[Path, str | None], Any]
 """Path of a picture, and a question or None → a map (H,W) over that picture."""
 
 
-class MethodMaps(SingleMaps):
+class MethodMaps(Maps):
     """Maps made while they are scored: one for each truth about a picture of ``folder``.
 
     Args:
         folder: of pictures.
         make: what makes a map.
-        asks: whether a map belongs to a picture and a question; None: where the truth has questions.
-        knows: whether a question can be asked.
         truths: what maps are wanted for.
         separator: between picture and question.
         where: what they are called.
+        questions: those that can be asked, without case; None: all, where the truth has questions.
     """
 
     def __init__(
@@ -68,43 +67,39 @@ class MethodMaps(SingleMaps):
         *,
         separator: str,
         where: str,
-        asks: bool | None = None,
-        knows: Callable[[str], bool] = lambda question: True,
+        questions: Collection[str] | None = None,
     ) -> None:
-        self._make, self._truths, self._separator = make, truths, separator
-        self._asks, self._knows = asks, knows
+        self._make, self._truths, self._separator, self._questions = make, truths, separator, questions
         files = find_files([folder], SUFFIXES, "picture")
         self._files = {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
-        super().__init__(where, self._files, self._made, is_fixed=False)
+        super().__init__(where, self._files, lambda path: torch.zeros(0))
 
-    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
-        """See :class:`saccade.scoring.maps.Maps`."""
-        for name in self._wanted():
-            yield one_map(name, partial(self._made, name))
-
-    def read(self, name: str) -> Tensor | None:
-        """See :class:`saccade.scoring.maps.Maps`; the map is made again."""
-        return self._made(name)
-
-    def _wanted(self) -> list[str]:
-        """Truths about pictures that are there, and about questions that can be asked."""
+    def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
+        """See :class:`saccade.scoring.maps.Maps`: a map for each truth whose question, if it has one, can be asked."""
         known = [name for name in self._truths.wanted if picture_of(name, self._separator) in self._names]
         with_question = [name for name in known if self._question(name) is not None]
-        asks = bool(with_question) if self._asks is None else self._asks
+        asks = bool(with_question) if self._questions is None else bool(self._questions)
         if asks and not with_question:
             raise DataError(
                 f"{self._truths.where}: no questions; call a truth PICTURE{self._separator}QUESTION, or label it"
             )
-        wanted = with_question if asks else [name for name in known if self._question(name) is None]
-        return [name for name in wanted if not asks or self._knows(str(self._question(name)))]
+        for name in known:
+            question = self._question(name)
+            if asks and question is not None:
+                is_wanted = self._questions is None or question.casefold() in self._questions
+            else:
+                is_wanted = not asks and question is None
+            if is_wanted:
+                yield name, readable(self.read, name)
+
+    def read(self, name: str) -> Tensor:
+        """See :class:`saccade.scoring.maps.Maps`; the map is made again."""
+        file = self._files[self._names[picture_of(name, self._separator)]]
+        return as_tensor(self._make(file, self._question(name)), name).cpu()
 
     def _question(self, name: str) -> str | None:
         picture = picture_of(name, self._separator)
         return None if picture == name else name[len(picture) + len(self._separator) :]
-
-    def _made(self, name: str) -> Tensor:
-        file = self._files[self._names[picture_of(name, self._separator)]]
-        return as_tensor(self._make(file, self._question(name)), name).cpu()
 
 
 def method_maps(
@@ -118,16 +113,9 @@ def method_maps(
         raise ConfigError(f"no method '{method}': {nearest(method, METHODS)}")
     if model is None:
         raise ConfigError(f"method={method} needs a model: a zoo name, a model folder or a run folder")
-    queries = {query.casefold() for query in model.facts.queries}
-    return MethodMaps(
-        folder,
-        _Method(method, model),
-        truths,
-        separator=separator,
-        where=f"{method} of {model.name}",
-        asks=bool(queries),
-        knows=lambda question: question.casefold() in queries,
-    )
+    questions = {query.casefold() for query in model.facts.queries}
+    make, where = _Method(method, model), f"{method} of {model.name}"
+    return MethodMaps(folder, make, truths, separator=separator, where=where, questions=questions)
 
 
 class _Method:
@@ -201,7 +189,7 @@ class _Method:
             handle.remove()
         return hirescam(held[-1].detach(), gradient)  # (1,h,w)
 
-    def _raw(self, images: Tensor, query: Any) -> dict[str, Tensor]:
+    def _raw(self, images: Tensor, query: Any) -> ModelOutput:
         return self._model.forward_raw(images, *self._asked(images, query))
 
     def _asked(self, images: Tensor, query: Any) -> list[Tensor]:

@@ -135,7 +135,7 @@ def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, pictures:
         size = points.size or size
         outline = marks.Points([(float(x), float(y)) for x, y in points.at.tolist()])
     else:
-        mask = truths.evidence([truth], size).masks[0].cpu()
+        mask = truths.evidence(truth, size).mask.cpu()
         size = (mask.shape[0], mask.shape[1])
         outline = marks.Mask(mask.numpy())
     drawn = overlay(_background(picture_of(name, scored.policies.separator), size, pictures), values, outline=outline)

@@ -1,20 +1,21 @@
-"""What scoring found: means with intervals, baselines, the score of every map, and what was left out."""
+"""What scoring found, and how: means with intervals, baselines, the score of every map, what was left out and why."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from saccade.data.maps.members import SEPARATOR
+from saccade.errors import ConfigError
 from saccade.metrics.intervals import Interval
 from saccade.scoring.maps import Maps
-from saccade.scoring.policies import Policies
 from saccade.scoring.truths import Truths
 
 SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
@@ -41,14 +42,8 @@ ROWS = {
     "points_exact": "the points themselves",
 }
 """Baselines and bounds as tables call them, in their order."""
-SCENE_TITLES = {
-    "map_follow": "map_follow",
-    "map_turn": "map_turn",
-    "map_specific": "map_specific",
-    "map_hold": "map_hold",
-    "map_hold_background": "map_hold, background",
-}
-"""Scores about scenes and their twins as tables call them, in their order."""
+SCENE_COLUMNS = ("map_follow", "map_turn", "map_specific", "map_hold", "map_hold_background")
+"""Scores about scenes and their twins in the order of tables."""
 SCENE_ROWS = {
     "foreground": "maps × foreground",
     "uniform": "uniform",
@@ -61,9 +56,64 @@ SCENE_ROWS = {
 _LISTED = 10
 
 
+CHOICES: dict[str, dict[str, str]] = {
+    "signed": {
+        "keep": "values stay as they are; of masks and boxes a negative one is an error",
+        "abs": "absolute values",
+        "positive": "values below 0 become 0",
+    },
+    "resize": {
+        "truth": "a map is laid over the picture at the size of the truth, smooth between its cells",
+        "map": "a mask is brought to the size of the map; a pixel is in it where half of it was",
+        "never": "a map of another size than its truth is an error",
+    },
+    "nan": {
+        "skip": "a map with NaN or infinity is left out and counted",
+        "zero": "NaN and infinity become 0",
+        "stop": "a map with NaN or infinity is an error",
+    },
+    "missing": {
+        "skip": "a truth without a map is left out and counted",
+        "zero": "a truth without a map counts as a map of zeros",
+        "stop": "a truth without a map is an error",
+    },
+    "empty": {
+        "skip": "a map whose truth is empty is left out and counted",
+        "stop": "an empty truth is an error",
+    },
+    "broken": {
+        "stop": "a file that cannot be read is an error",
+        "skip": "a file that cannot be read is left out and counted",
+    },
+}
+"""How to treat maps and masks that cannot be scored as they are; the first of each is the default."""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """One choice of each, see :data:`CHOICES`; all are printed with the scores."""
+
+    signed: str = "keep"
+    resize: str = "truth"
+    nan: str = "skip"
+    missing: str = "skip"
+    empty: str = "skip"
+    broken: str = "stop"
+    separator: str = SEPARATOR
+    """Between picture and question in the name of a map."""
+
+    def __post_init__(self) -> None:
+        if not self.separator.strip():
+            raise ConfigError("separator: empty; what usually stands between picture and question is __")
+
+    def lines(self) -> list[str]:
+        """Each choice and what it means, as it is printed."""
+        return [f"{name} {getattr(self, name)}: {choices[getattr(self, name)]}" for name, choices in CHOICES.items()]
+
+
 @dataclass(frozen=True)
 class SceneScores:
-    """Scores of maps of scenes and of their twins, see :mod:`saccade.scoring.twins`."""
+    """Scores of maps of scenes and of their twins, see :mod:`saccade.scoring.causal`."""
 
     scores: Mapping[str, Interval]
     """Means over scenes."""
@@ -77,13 +127,13 @@ class SceneScores:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
-        wanted = [name for name in SCENE_TITLES if name in self.scores]
+        wanted = [name for name in SCENE_COLUMNS if name in self.scores]
         rows = _own_rows([self.scores[name] for name in wanted])
         rows.append(["n", *(f"{self.scores[name].n:,}" for name in wanted)])
         for name, title in SCENE_ROWS.items():
             if found := self.baselines.get(name):
                 rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
-        return ["", *(SCENE_TITLES[name] for name in wanted)], rows
+        return ["", *(name.replace("_background", ", background") for name in wanted)], rows
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
@@ -91,12 +141,8 @@ class SceneScores:
 
     def csv_text(self) -> str:
         """A row for each scene."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["scene", *self.values])
-        for name, *row in zip(self.names, *(each.tolist() for each in self.values.values())):
-            writer.writerow([name, *("" if math.isnan(value) else f"{value:.6g}" for value in row)])
-        return stream.getvalue()
+        rows = zip(self.names, *(each.tolist() for each in self.values.values()))
+        return _csv_text(["scene", *self.values], ([name, *map(_cell, values)] for name, *values in rows))
 
 
 @dataclass(frozen=True)
@@ -179,7 +225,7 @@ class ScoreResult:
             "truth": self.truth,
             "kind": self.kind,
             **self.settings,
-            "policies": self.policies.to_json(),
+            "policies": asdict(self.policies),
             "counts": dict(self.counts),
             **_scores_json(self.scores, self.baselines),
             **({} if self.scene is None else {"scene": self.scene.to_json(), "set": dict(self.scene.facts)}),
@@ -207,23 +253,27 @@ class ScoreResult:
 
     def csv_text(self) -> str:
         """A row for each map, and for each that was left out, with the reason."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
         columns = [name for name in TITLES if name in self.values]
-        writer.writerow(["map", "picture", "status", *columns])
-        writer.writerows(self._rows(columns))
-        return stream.getvalue()
+        return _csv_text(["map", "picture", "status", *columns], self._rows(columns))
 
     def _rows(self, columns: list[str]) -> Iterator[list[str]]:
-        values = [self.values[name].tolist() for name in columns]
-        for number, (name, picture) in enumerate(zip(self.names, self.pictures)):
-            row = [column[number] for column in values]
-            is_empty = all(math.isnan(value) for value in row)
-            yield [name, picture, "empty" if is_empty else "scored",
-                   *("" if math.isnan(value) else f"{value:.6g}" for value in row)]  # fmt: skip
+        rows = zip(self.names, self.pictures, *(self.values[name].tolist() for name in columns))
+        for name, picture, *values in rows:
+            yield [name, picture, "empty" if all(map(math.isnan, values)) else "scored", *map(_cell, values)]
         for reason, names in self.left_out.items():
-            for name in names:
-                yield [name, "", reason, *("" for _ in columns)]
+            yield from ([name, "", reason, *("" for _ in columns)] for name in names)
+
+
+def _csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
 def _scores_json(scores: Mapping[str, Interval], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,22 +17,21 @@ from saccade.data.maps.members import by_short_name, open_members, truth_for
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.geometry import Size
 from saccade.scoring.maps import as_stack, npy_stack, numbered, numbers_by_name
-from saccade.scoring.policies import Policies
 
 if TYPE_CHECKING:
-    from saccade.scoring.twins import TwinPool
+    from saccade.scoring.causal import TwinPool
+    from saccade.scoring.results import Policies
 
-Kind = Literal["masks", "boxes", "points"]
 TABLES = (".csv", ".json", ".jsonl")
 
 
 class Evidence(NamedTuple):
-    """Where maps of one batch should lie."""
+    """Where a map should lie."""
 
-    masks: Tensor
-    """(B,H,W) bool."""
+    mask: Tensor
+    """(H,W) bool."""
     objects: Tensor | None
-    """(B,H,W) bool: the pixels of all objects of each picture."""
+    """(H,W) bool: the pixels of all objects of the picture."""
 
 
 class Points(NamedTuple):
@@ -44,15 +43,15 @@ class Points(NamedTuple):
     """(H, W) of the picture; None: that of the map."""
 
 
-class Truths(Protocol):
-    """Truths by name."""
+class Truths:
+    """Truths by name: masks, marks or a causal set."""
 
     where: str
-    kind: Kind = "masks"
+    kind: Literal["masks", "boxes", "points"] = "masks"
     unusable: Sequence[str] = ()
     """Rows that could not be read."""
     is_stacked: bool = False
-    """Whether all have one size, so that many are read together."""
+    """Whether they are one array (N,H,W)."""
     is_fixed: bool = False
     """Whether they have their names already."""
     names: Mapping[str, Any]
@@ -64,7 +63,7 @@ class Truths(Protocol):
 
     def name(self, short: bool, separator: str) -> None:
         """Call them by the last part of their path, or by all of it."""
-        return
+        raise NotImplementedError
 
     @property
     def wanted(self) -> Iterable[str]:
@@ -75,9 +74,9 @@ class Truths(Protocol):
         """The truths that should have a map, given those that have."""
         return list(self.names)
 
-    def evidence(self, names: Sequence[str], size: Size) -> Evidence:
-        """Masks of truths that have one size; ``size`` is that of the maps, for pictures without one."""
-        ...
+    def evidence(self, name: str, size: Size) -> Evidence:
+        """The mask of a truth; ``size`` is that of the map, for pictures without one."""
+        raise NotImplementedError
 
     def points(self, name: str) -> Points:
         """The points of a truth; of masks none."""
@@ -88,22 +87,27 @@ class Truths(Protocol):
         return None
 
 
-class ReadMasks(NamedTuple):
-    """Masks of any sizes that are read one by one."""
+class MaskFiles(NamedTuple):
+    """Masks of any sizes that are read one by one, from files or from memory."""
 
     where: str
     paths: list[str]
     read: Callable[[str], Tensor]
     """(H,W) bool."""
     is_fixed: bool
+    shape: tuple[int, ...] | None = None
+    """Of a stack (N,H,W)."""
 
 
-class SingleMasks(Truths):
-    """Masks in files or in memory; objects in others, by the same name or by that of the picture."""
+class Masks(Truths):
+    """Masks; objects in others, by the same name or by that of the picture."""
 
-    def __init__(self, masks: ReadMasks, objects: ReadMasks | None) -> None:
-        self.where, self.is_fixed, self.names = masks.where, masks.is_fixed, {}
+    def __init__(self, masks: MaskFiles, objects: MaskFiles | None) -> None:
+        self.where, self.is_fixed, self.is_stacked = masks.where, masks.is_fixed, masks.shape is not None
+        self.names = {}
         self._masks, self._objects = masks, objects
+        if objects is not None and masks.shape is not None and objects.shape != masks.shape:
+            raise ShapeError("objects", f"{masks.shape} as the masks", objects.shape or ())
         self._object_names: dict[str, str] = {}
         self._separator = ""
 
@@ -117,39 +121,18 @@ class SingleMasks(Truths):
         if self._objects is not None:
             self._object_names = by_short_name(self._objects.paths, short)
 
-    def evidence(self, names: Sequence[str], size: Size) -> Evidence:
+    def evidence(self, name: str, size: Size) -> Evidence:
         """See :class:`Truths`."""
-        (name,) = names
         mask = self._masks.read(self.names[name])
         if self._objects is None:
-            return Evidence(mask[None], None)
+            return Evidence(mask, None)
         found = truth_for(name, self._object_names, self._separator)
         if found is None:
             raise DataError(f"objects: none of '{name}' in {self._objects.where}; give a mask of them for each picture")
         objects = self._objects.read(self._object_names[found])
         if objects.shape != mask.shape:
             raise ShapeError(f"objects of '{name}'", f"{tuple(mask.shape)} as its mask", objects.shape)
-        return Evidence(mask[None], objects[None])
-
-
-class MaskStack(Truths):
-    """Masks (N,H,W) in memory or in one .npy file, called by their numbers, or by names."""
-
-    is_stacked = is_fixed = True
-
-    def __init__(
-        self, masks: object, objects: object, names: Sequence[str] | None, where: str = "masks in memory"
-    ) -> None:
-        self.where = where
-        self._masks, self._objects = as_stack(masks, "truth"), None if objects is None else as_stack(objects, "objects")
-        if self._objects is not None and self._objects.shape != self._masks.shape:
-            raise ShapeError("objects", f"{tuple(self._masks.shape)} as the masks", self._objects.shape)
-        self.names = numbers_by_name("masks", len(self._masks), names)
-
-    def evidence(self, names: Sequence[str], size: Size) -> Evidence:
-        """See :class:`Truths`."""
-        rows = [self.names[name] for name in names]
-        return Evidence(_rows(self._masks, rows), None if self._objects is None else _rows(self._objects, rows))
+        return Evidence(mask, objects)
 
 
 class Marks(Truths):
@@ -159,7 +142,6 @@ class Marks(Truths):
         self.where, self.unusable, self.kind = table.where, table.unusable, table.kind
         self._table = table
         self.names: dict[str, tuple[PictureMarks, str | None]] = {}
-        self._separator = ""
 
     def paths(self) -> list[str]:
         """See :class:`Truths`."""
@@ -167,7 +149,6 @@ class Marks(Truths):
 
     def name(self, short: bool, separator: str) -> None:
         """See :class:`Truths`."""
-        self._separator = separator
         for path, marks in self._table.pictures.items():
             name = PurePosixPath(path).name if short else path
             self.names[name] = (marks, None)
@@ -179,15 +160,14 @@ class Marks(Truths):
         of_labels = {name for name, (_, label) in self.names.items() if label is not None}
         return [name for name in self.names if (name in of_labels) == bool(found & of_labels)]
 
-    def evidence(self, names: Sequence[str], size: Size) -> Evidence:
+    def evidence(self, name: str, size: Size) -> Evidence:
         """See :class:`Truths`."""
-        (name,) = names
         marks, label = self.names[name]
-        size = marks.size or size
-        mask = torch.from_numpy(marked_pixels(marks, marks.of(label), size))[None]
-        if label is None:
-            return Evidence(mask, None)
-        return Evidence(mask, torch.from_numpy(marked_pixels(marks, marks.of(None), size))[None])
+
+        def pixels(of: str | None) -> Tensor:
+            return torch.from_numpy(marked_pixels(marks, marks.of(of), marks.size or size))
+
+        return Evidence(pixels(label), None if label is None else pixels(None))
 
     def points(self, name: str) -> Points:
         """See :class:`Truths`."""
@@ -221,11 +201,8 @@ def open_truth(
         return opened
     if kind in ("boxes", "points"):
         return Marks(_as_table(truth, "boxes" if kind == "boxes" else "points", names))
-    if hasattr(truth, "shape"):
-        return MaskStack(truth, objects, names)
-    if isinstance(truth, (Mapping, Sequence)):
-        return SingleMasks(_in_memory(truth, names), None if objects is None else _in_memory(objects, names))
-    raise DataError(f"truth: expected a path, masks (N,H,W) or a mapping, found {type(truth).__name__}")
+    read = _stack if hasattr(truth, "shape") else _in_memory
+    return Masks(read(truth, names), None if objects is None else read(objects, names))
 
 
 def _in_files(path: Path, objects: Any, key: str | None) -> Truths:
@@ -242,31 +219,47 @@ def _in_files(path: Path, objects: Any, key: str | None) -> Truths:
     if is_table:
         return Marks(read_marks(path))
     if path.suffix.lower() == ".npy" and path.is_file():
-        return MaskStack(npy_stack(path), None if objects is None else npy_stack(Path(objects)), None, str(path))
-    return SingleMasks(_masks_in(path, key), None if objects is None else _masks_in(Path(objects)))
+        stacks = (None if each is None else _stack(npy_stack(Path(each)), None, str(each)) for each in (path, objects))
+        return Masks(*stacks)  # type: ignore[arg-type]  # there is a path
+    return Masks(_members(path, key), None if objects is None else _members(Path(objects)))
 
 
-def _masks_in(path: Path, key: str | None = None) -> ReadMasks:
+def _members(path: Path, key: str | None = None) -> MaskFiles:
     members = open_members(path, SUFFIXES)
-    return ReadMasks(
+    return MaskFiles(
         members.where, members.names, lambda name: torch.from_numpy(as_mask(members.read(name, key), name)), False
     )
 
 
-def _in_memory(masks: Any, names: Sequence[str] | None) -> ReadMasks:
+def _in_memory(masks: Any, names: Sequence[str] | None) -> MaskFiles:
     held = _by_name(masks, names)
-    return ReadMasks(
+    return MaskFiles(
         "masks in memory", list(held), lambda name: torch.from_numpy(as_mask(_array(held[name]), name)), True
     )
 
 
+def _stack(masks: Any, names: Sequence[str] | None, where: str = "masks in memory") -> MaskFiles:
+    """Masks (N,H,W) in memory or in one .npy file, called by their numbers, or by names."""
+    masks = as_stack(masks, "masks")
+    number = numbers_by_name("masks", len(masks), names)
+
+    def read(name: str) -> Tensor:
+        found = masks[number[name]]
+        if not isinstance(found, Tensor):
+            return torch.from_numpy(as_mask(np.asarray(found), name))
+        if not bool(found.isfinite().all()):
+            raise DataError(f"{name}: a mask that holds NaN or infinity; make it of 0 and 1")
+        return found != 0
+
+    return MaskFiles(where, list(number), read, True, tuple(masks.shape))
+
+
 def _by_name(values: Any, names: Sequence[str] | None) -> dict[str, Any]:
-    pairs = (
-        values.items()
-        if isinstance(values, Mapping)
-        else zip(numbered(len(values)) if names is None else names, values)
-    )
-    return {str(name): value for name, value in pairs}
+    if not hasattr(values, "__len__"):
+        raise DataError(f"truth: expected a path, masks (N,H,W) or a mapping, found {type(values).__name__}")
+    if isinstance(values, Mapping):
+        return {str(name): value for name, value in values.items()}
+    return dict(zip(numbered(len(values)) if names is None else map(str, names), values))
 
 
 def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str] | None) -> MarkTable:
@@ -284,17 +277,3 @@ def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str]
 
 def _array(values: object) -> Any:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-
-
-def _rows(masks: Any, rows: list[int]) -> Tensor:
-    """Masks (B,H,W) bool of a stack."""
-    if isinstance(masks, Tensor):
-        found = masks[torch.tensor(rows, device=masks.device)]
-        is_finite = not found.is_floating_point() or bool(found.isfinite().all())
-    else:
-        values = np.asarray(masks[rows])
-        is_finite = values.dtype.kind != "f" or bool(np.isfinite(values).all())
-        found = torch.from_numpy(values != 0)
-    if not is_finite:
-        raise DataError("truth: a mask that holds NaN or infinity; make it of 0 and 1")
-    return found if found.dtype == torch.bool else found != 0

@@ -1,6 +1,6 @@
 """What a task learns from, as names and values: rows, contents of pictures, words, settings, glyphs, photographs.
 
-The engine notes them when a run begins, and compares them when it goes on (:mod:`saccade.engine.data_note`). Only what
+The engine notes them when a run begins, and compares them when it goes on (:mod:`saccade.engine.run_folder`). Only what
 is learned from counts: the splits train, and val, which chooses the model. A value that begins with ``#`` is a digest.
 """
 

@@ -25,7 +25,8 @@ from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline
 from saccade.metrics.result import Part
-from saccade.models.base import LAST_MAP, ImageOnlyModel, Raw
+from saccade.models.base import LAST_MAP, ImageOnlyModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts
 from saccade.tasks.thread_map import thread_count
@@ -64,7 +65,7 @@ class LabelScoring(Scoring):
         self.model, self.data, self.size = model, data, size
         self.numbers = data.sampled(limit)
 
-    def seen(self, images: Tensor, evidence: Tensor | None) -> Raw:
+    def seen(self, images: Tensor, evidence: Tensor | None) -> ModelOutput:
         """What the model makes of pictures (B,3,H,W), a few at a time."""
         return in_parts(self.model, images, threads=thread_count(images.device))
 
@@ -86,7 +87,7 @@ class LabelScoring(Scoring):
         self.measure_further(kept, raw, batch, numbers, before)
         return kept
 
-    def measure_further(self, kept: Kept, raw: Raw, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+    def measure_further(self, kept: Kept, raw: ModelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
         """What a family measures beside."""
 
     def guesses(self, kept: Kept) -> dict[str, Tensor]:

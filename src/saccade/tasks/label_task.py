@@ -28,6 +28,7 @@ from saccade.metrics.labels import top_k_correct
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
+from saccade.outputs import ModelOutput
 from saccade.tasks.evaluate import evaluate
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
@@ -142,7 +143,7 @@ class LabelTask(PictureTask):
         can = isinstance(model, ImageOnlyModel) and model.can_skip_looks and not getattr(loss, "evidence_weight", 0)
         return {"logits_only": True} if can else {}
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}

@@ -102,7 +102,7 @@ class Task(ABC):
         return {}
 
     @abstractmethod
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: Any, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Scalars by name; ``"loss"`` is minimised, the others are logged."""
 
     @abstractmethod

@@ -20,6 +20,7 @@ from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses import self_critical_loss
 from saccade.metrics import MeteorWords, cider_each, meteor_of_words
 from saccade.metrics.text.tokens import ptb_tokens
+from saccade.outputs import CaptionOutput
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 
@@ -47,7 +48,7 @@ def batches(task: CaptionTask, count: int, start: int = 0, **material: str) -> l
     return list(islice(task.train_batches(start, batch_size=4, **material), count))
 
 
-def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor], dict]:
+def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[str, Tensor], CaptionOutput, dict]:
     torch.manual_seed(0)
     (batch,) = batches(task, 1, data=OWN_WORDS)
     raw = task.model.train().forward_raw(**task.inputs(batch))

@@ -15,7 +15,7 @@ import saccade
 from caption_stubs import captioned_files, short_splits
 from saccade.commands.door import app
 from saccade.engine.loop import RunResult
-from saccade.engine.stop import StopRequest
+from saccade.engine.progress import StopRequest
 from saccade.errors import ConfigError
 from saccade.models.io.facts import read_facts
 

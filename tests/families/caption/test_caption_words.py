@@ -17,6 +17,7 @@ from saccade.families.caption.evidence import CONTENT, FUNCTION, WordEvidence, a
 from saccade.families.caption.scores import CaptionScoring
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.models.sat import SatConfig, SatModel
+from saccade.outputs import Act, CaptionOutput
 from saccade.tasks.evaluate import evaluate
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
@@ -41,7 +42,7 @@ class ReadsColumns(SatModel):
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1)  # (B,H,W): it sees every pixel
 
-    def forward_features(self, features: Tensor, words: Tensor) -> dict[str, Tensor]:
+    def forward_features(self, features: Tensor, words: Tensor) -> CaptionOutput:
         batch, steps = words.shape
         logits = torch.full((batch, steps, len(WORDS)), -30.0)
         logits[..., 0] = 30.0  # so that a logit is a log-probability, less 30
@@ -52,14 +53,8 @@ class ReadsColumns(SatModel):
                 first, last = COLUMNS[word]
                 logits[row, column, word] = features[row, :, first:last].mean()
             maps[row, column] = self.maps.get(word, maps[row, column])
-        return {
-            "logits": logits,
-            "word.weights": maps,
-            "word.scores": maps,
-            "word.gain": torch.ones(batch, steps),
-            "word.active": words >= 0,
-            "word.emits": words,
-        }
+        act = Act(weights=maps, scores=maps, gain=torch.ones(batch, steps), active=words >= 0, emits=words)
+        return CaptionOutput(logits, {"word": act})
 
     def looks(self, raw):
         (look,) = super().looks(raw)

@@ -19,9 +19,9 @@ from saccade.commands.door import app
 from saccade.commands.train import train
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
-from saccade.engine.phases import phase_plans
+from saccade.engine.phases import plan_phases
 from saccade.engine.recipe import Phase, Select, load_recipe
-from saccade.engine.replicas import Learner
+from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.task import ClassifyTask
@@ -38,6 +38,7 @@ from saccade.families.classify.zooming import (
 )
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
+from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import evaluate
 from saccade.web.views import view_of
 
@@ -118,9 +119,9 @@ def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     told = task(smallest=0.2)
     assert told.validate(told.model.eval())["scale2_proposal_error"] >= 0
     batch = LabelData(LabelDataConfig(name="details", size=(224, 224)), "val").take(torch.arange(1))
-    raw = dict(told.model.forward_raw(batch.images))
-    raw["strongest"] = torch.full((1, 2, 2), 0.5)
-    raw["boxes"] = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
+    raw = told.model.forward_raw(batch.images)
+    raw.strongest = torch.full((1, 2, 2), 0.5)
+    raw.boxes = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
     told.checked_loss(Proposals("scale2", side=0.3), "default")
     told.checked_loss(Proposals("scale3", target="responses"), "default")
     found = zoom_values(told.model, raw, batch, told.taught)
@@ -138,10 +139,10 @@ def test_no_phase_chooses_by_the_error_of_proposals_that_are_taught_another_regi
     for phases in ((chooses, teaches), (teaches, chooses)):
         told = task()
         with pytest.raises(ConfigError, match="'chooses' selects by 'scale3_proposal_error', which is not measured"):
-            phase_plans(told, replace(recipe, phases=phases), Learner(told.model))
+            plan_phases(told, replace(recipe, phases=phases), Learner(told.model))
     usual = replace(teaches, loss={"name": "proposals", "of": "scale3"})
     told = task()
-    assert phase_plans(told, replace(recipe, phases=(chooses, usual)), Learner(told.model)).phases[0] == chooses
+    assert plan_phases(told, replace(recipe, phases=(chooses, usual)), Learner(told.model))[1][0] == chooses
 
 
 def test_phases_look_no_further_than_their_loss() -> None:
@@ -197,14 +198,14 @@ class _Oracle(RacnnModel):
     def know(self, batches: list[labelled.LabelledBatch]) -> None:
         self.known = batches
 
-    def answer(self, encoding: torch.Tensor, **options: Any) -> dict[str, torch.Tensor]:
+    def answer(self, encoding: torch.Tensor, **options: Any) -> LabelOutput:
         from saccade.families.classify.zooming import crops_round
 
         for batch in self.known:
             images = batch.images.float() / 255
             if images.shape == encoding.shape and torch.allclose(images, encoding):
                 raw = super().answer(encoding, attention=crops_round(self, batch.evidence))
-                raw["logits"] = torch.nn.functional.one_hot(batch.label, 12).float()
+                raw.logits = torch.nn.functional.one_hot(batch.label, 12).float()
                 return raw
         raise LookupError("a picture that was not shown before")
 
@@ -223,7 +224,7 @@ def test_who_looks_at_the_mark_follows_every_change() -> None:
     found = causal_values(model, raw, batch, again)
     assert len(found) == 6
     assert all(value.tolist() == [1.0] for value in found.values())
-    raw["logits"] = raw["logits"].roll(1, dims=1)
+    raw.logits = raw.logits.roll(1, dims=1)
     assert all(value.isnan().all() for value in causal_values(model, raw, batch, again).values())
 
 

@@ -34,6 +34,7 @@ from saccade.losses import hsal_loss
 from saccade.metrics import cells_in_boxes
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
+from saccade.outputs import MultisetOutput
 from saccade.tasks.eval_request import EvalRequest
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
@@ -80,7 +81,7 @@ def test_digits_can_be_learnt_among_others() -> None:
     assert int((among["labels"] >= 0).sum(1).max()) == 4
     assert [has_repeats(batch["labels"]) for batch in (among, later)] == [False, True]
     assert (among["single"], later["single"]) == (True, False)
-    assert set(task.model.forward_raw(**task.inputs(among))) == {"single_logits", "object_logits"}
+    assert task.model.forward_raw(**task.inputs(among)).logits is None
     assert task.split("val/mnist-single").take(torch.arange(3)).labels.shape == (3, 1)
 
 
@@ -144,14 +145,14 @@ def test_orders_matter_to_cross_entropy_and_to_nothing_else() -> None:
 
 def test_single_objects_teach_the_first_of_the_shuffled_labels() -> None:
     task = new_task()
-    raw = {"single_logits": torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [9.0, 9.0, 9.0]])}
+    raw = MultisetOutput(single_logits=torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [9.0, 9.0, 9.0]]))
     labels = torch.tensor([[0, 2], [2, 1], [-1, -1]])  # the last picture is empty and teaches nothing
     found = task.loss(raw, {"labels": labels, "shuffled": labels}, SingleObject())
     first, second = math.log(math.e**2 + 2) - 2, math.log(math.e**3 + 2)
     assert float(found["loss"]) == pytest.approx((first + second) / 2)
     assert float(found["single_accuracy"]) == 1.0  # each named an object that is there
     nothing = {"labels": labels[2:], "shuffled": labels[2:]}
-    assert float(task.loss({"single_logits": raw["single_logits"][2:]}, nothing, SingleObject())["loss"]) == 0
+    assert float(task.loss(MultisetOutput(single_logits=raw.single_logits[2:]), nothing, SingleObject())["loss"]) == 0
 
 
 def test_each_object_teaches_from_its_own_cells() -> None:
@@ -159,10 +160,10 @@ def test_each_object_teaches_from_its_own_cells() -> None:
     task = new_task()
     nowhere = [float("nan")] * 4
     labels = torch.tensor([[0, 2], [1, -1]])
-    raw = {
-        "single_logits": torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]),
-        "object_logits": torch.tensor([[[1.0, 0.0, 0.0], [0.0, 4.0, 0.0]], [[9.0, 0.0, 0.0], [9.0, 9.0, 9.0]]]),
-    }
+    raw = MultisetOutput(
+        single_logits=torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]),
+        object_logits=torch.tensor([[[1.0, 0.0, 0.0], [0.0, 4.0, 0.0]], [[9.0, 0.0, 0.0], [9.0, 9.0, 9.0]]]),
+    )
     boxes = torch.tensor([[[0.0, 0, 5, 5], [5.0, 0, 9, 5]], [nowhere, nowhere]])
     batch = {"labels": labels, "shuffled": labels, "boxes": boxes}
     alone = float(task.loss(raw, batch, SingleObject())["loss"])
@@ -224,7 +225,7 @@ def test_an_empty_picture_is_told_to_stop_at_once() -> None:
     torch.manual_seed(0)
     raw = task.model.train().forward_raw(**task.inputs(batch))
     found = task.loss(raw, batch, Reinforce())
-    at_once = -raw["class_logits"][:, 0].log_softmax(-1)[:, -1].mean()
+    at_once = -raw.logits[:, 0].log_softmax(-1)[:, -1].mean()
     torch.testing.assert_close(found["stop_loss"], at_once)
     torch.testing.assert_close(found["loss"], at_once)  # nothing else counts
     torch.testing.assert_close(task.loss(raw, batch, CrossEntropy())["loss"], at_once)
@@ -245,7 +246,7 @@ def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
     assert torch.equal(batch["labels"], batch["shuffled"])
     torch.manual_seed(0)
     raw = task.model.train().forward_raw(**task.inputs(batch))
-    raw["said"] = torch.tensor([[1, 0, 2, 2]]).expand(4, -1)
+    raw.said = torch.tensor([[1, 0, 2, 2]]).expand(4, -1)
     listed = task.loss(raw, {**batch, "labels": torch.tensor([[0, 1, -1]]).expand(4, -1)}, Reinforce())
     assert float(listed["class_reward"]) == -1
     assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1

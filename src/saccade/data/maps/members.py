@@ -151,12 +151,12 @@ def short_names(sides: Sequence[Iterable[str]], separator: str) -> bool:
     """Whether the last part of a path is enough: on every side no two paths share it."""
     if separator == "/":
         return False
-    return all(len({PurePosixPath(path).name for path in paths}) == len(paths) for paths in map(list, sides))
+    return all(len({path.rpartition("/")[2] for path in paths}) == len(paths) for paths in map(list, sides))
 
 
 def by_short_name(paths: Iterable[str], short: bool) -> dict[str, str]:
     """Paths by the names they are called."""
-    return {PurePosixPath(path).name if short else path: path for path in paths}
+    return {path.rpartition("/")[2] if short else path: path for path in paths}
 
 
 def truth_for(name: str, known: Mapping[str, object], separator: str) -> str | None:

@@ -127,10 +127,10 @@ def add_words(
         fills = {BLUR_FILL: blurred(image, BLUR * min(size))[0]}
         if int(lender[row]) >= 0:
             fills[PATCH_FILL] = images[int(lender[row])]
-        raw = model.forward_features(encoded(model.encode, image), said)
-        before = word_log_probabilities(raw["logits"], said)[0]  # (T,)
+        output = model.forward_features(encoded(model.encode, image), said)
+        before = word_log_probabilities(output.logits, said)[0]  # (T,)
         one = _Caption(model, image[0], said[0], before)
-        _add_caption(scores, one, fills, model.wrap(raw, size).trace, vocabulary, number)
+        _add_caption(scores, one, fills, model.wrap(output, size).trace, vocabulary, number)
         progress(row + 1)
 
 
@@ -256,8 +256,8 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     place = _drawn_words(batch)  # (B,)
     slot = batch.names[rows, place]  # type: ignore[index]  # (B,): the digit that the word is about
     size = (batch.images.shape[-2], batch.images.shape[-1])
-    raw = model.teacher_force(features, batch.words)
-    trace = model.wrap(raw, size).trace
+    output = model.teacher_force(features, batch.words)
+    trace = model.wrap(output, size).trace
     look = trace.look(WORD)
     one = _at(look, place)  # the edited word alone: (B,h,w)
     weights = torch.as_tensor(one.weights)
@@ -278,7 +278,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
         "even": lambda: uniform_like(weights),
         "permuted": lambda: permuted(weights),
     }
-    before = raw["logits"].argmax(-1)  # (B,T)
+    before = output.logits.argmax(-1)  # (B,T)
     after_place = torch.arange(before.shape[1], device=before.device) > place[:, None]
     later = after_place & (batch.words >= 0)  # (B,T)
     answers: dict[str, Tensor] = {}

@@ -61,9 +61,10 @@ from saccade.losses import (
     word_log_likelihood,
 )
 from saccade.metrics import bleu, meteor_missing, same_caption
-from saccade.metrics.result import Described, Evaluation, evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
+from saccade.outputs import CaptionOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.evaluate import evaluate
@@ -211,26 +212,32 @@ class CaptionTask(PictureTask):
             raise ConfigError(ONE_TRUTH)
         return loss
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, output: CaptionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and the log-likelihood of a word."""
         if isinstance(loss, SelfCritical):
-            return self._self_critical(raw, batch["references"], loss)
+            return self._self_critical(output, batch["references"], loss)
         words = batch["words"]
         if isinstance(loss, Soft):
-            likelihood = caption_cross_entropy(raw["logits"], words)
-            taught = smoothed_cross_entropy(raw["logits"], words, loss.smoothing) if loss.smoothing else likelihood
-            penalty = doubly_stochastic(raw["word.weights"], words)
+            likelihood = caption_cross_entropy(output.logits, words)
+            taught = smoothed_cross_entropy(output.logits, words, loss.smoothing) if loss.smoothing else likelihood
+            penalty = doubly_stochastic(output.acts["word"].weights, words)
             found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
-            return found | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
+            return found | {
+                "gate": _mean_gate(output, words),
+                "log_likelihood": -likelihood * len(words) / _steps(words),
+            }
         options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-        found = hard_attention_loss(raw, words, raw["baseline"], **options)
-        return {**found, "gate": _mean_gate(raw, words)}
+        found = hard_attention_loss(output, words, output.baseline, **options)
+        return {**found, "gate": _mean_gate(output, words)}
 
-    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
+    def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
-        words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
-        if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
-            log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
+        word = output.acts["word"]
+        words, log_prob = word.emits, output.log_prob  # (B·K,T)
+        if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
+            log_prob = log_prob + output.acts["word"].log_prob * (
+                output.acts["word"].active & ~output.expected.unsqueeze(1)
+            )
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
         judged = self._judged(self.split("train"))
         weights = {"bleu_weight": loss.bleu, "meteor_weight": loss.meteor}
@@ -240,7 +247,7 @@ class CaptionTask(PictureTask):
             "reward": earned.mean(),
             "best_reward": earned.amax(1).mean(),
             "words": (words > 0).sum(1).float().mean(),
-            "gate": _mean_gate(raw, words),
+            "gate": _mean_gate(output, words),
         }
 
     def metric_names(self) -> tuple[str, ...]:
@@ -313,10 +320,10 @@ class CaptionTask(PictureTask):
             altered=PICTURES if sweeps is None else sweeps,
         )
         scores = evaluate(scoring, progress)
-        search: Described = {"beam": beam, "length_penalty": length_penalty}
+        search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
         source = chosen.source
         if isinstance(source, CaptionScenes):
-            made: Described = {"glyphs": source.glyphs.name, "seed": config.seed, **search}
+            made = {"glyphs": source.glyphs.name, "seed": config.seed, **search}
             return evaluation(scores, data=config.name, split=split, **made)
         if (why := meteor_missing()) is not None:
             scores["note"] = f"no METEOR 1.5: {why}"
@@ -401,6 +408,6 @@ def _steps(words: Tensor) -> Tensor:
     return (words >= 0).sum().clamp(min=1)
 
 
-def _mean_gate(raw: Mapping[str, Tensor], words: Tensor) -> Tensor:
+def _mean_gate(output: CaptionOutput, words: Tensor) -> Tensor:
     """The mean β of the words (B,T); a scalar."""
-    return (raw["word.gain"].detach() * (words >= 0)).sum() / _steps(words)
+    return (output.acts["word"].gain.detach() * (words >= 0)).sum() / _steps(words)

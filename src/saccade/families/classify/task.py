@@ -39,6 +39,7 @@ from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
+from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.label_task import LabelTask
@@ -150,7 +151,7 @@ class ClassifyTask(LabelTask):
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
         return zoom_options(loss) if isinstance(loss, ZoomLoss) else super().forward_options(loss)
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
         if isinstance(loss, ZoomLoss):
             return zoom_loss(raw, batch["label"], loss, self.model.config.smallest)

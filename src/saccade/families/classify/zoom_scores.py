@@ -77,8 +77,8 @@ from saccade.metrics.maps.edits import (
 )
 from saccade.metrics.result import only_defined
 from saccade.metrics.verdict import changed
-from saccade.models.base import Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.evaluate import Kept
 from saccade.tasks.label_scores import LabelScoring
 
@@ -96,7 +96,7 @@ def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Pr
 
 
 def zoom_values(
-    model: object, raw: Mapping[str, Tensor], batch: LabelledBatch, taught: Mapping[str, Proposals]
+    model: object, raw: ModelOutput, batch: LabelledBatch, taught: Mapping[str, Proposals]
 ) -> dict[str, Tensor]:
     """Those values (B,) of a batch."""
     if not isinstance(model, RacnnModel):
@@ -119,20 +119,20 @@ def _usual(name: str, taught: Mapping[str, Proposals]) -> Proposals | None:
     return loss if loss.target == "strongest" else None
 
 
-def scale_values(raw: Mapping[str, Tensor], label: Tensor) -> dict[str, Tensor]:
+def scale_values(raw: ModelOutput, label: Tensor) -> dict[str, Tensor]:
     """Whether each scale is right (B,), by itself."""
     right = raw["scale_logits"].argmax(-1) == label[:, None]  # (B,S)
     return {f"{name}_accuracy": right[:, number] for number, name in enumerate(SCALES)}
 
 
-def crops_of(model: RacnnModel, raw: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def crops_of(model: RacnnModel, raw: ModelOutput) -> dict[str, Tensor]:
     """The boxes (B,4) xyxy of the crops in pixels of the network input, by the name of the scale."""
     config = model.config
     frames = {n: geometry.theta_to_frame(raw[f"{n}.theta"].double(), config.crop, config.input_size) for n in CROPS}
     return {name: crop_boxes(frame, config.crop) for name, frame in frames.items()}
 
 
-def sides_of(raw: Mapping[str, Tensor], name: str) -> Tensor:
+def sides_of(raw: ModelOutput, name: str) -> Tensor:
     """The side (B,) of a crop as a share of the picture's."""
     return 2 * theta_box(raw[f"{name}.theta"])[:, 2]
 
@@ -149,7 +149,7 @@ class ZoomKept(Kept):
     centred: Values = field(default_factory=Values)
     anywhere: Values = field(default_factory=Values)
 
-    def add_zoom(self, model: RacnnModel, raw: Mapping[str, Tensor], batch: LabelledBatch) -> None:
+    def add_zoom(self, model: RacnnModel, raw: ModelOutput, batch: LabelledBatch) -> None:
         """Keep the values of a batch."""
         self.scales.add_values(scale_values(raw, batch.label))
         for name, crops in crops_of(model, raw).items():
@@ -168,11 +168,11 @@ class ClassifyScoring(LabelScoring):
         """What nothing was measured of yet."""
         return ZoomKept()
 
-    def seen(self, images: Tensor, evidence: Tensor | None) -> Raw:
+    def seen(self, images: Tensor, evidence: Tensor | None) -> ModelOutput:
         """As of every model; crops that the data gives lie round the evidence."""
         return seen(self.model, images, evidence)
 
-    def measure_further(self, kept: Kept, raw: Raw, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+    def measure_further(self, kept: Kept, raw: ModelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
         """Scales and crops, pictures drawn again, and of the first pictures moved crops."""
         if not isinstance(self.model, RacnnModel) or not isinstance(kept, ZoomKept):
             return
@@ -211,7 +211,9 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 
 @torch.no_grad()
-def zoom_edits(model: RacnnModel, raw: Raw, batch: LabelledBatch, images: Tensor, pictures: Tensor) -> EditScores:
+def zoom_edits(
+    model: RacnnModel, raw: ModelOutput, batch: LabelledBatch, images: Tensor, pictures: Tensor
+) -> EditScores:
     """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
 
     Args:
@@ -229,7 +231,7 @@ def zoom_edits(model: RacnnModel, raw: Raw, batch: LabelledBatch, images: Tensor
         return scores
     images, evidence, label = images[rows], batch.evidence[rows], batch.label[rows]
     size = (images.shape[-2], images.shape[-1])
-    looks = {look.name: look for look in model.wrap({name: each[rows] for name, each in raw.items()}, size).trace.looks}
+    looks = {look.name: look for look in model.wrap(raw[rows], size).trace.looks}
     own = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each
     target = mask_boxes(evidence)  # (n,4)
     first, second = CROPS
@@ -294,7 +296,7 @@ def drawn_again(data: LabelData, numbers: Tensor) -> dict[str, LabelledBatch] | 
 
 
 def causal_values(
-    model: RacnnModel, raw: Mapping[str, Tensor], batch: LabelledBatch, again: Mapping[str, LabelledBatch]
+    model: RacnnModel, raw: ModelOutput, batch: LabelledBatch, again: Mapping[str, LabelledBatch]
 ) -> dict[str, Tensor]:
     """The scores (B,) of a batch, of what the model made of it, and of the same pictures drawn again."""
     if batch.evidence is None:

@@ -60,9 +60,10 @@ from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells
 from saccade.metrics.result import only_defined
 from saccade.metrics.sets import before_stop, overall_precision, overall_recall
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.outputs import MultisetOutput, joined
 from saccade.tasks.evaluate import Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, at_once, in_parts
 from saccade.trace import AttentionTrace
@@ -124,14 +125,14 @@ class MultisetScoring(Scoring):
         """What the model says of the pictures ``numbers`` (B,), where it looks, and of the first ones its edits."""
         kept, batch, is_list = self.kept(), self.data.take(numbers), self.data.is_list
         stop = len(self.data.answers)
-        raw, trace = read_all(self.model, batch.images, self.size)
+        output, trace = read_all(self.model, batch.images, self.size)
         add_answers(kept, answers_of(trace), batch, stop, is_list)
         if self.habit is not None:
             always = torch.tensor([*self.habit, stop], device=batch.labels.device).expand(len(batch), -1)  # (B,T)
             kept.columns.append(habit_right=is_right(always, batch, stop, is_list))
-        add_glimpses(kept, raw, trace, batch, stop)
+        add_glimpses(kept, output, trace, batch, stop)
         if isinstance(self.model, HsalModel) and batch.layout is not None and before < EDITED:
-            kept.edits.join(glimpse_edits(self.model, raw, trace, batch, self.size))
+            kept.edits.join(glimpse_edits(self.model, output, trace, batch, self.size))
         evidence = batch.masks().any(1)  # (B,H,W): the pixels of all objects
         shown = (evidence.shape[-2], evidence.shape[-1])
         total_map = trace.image_map("total", shown)  # (B,H,W)
@@ -183,17 +184,17 @@ def answer_scores(said: Tensor, truth: Tensor, right: dict[str, float]) -> dict[
     return {**found, "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
 
 
-def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Raw, AttentionTrace]:
+def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[MultisetOutput, AttentionTrace]:
     """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
-    raw = in_parts(model, at_size(images, size))
+    output = cast(MultisetOutput, in_parts(model, at_size(images, size)))
     height, width = images.shape[-2:]
     canvas = scale_shift((width / size[1], height / size[0]), (0.0, 0.0))  # network input → picture
-    trace = model.wrap(raw, size).trace
+    trace = model.wrap(output, size).trace
     shape = torch.tensor([height, width], device=images.device).expand(len(images), 2)
-    return raw, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
+    return output, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
 
 
-def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> Raw:
+def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> MultisetOutput:
     """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
     network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
     together = at_once(network_images)
@@ -201,7 +202,7 @@ def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size
         model.forward_raw(some, single=True, boxes=theirs)
         for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
     ]
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return cast(MultisetOutput, joined(parts))
 
 
 def add_answers(kept: MultisetKept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
@@ -224,13 +225,15 @@ def is_right(said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Te
     return right * (spoken[:, :length] == batch.labels[:, :length]).all(1).float()
 
 
-def add_glimpses(kept: MultisetKept, raw: Raw, trace: AttentionTrace, batch: MultisetBatch, stop: int) -> None:
+def add_glimpses(
+    kept: MultisetKept, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int
+) -> None:
     """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
-    if "location" not in raw:
+    if output.location is None:
         return
-    saliency, choice, said = raw["saliency.weights"], raw["location"], answers_of(trace)
+    saliency, choice, said = output.acts["saliency"].weights, output.location, answers_of(trace)
     active, steps, salient = before_stop(said, stop), said.shape[1], most_salient(saliency)  # active: a label is said
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["saliency.energy"])}
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, output.energy)}
     for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
         kept.glimpses.add_values({score: at_glimpses(each, choice, active).flatten()})  # (B·T,)
         kept.most_salient_glimpse.add_values({score: at_glimpses(each, salient, active).flatten()})
@@ -258,18 +261,20 @@ def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBa
 
 
 @torch.no_grad()
-def glimpse_edits(model: HsalModel, raw: Raw, trace: AttentionTrace, batch: MultisetBatch, size: Size) -> EditScores:
+def glimpse_edits(
+    model: HsalModel, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
+) -> EditScores:
     """What becomes of one label of each scene.
 
     Args:
         model: in eval mode.
-        raw: of the unedited pass over the batch.
+        output: of the unedited pass over the batch.
         trace: of the same, placed on the pictures.
         batch: generated scenes.
         size: (height, width) of the network input.
     """
     scores = EditScores()
-    said = raw["said"]  # (B,T)
+    said = output.said  # (B,T)
     rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
     spec = None if batch.layout is None else batch.layout.spec
     if batch.layout is None or not isinstance(spec, MultisetSpec) or not len(rows):
@@ -280,9 +285,12 @@ def glimpse_edits(model: HsalModel, raw: Raw, trace: AttentionTrace, batch: Mult
     look = trace.look(COVERT)
     frame = trace.frame_on(look, shown)
     frame = (frame[0] if frame.dim() == 3 else frame).to(said.device)
-    covert, glimpses = raw["covert.weights"][rows], raw["glimpse.weights"][rows]  # (n,T,h,w), (n,T·k,h,w)
+    covert, glimpses = (
+        output.acts["covert"].weights[rows],
+        output.acts["glimpse"].weights[rows],
+    )  # (n,T,h,w), (n,T·k,h,w)
     grid, many = (covert.shape[-2], covert.shape[-1]), model.config.glimpses
-    own_cells = raw["location"][rows]  # (n,T,k)
+    own_cells = output.location[rows]  # (n,T,k)
     target = cells_on(batch.masks()[rows, obj], frame, grid)  # (n,h,w)
     count = target.sum(dim=(-2, -1))  # (n,)
     mask = covert[torch.arange(len(rows)), step]  # M_t: (n,h,w)

@@ -75,6 +75,7 @@ from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.evaluate import evaluate
@@ -300,23 +301,23 @@ class MultisetTask(PictureTask):
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, output: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and what tells how training goes."""
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         match loss:
             case SingleObject():
-                return single_object_loss(raw["single_logits"], mixed)
+                return single_object_loss(output.single_logits, mixed)
             case EachObject():
-                alone = single_object_loss(raw["single_logits"], mixed)
-                own = object_loss(raw["object_logits"], labels, batch["boxes"])
+                alone = single_object_loss(output.single_logits, mixed)
+                own = object_loss(output.object_logits, labels, batch["boxes"])
                 return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
             case Counts():
-                return {"loss": count_loss(raw["count_logits"], labels)}
+                return {"loss": count_loss(output.count_logits, labels)}
             case ReinforceExpected(entropy=weight):
                 rewards = list_rewards if self.is_list else multiset_rewards
-                looked = self._looked(raw, batch, loss.elsewhere)
+                looked = self._looked(output, batch, loss.elsewhere)
                 found = hsal_expected_loss(
-                    raw,
+                    output,
                     labels,
                     rewards=rewards,
                     entropy_weight=weight,
@@ -325,28 +326,28 @@ class MultisetTask(PictureTask):
                 )
             case Reinforce(entropy=weight):
                 reward = list_reward if self.is_list else multiset_reward
-                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(raw, batch, loss.elsewhere)
-                found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
+                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(output, batch, loss.elsewhere)
+                found = hsal_loss(output, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
             case MultisetLoss():
-                found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
+                found = {"loss": multiset_loss(output.logits, output.said, labels)}
             case CrossEntropy():
-                found = {"loss": sequence_cross_entropy(raw["class_logits"], mixed)}
+                found = {"loss": sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():
-                found = {"loss": sequence_cross_entropy(raw["class_logits"], labels)}
-        return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
+                found = {"loss": sequence_cross_entropy(output.logits, labels)}
+        return found | {"attn_saliency": _saliency_at_glimpses(output, labels)}
 
-    def _looked(self, raw: Mapping[str, Tensor], batch: Batch, elsewhere: float) -> LookedRewards | None:
+    def _looked(self, output: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
         """The rewards of saying what is looked at; None where they are the published ones."""
         if elsewhere == 1:
             return None
         model = cast(MultisetModel, self.model)
         inside = model.cells_in(boxes_at_size(batch["boxes"], batch["images"], self.size))  # (B,M,h,w)
         return looked_rewards(
-            raw["said"],
-            raw["location"],
+            output.said,
+            output.location,
             batch["labels"],
             inside,
-            classes=raw["class_logits"].shape[-1],
+            classes=output.logits.shape[-1],
             elsewhere=elsewhere,
         )
 
@@ -372,9 +373,9 @@ class MultisetTask(PictureTask):
         reader = cast(MultisetModel, model)
         scores, stop = MultisetKept(), len(self.answers)
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            raw, trace = read_all(reader, batch.images, self.size)
+            output, trace = read_all(reader, batch.images, self.size)
             add_answers(scores, answers_of(trace), batch, stop, self.is_list)
-            add_glimpses(scores, raw, trace, batch, stop)
+            add_glimpses(scores, output, trace, batch, stop)
         measured = scores.metrics()
         told = {name: measured[name] for name in ANSWERS if name in measured}
         return {**told, **scores.attention(), **self._objects_named(reader)}
@@ -383,9 +384,9 @@ class MultisetTask(PictureTask):
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
         single, objects = [], []
         for batch in in_batches(alone, VALIDATION_BATCH):
-            raw = read_objects(model, batch.images, batch.boxes, self.size)
-            single.append(names_one(raw["single_logits"], batch.labels)[batch.present.any(1)])  # (B',)
-            right, known = names_each(raw["object_logits"], batch.labels, batch.boxes)  # (B,M) each
+            output = read_objects(model, batch.images, batch.boxes, self.size)
+            single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
+            right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
             objects.append(right[known])  # (N,)
         told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
         return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
@@ -477,8 +478,8 @@ class MultisetTask(PictureTask):
         return write_stream(scenes, scenes.facts, what, range(start, start + count), Path(out), progress)
 
 
-def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+def _saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
     """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
-    steps = label_steps(labels, raw["location"].shape[1])  # (B,T)
-    there = at_glimpses(raw["saliency.weights"].detach(), raw["location"]).to(raw["class_logits"].dtype)  # (B,T)
+    steps = label_steps(labels, output.location.shape[1])  # (B,T)
+    there = at_glimpses(output.acts["saliency"].weights.detach(), output.location).to(output.logits.dtype)  # (B,T)
     return (there * steps).sum() / steps.sum().clamp(min=1)

@@ -15,6 +15,7 @@ from saccade.families.question.readers import READERS
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.evidence_term import OverlapTerm
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
@@ -153,7 +154,7 @@ class QuestionTask(PictureTask):
         """Whether training pictures say where answers can be seen."""
         return True
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
         What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
@@ -222,7 +223,7 @@ def right_answers(logits: Tensor, label: Tensor) -> Tensor:
     return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
-def sampled_loss(raw: dict[str, Tensor], label: Tensor, entropy_weight: float) -> Tensor:
+def sampled_loss(raw: ModelOutput, label: Tensor, entropy_weight: float) -> Tensor:
     """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` there.
 
     The label is one answer (B,), or a set of answers (B,K).

@@ -29,8 +29,8 @@ from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
 from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.maps.interventions import TwinScores
 from saccade.metrics.maps.scorer import MapScorer, MapScores
+from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import (
@@ -196,7 +196,7 @@ def _asked(seen: EncodedPictures, query: Tensor, other: Tensor, scene: Tensor, s
     raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([scene, scene[is_new]]))
     known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
     answers = raw["logits"].argmax(-1)[order[torch.searchsorted(known, wanted)]]  # (B,)
-    return seen.model.wrap({name: tensor[: len(query)] for name, tensor in raw.items()}, size), answers
+    return seen.model.wrap(raw[: len(query)], size), answers
 
 
 def _fewest(data: SceneData) -> int:
