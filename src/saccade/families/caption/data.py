@@ -1,8 +1,8 @@
 """Captioned pictures: generated scenes, the Flickr sets, COCO, and your own tables.
 
 =========== ========================================================================================================
-scenes       one or two digits, or none, and the one sentence that is true of them, ``caption_scenes.py``
-READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own (``table.py``)
+scenes       one or two digits, or none, and the one sentence that is true of them, ``scenes.py``
+READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own
 =========== ========================================================================================================
 
 Numbers count captions in :meth:`CaptionData.take`, as in training, and pictures in :meth:`CaptionData.pictures`, as in

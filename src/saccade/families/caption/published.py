@@ -1,13 +1,9 @@
 """Readers of caption data: the layouts of COCO, Flickr and Karpathy's splits, and your own tables.
 
-Karpathy's splits of Flickr8k, Flickr30k and COCO: one JSON file with every picture, its split and its captions.
+Karpathy's splits of Flickr8k, Flickr30k and COCO are one JSON file each (Karpathy and Fei-Fei, arXiv:1412.2306): an
+object with ``images``, a list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``.
 
-Karpathy and Fei-Fei, "Deep Visual-Semantic Alignments for Generating Image Descriptions" (arXiv:1412.2306): an object
-with ``images``, a list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``.
-
-COCO captions: Karpathy's splits, or the official annotations.
-
-Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325). In the folder, or in ``annotations`` below it:
+COCO captions (Chen et al., "Microsoft COCO Captions", arXiv:1504.00325). In the folder, or in ``annotations`` below it:
 
 * ``dataset_coco.json`` of Karpathy, the splits of the published numbers: 82,783 train, 5,000 val and 5,000 test, and
   30,504 ``restval``, which train only if the option asks, since the paper's 82,783 training pictures have none of them;
@@ -17,10 +13,8 @@ Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325). In the folder, or in 
 
 Pictures are in ``train2014`` and ``val2014``, in the folder or in ``images`` below it.
 
-Flickr8k and Flickr30k: photographs of people and animals, five captions each, in their official layouts.
-
-Hodosh, Young and Hockenmaier, "Framing Image Description as a Ranking Task" (JAIR 2013); Young, Lai, Hodosh and
-Hockenmaier, "From Image Descriptions to Visual Denotations" (TACL 2014). Below one folder:
+Flickr8k and Flickr30k: photographs of people and animals, five captions each, in their official layouts
+(Hodosh et al., JAIR 2013; Young et al., TACL 2014). Below one folder:
 
 * captions: ``Flickr8k.token.txt``, ``results_20130124.token``: lines ``PICTURE#NUMBER ⇥ CAPTION``;
 * splits: ``Flickr_8k.trainImages.txt``, dev and test alike; Flickr30k has none of its own: ``train.txt``, ``val.txt``

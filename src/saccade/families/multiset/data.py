@@ -1,7 +1,7 @@
 """Pictures with a set, multiset or list of labels: generated scenes, SVHN, and your own tables.
 
 =============== ====================================================================================================
-mnist-multiset   1 to 4 digits that may repeat, ``multiset_scenes.py``
+mnist-multiset   1 to 4 digits that may repeat, ``scenes.py``
 mnist-set        1 to 4 different digits
 mnist-single     one digit of such a scene: what a backbone learns digits from
 READER:PATH      your own tables and folders, and svhn (``readers.py``)

@@ -44,6 +44,7 @@ from saccade.data.pictures.reading import as_float
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetScenes, at_size, boxes_at_size
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
+from saccade.losses.multiset import label_steps, names_each, names_one
 from saccade.metrics import (
     at_glimpses,
     at_random,
@@ -66,11 +67,13 @@ from saccade.models.multiset_reader import MultisetModel
 from saccade.outputs import MultisetOutput, joined
 from saccade.tasks.evaluate import Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, at_once, in_parts
+from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace
 
 EDITED = 200
 """Scenes whose attention is edited."""
 COVERT, GLIMPSE = "covert", "glimpse"
+VALIDATION_BATCH = 500
 
 
 @dataclass
@@ -239,6 +242,25 @@ def add_glimpses(
         kept.most_salient_glimpse.add_values({score: at_glimpses(each, salient, active).flatten()})
         kept.random_glimpse.add_values({score: at_random(each, steps, active).flatten()})
     kept.columns.append(step_picture=batch.picture.repeat_interleave(steps))
+
+
+def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
+    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
+    steps = label_steps(labels, output.location.shape[1])  # (B,T)
+    there = at_glimpses(output.acts["saliency"].weights.detach(), output.location).to(output.logits.dtype)  # (B,T)
+    return (there * steps).sum() / steps.sum().clamp(min=1)
+
+
+def objects_named(model: MultisetModel, data: MultisetData, size: Size) -> dict[str, float]:
+    """How often the classifier of single objects names one that is there, and each object that has a box."""
+    single, objects = [], []
+    for batch in in_batches(data, VALIDATION_BATCH):
+        output = read_objects(model, batch.images, batch.boxes, size)
+        single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
+        right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
+        objects.append(right[known])  # (N,)
+    told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
+    return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
 
 
 def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:

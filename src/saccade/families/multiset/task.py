@@ -45,12 +45,14 @@ from saccade.families.multiset.data import (
 )
 from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
 from saccade.families.multiset.scores import (
+    VALIDATION_BATCH,
     MultisetKept,
     MultisetScoring,
     add_answers,
     add_glimpses,
+    objects_named,
     read_all,
-    read_objects,
+    saliency_at_glimpses,
 )
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import (
@@ -68,8 +70,6 @@ from saccade.losses import (
     sequence_cross_entropy,
     single_object_loss,
 )
-from saccade.losses.multiset import label_steps, names_each, names_one
-from saccade.metrics import at_glimpses
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
@@ -89,7 +89,6 @@ OBJECTS = "objects"
 """The material of a phase that learns single objects."""
 ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")
 """What validation tells of the answers."""
-VALIDATION_BATCH = 500
 
 
 @dataclass(frozen=True)
@@ -204,6 +203,9 @@ class MultisetTask(PictureTask):
         settings = {"input_size": (config.size, config.size), **filled_in(model_config, decided, "the data")}
         height, width = settings["input_size"]
         super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
+        self.is_list = self.table is not None and self.table.kind == "list"
+        """Whether the order of the labels is part of the answer."""
+        self._counts = isinstance(self.model, MultisetCountsModel)  # and glimpses nowhere
         self.elsewhere = 1.0
         """The least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look."""
 
@@ -291,11 +293,6 @@ class MultisetTask(PictureTask):
             raise ConfigError(f"loss '{name}' cannot teach this model; take model '{other}', or another loss")
         return loss
 
-    @property
-    def _counts(self) -> bool:
-        """Whether the model counts labels, and glimpses nowhere."""
-        return isinstance(self.model, MultisetCountsModel)
-
     def _has_boxes(self, split: str) -> bool:
         """Whether some label in ``split`` has a box; of generated scenes all have."""
         rows = () if self.table is None else self.table.rows
@@ -316,14 +313,8 @@ class MultisetTask(PictureTask):
             case ReinforceExpected(entropy=weight):
                 rewards = list_rewards if self.is_list else multiset_rewards
                 looked = self._looked(output, batch, loss.elsewhere)
-                found = hsal_expected_loss(
-                    output,
-                    labels,
-                    rewards=rewards,
-                    entropy_weight=weight,
-                    looked=looked,
-                    log_glimpses=loss.log_glimpses,
-                )
+                options: dict[str, Any] = {"entropy_weight": weight, "log_glimpses": loss.log_glimpses}
+                found = hsal_expected_loss(output, labels, rewards=rewards, looked=looked, **options)
             case Reinforce(entropy=weight):
                 reward = list_reward if self.is_list else multiset_reward
                 to_go, looked = isinstance(loss, ReinforceToGo), self._looked(output, batch, loss.elsewhere)
@@ -334,7 +325,7 @@ class MultisetTask(PictureTask):
                 found = {"loss": sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():
                 found = {"loss": sequence_cross_entropy(output.logits, labels)}
-        return found | {"attn_saliency": _saliency_at_glimpses(output, labels)}
+        return found | {"attn_saliency": saliency_at_glimpses(output, labels)}
 
     def _looked(self, output: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
         """The rewards of saying what is looked at; None where they are the published ones."""
@@ -351,11 +342,6 @@ class MultisetTask(PictureTask):
             elsewhere=elsewhere,
         )
 
-    @property
-    def is_list(self) -> bool:
-        """Whether the order of the labels is part of the answer."""
-        return self.table is not None and self.table.kind == "list"
-
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
         places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
@@ -367,8 +353,7 @@ class MultisetTask(PictureTask):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """The scores of the answers on the validation split, and the saliency at glimpses.
 
-        Of the classifier of single objects ``single_accuracy``, how often it names one that is there, and, where boxes
-        are known, ``object_accuracy``: how often it names an object from the cells under its box.
+        Of the classifier of single objects ``single_accuracy`` and, where boxes are known, ``object_accuracy``.
         """
         reader = cast(MultisetModel, model)
         scores, stop = MultisetKept(), len(self.answers)
@@ -378,18 +363,8 @@ class MultisetTask(PictureTask):
             add_glimpses(scores, output, trace, batch, stop)
         measured = scores.metrics()
         told = {name: measured[name] for name in ANSWERS if name in measured}
-        return {**told, **scores.attention(), **self._objects_named(reader)}
-
-    def _objects_named(self, model: MultisetModel) -> dict[str, float]:
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        single, objects = [], []
-        for batch in in_batches(alone, VALIDATION_BATCH):
-            output = read_objects(model, batch.images, batch.boxes, self.size)
-            single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
-            right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
-            objects.append(right[known])  # (N,)
-        told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
-        return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
+        return {**told, **scores.attention(), **objects_named(reader, alone, self.size)}
 
     @classmethod
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
@@ -476,10 +451,3 @@ class MultisetTask(PictureTask):
         scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
         what = f"{config.name} {split}"
         return write_stream(scenes, scenes.facts, what, range(start, start + count), Path(out), progress)
-
-
-def _saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
-    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
-    steps = label_steps(labels, output.location.shape[1])  # (B,T)
-    there = at_glimpses(output.acts["saliency"].weights.detach(), output.location).to(output.logits.dtype)  # (B,T)
-    return (there * steps).sum() / steps.sum().clamp(min=1)
