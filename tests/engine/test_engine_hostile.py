@@ -1,4 +1,4 @@
-"""Recipes and checkpoints of strangers: one line says what is wrong, whatever they hold."""
+"""Checkpoints of strangers: a CheckpointError says what is wrong, whatever they hold."""
 
 from __future__ import annotations
 
@@ -14,74 +14,8 @@ from torch import nn
 
 from saccade.engine.checkpoint import Checkpoint, CheckpointStore, Position, capture_rng, pack
 from saccade.engine.ema import WeightAverage
-from saccade.engine.recipe import load_recipe
 from saccade.engine.step import Learner
-from saccade.errors import CheckpointError, ConfigError
-
-RECIPE = """\
-schema_version: 2
-name: x
-family: question
-model: {name: soft}
-phases: [{steps: 5}]
-"""
-
-
-def read(folder: Path, more: str, overrides: tuple[str, ...] = ()) -> object:
-    path = folder / "x.yaml"
-    path.write_text(RECIPE + more)
-    return load_recipe(path, overrides=overrides)
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ("data: []", "data: expected a mapping"),
-        ("data: 5", "data: expected a mapping"),
-        ("protocols: [a]", "protocols"),
-        ("protocols: {a: 5}", "protocols"),
-        ("protocols: {a: [1]}", "protocols"),
-        ("protocol: [a]\nprotocols: {a: {}}", "protocol"),
-        ("title: 2024-13-45\nseed: 2024-13-45", "seed: expected int"),
-        ("seed: !!int x", "x.yaml"),
-        ("[1]: x", "x.yaml"),
-        ("1.5: x", "set 1.5|unknown setting '1.5'"),
-        ("data: &a {b: *a}", "reference"),
-        ("seed: 18446744073709551616", "beyond 64 bits"),
-        ("batch_size: 1000000000000", "batch_size"),
-        ("replicas: 100000", "replicas"),
-        ("extends: x.yaml", "in a circle"),
-    ],
-)
-def test_a_recipe_that_is_refused(tmp_path: Path, more: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        read(tmp_path, more)
-
-
-@pytest.mark.parametrize(
-    "phases", ["{a: 1}", "5", "[1]", "[[]]", "[{freeze: 5, steps: 1}]", "[{name: [], freeze: abc}]"]
-)
-def test_phases_of_another_shape(tmp_path: Path, phases: str) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(RECIPE.replace("[{steps: 5}]", phases))
-    with pytest.raises(ConfigError, match=r"phases|unknown|expected"):
-        load_recipe(path)
-
-
-@pytest.mark.parametrize(
-    "override",
-    ["phases.99999999999999999999.steps=1", "phases.0.steps=!!int x", "phases=&a [*a]", "data=[", "seed=1e400"],
-)
-def test_overrides_that_are_refused(tmp_path: Path, override: str) -> None:
-    with pytest.raises(ConfigError):
-        read(tmp_path, "", overrides=(override,))
-
-
-def test_a_long_chain_of_recipes(tmp_path: Path) -> None:
-    for number in range(30):
-        (tmp_path / f"{number}.yaml").write_text(f"extends: {number + 1}.yaml\nschema_version: 2")
-    with pytest.raises(ConfigError, match=r"0\.yaml"):
-        load_recipe(tmp_path / "0.yaml")
+from saccade.errors import CheckpointError
 
 
 class Model(nn.Module):
@@ -116,15 +50,12 @@ def packed(
 @pytest.mark.parametrize(
     "text", [b"[" * 100_000, b'{"a":' * 100_000, b'{"format": ' + b"9" * 5000 + b"}", b"\xff", b"null"]
 )
-def test_a_damaged_state_is_passed_over_for_an_older_one(tmp_path: Path, text: bytes) -> None:
+def test_facts_of_any_make_are_passed_over(tmp_path: Path, text: bytes) -> None:
     store = CheckpointStore(tmp_path)
     for step in (1, 2):
-        newest = store.save(step, {"model/w": torch.ones(2)}, {"position": {"step": step}})
+        newest = store.save(step, {"model/w": torch.ones(2)}, {})
     (newest / "state.json").write_bytes(text)
-    checkpoint, problems = store.load_newest()
-    assert checkpoint.step == 1
-    assert len(problems) == 1
-    assert "state.json" in problems[0]
+    assert store.load_newest()[0].step == 1
 
 
 @pytest.mark.parametrize("name", ["state.json", "state.safetensors"])

@@ -12,7 +12,7 @@ from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 from dead_writers import dead_tag
 from saccade.engine import fit
 from saccade.engine.run_folder import LOCK, RunFolder
-from saccade.errors import CheckpointError, DataError, OutputError
+from saccade.errors import CheckpointError, OutputError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
 
@@ -116,19 +116,6 @@ def test_a_folder_of_somebody_else_gets_no_lock_and_keeps_what_it_has(tmp_path):
     with pytest.raises(CheckpointError, match="not a run folder"):
         fit(TinyTask(), tiny_recipe(), tmp_path, resume=True, **QUIET)
     assert _names(tmp_path) == {"log.txt"}
-
-
-def test_a_refused_run_leaves_neither_lock_nor_folder(tmp_path):
-    class NoData(TinyTask):
-        def data_parts(self):
-            raise DataError("no picture can be read")
-
-    for before in (False, True):
-        if before:
-            _left_by_a_kill(tmp_path / "run", "recipe alone")
-        with pytest.raises(DataError, match="no picture"):
-            fit(NoData(), tiny_recipe(), tmp_path / "run", **QUIET)
-        assert not (tmp_path / "run").exists()
 
 
 def test_a_model_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):

@@ -17,7 +17,7 @@ import math
 import shlex
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Stopped = Literal["finished", "early", "time", "signal"]
-AGREE_EVERY = 16  # steps between two looks at each other's stop requests, with several processes
 
 
 @dataclass
@@ -168,6 +167,8 @@ class Run:
         self.learner = make_learner(task, recipe, fabric.device)
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
+        # The moving average in place of the weights, if the recipe keeps one.
+        self._averaged: Callable[[], AbstractContextManager[None]] = self.ema.applied if self.ema else nullcontext
         parts = recipe.accumulate * fabric.world_size
         self.micro_batch, left = divmod(recipe.batch_size, parts)
         if left:
@@ -246,15 +247,14 @@ class Run:
         self._begin_phase(phase)
         if self.at.phase_ended is not None:
             return None
-        fabric, total = self.fabric, phase.total_steps(self.epoch)
+        total = phase.total_steps(self.epoch)
         self.reporter.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
         batches = self._batches(phase)
         self._mark = (time.monotonic(), self.at.step)
         interrupted: Stopped | None = None
         while self.at.phase_step < total and self.at.phase_ended is None and interrupted is None:
             micro = [next(batches) for _ in range(self.recipe.accumulate)]
-            scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
-            lr = phase.optimizer.lr * scale
+            lr = phase.optimizer.lr * phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
             fault = self.step(micro, lr)
             if fault is not None:
                 raise self._broken(phase, fault, micro)
@@ -265,7 +265,7 @@ class Run:
             is_last = self.at.phase_step == total
             validates = is_last or self.at.phase_step % phase.validation_steps(self.epoch) == 0
             saves = self.at.step % self.recipe.checkpoint_every == 0
-            interrupted = agree(fabric, self.stop.reason(), due=is_last or self.at.step % AGREE_EVERY == 0)
+            interrupted = agree(self.fabric, self.stop.reason(), self.at.step, is_last=is_last)
             if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
                 self.log(phase, lr)
             if validates:
@@ -320,15 +320,16 @@ class Run:
 
     def _batches(self, phase: Phase) -> Iterator[object]:
         """The data of a phase, from where the run stands."""
-        batches = self.task.train_batches(
-            self.at.batches,
-            batch_size=self.micro_batch,
-            rank=self.fabric.global_rank,
-            world_size=self.fabric.world_size,
-            data=phase.data,
-            features=phase.features,
+        return iter(
+            self.task.train_batches(
+                self.at.batches,
+                batch_size=self.micro_batch,
+                rank=self.fabric.global_rank,
+                world_size=self.fabric.world_size,
+                data=phase.data,
+                features=phase.features,
+            )
         )
-        return iter(batches)
 
     def log(self, phase: Phase, lr: float) -> None:
         """Read the sums of the last steps and write them down."""
@@ -445,10 +446,6 @@ class Run:
         if self.fabric.is_global_zero:
             self.folder.log(text)  # who waits for the run is told by the error
         return TrainingStopped(text)
-
-    def _averaged(self) -> AbstractContextManager[None]:
-        """The moving average in place of the weights, if the recipe keeps one."""
-        return nullcontext() if self.ema is None else self.ema.applied()
 
     def seconds(self) -> float:
         """Spent training, over all sittings."""
