@@ -12,8 +12,8 @@ from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.predict import load
+from saccade.show.filmstrip import contact_sheet
 from saccade.show.overlay import Mask
-from saccade.show.sheets import Example, Shown, comparison_grid, contact_sheet
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
@@ -29,15 +29,20 @@ def beside_soft() -> Image.Image:
     ]
     # Scenes that both read, with a digit larger than a speck; the tour and Figure 6 show mistakes too.
     chosen = (sure[0] * sure[1] * (batch.scale > 0.9)).argsort(descending=True)[:2].tolist()
-    shown = []
+    pictures: list[Image.Image] = []
+    captions: list[str] = []
     for row in chosen:
         query = int(batch.query[row])
-        seen = [predictor.look(batch.images[row], ask=query) for predictor in (soft, gates)]
-        notes = [f"colour of the {query}?", f"SOFT: {seen[0].answer}", f"HAttNet-CTX: {seen[1].answer}"]
-        looks = [Shown("SOFT", seen[0].trace, 1), Shown("HAttNet-CTX, sparse gates", seen[1].trace)]
         outline = Mask(batch.layout[row : row + 1].mask_of(batch.object[row : row + 1])[0])
-        shown.append(Example(batch.images[row], notes, looks, outline))
-    return comparison_grid(shown, panel=200)
+        for predictor in (soft, gates):
+            seen = predictor.look(batch.images[row], ask=query)
+            if predictor is soft:
+                pictures.append(seen.picture.image)
+                captions.append(f"colour of the {query}?")
+            looks = [look.name for look in seen.trace.looks] if predictor is gates else []
+            pictures += [seen.overlay(look, outline=outline) for look in (*looks, "total")]
+            captions += [*looks, f"{predictor.facts.architecture}: {seen.answer}"]
+    return contact_sheet(pictures, captions, columns=len(pictures) // len(chosen), panel=200)
 
 
 def birds(photograph: Path) -> Image.Image:

@@ -21,7 +21,7 @@ from typing import Any
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
 from saccade.papers.strength import strength_table
 from saccade.papers.tables import Cell, cell_text, cells_of, percent
-from saccade.show.plain_table import PlainTable
+from saccade.show.tables import Table
 
 ROOT = Path(__file__).parent.parent
 FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")
@@ -159,7 +159,7 @@ ROWS = (
 
 def systems() -> str:
     """Every system in one line, for the README."""
-    table = PlainTable("", COLUMNS, [_line(row) for row in ROWS], NOTE)
+    table = Table(COLUMNS, [_line(row) for row in ROWS], note=NOTE)
     return f"{table.markdown()}\n{table.note}\n"
 
 
@@ -218,7 +218,7 @@ def pivot(table: str, columns: Sequence[Column], labels: Mapping[str, str]) -> s
             counts = [f"{len(cell.measured.seeds)}" if cell and cell.measured else "–" for cell in chosen]
             counts = counts if len(set(counts)) > 1 else counts[:1]
             lines.append([label, *(cell_text(cell).replace(" ± ", "±") for cell in chosen), "/".join(counts)])
-    table_ = PlainTable("", ["", *(column[0] for column in columns), "seeds"], lines)
+    table_ = Table(["", *(column[0] for column in columns), "seeds"], lines)
     return table_.markdown()
 
 
@@ -283,7 +283,7 @@ def leaderboard() -> str:
     lines = [[row["model"], row["method"], *(percent(row[score]) for score in LED)] for row in shown]
     tau = next(row for row in known if row["method"] == "split-half tau")
     lines.append(["split-half τ", "", *(f"{float(tau[score]):.2f}" for score in LED)])
-    return PlainTable("", ["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
+    return Table(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
 
 
 def foreign() -> str:
@@ -295,7 +295,7 @@ def foreign() -> str:
         scores = recorded_runs()[model].scores
         names = [*(f"foreign_found/{kind}" for kind in kinds), "foreign_false_alarms"]
         lines.append([model, *(_percent(scores[name].value) if name in scores else "–" for name in names)])
-    return PlainTable("", ["model", *kinds, "false alarms"], lines).markdown()
+    return Table(["model", *kinds, "false alarms"], lines).markdown()
 
 
 TABLES = {

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from saccade.record import Record as Record
     from saccade.record import read_record as read_record
     from saccade.record import write_record as write_record
+    from saccade.show.filmstrip import contact_sheet as contact_sheet
     from saccade.show.filmstrip import filmstrip as filmstrip
     from saccade.show.overlay import overlay as overlay
-    from saccade.show.sheets import contact_sheet as contact_sheet
     from saccade.sighting import Sighting as Sighting
     from saccade.trace import AttentionTrace as AttentionTrace
     from saccade.trace import Look as Look

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import math
 import re
@@ -123,11 +122,11 @@ class Sighting:
     ) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
 
-        The total of several crops is nested frames (:func:`saccade.show.nested_crops.nested_crops`). Where no look lies
+        The total of several crops is nested frames (:func:`saccade.show.filmstrip.nested_crops`). Where no look lies
         on a place, as for masks of channels, the total is the picture alone.
         """
         from saccade.show.colours import by_own_ends
-        from saccade.show.nested_crops import nested_crops
+        from saccade.show.filmstrip import nested_crops
         from saccade.show.overlay import overlay
 
         image = self.picture.image
@@ -149,12 +148,11 @@ class Sighting:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
 
         Looks over slots are a table, with options as in :func:`saccade.show.slot_table.slot_table`. What was read label
-        by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`; a
-        caption word by word, with options as in :func:`saccade.show.word_strip.word_strip`.
+        by label is shown so, with options as in :func:`saccade.show.step_strips.glimpse_strip`; a
+        caption word by word, with options as in :func:`saccade.show.step_strips.word_strip`.
         """
         from saccade.show.filmstrip import filmstrip
-        from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
-        from saccade.show.word_strip import word_strip
+        from saccade.show.step_strips import glimpse_strip, has_glimpses, word_strip
 
         if not self.is_spatial:
             return self._slot_table(**options)
@@ -430,24 +428,15 @@ class Sighting:
 
     def _repr_html_(self) -> str:
         from saccade.show.overlay import data_url, png_bytes
-        from saccade.show.slot_table import slot_figure
+        from saccade.show.report import render
 
-        asked = "" if self.question is None else f"{html.escape(self.question)} → "
-        others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         if not self.is_spatial:
-            said = f"{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
-            return slot_figure(said, others, self.slot_grid, self.notes)
-        said = f"<b>{html.escape(self.answer)}</b> {self.confidence:.0%}" if self.is_answered else "no answer"
-        shown, room = self._shown(), "100%" if self._is_strip else "400px"
+            return render("sighting.html", seen=self, picture="", room="")
+        shown = self._shown()
         if not self._is_strip:
             shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
-        return (
-            f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
-            f'src="{data_url(png_bytes(shown))}" style="max-width:{room}">'
-            f"<figcaption>{asked}{said}"
-            f"{f' <small>({others})</small>' if others else ''}"
-            f"{f'<div><b>{html.escape(self.fit.warning)}</b></div>' if self.fit.warning else ''}</figcaption></figure>"
-        )
+        room = "100%" if self._is_strip else "400px"
+        return render("sighting.html", seen=self, picture=data_url(png_bytes(shown)), room=room)
 
 
 def _rounded(values: Tensor) -> Any:

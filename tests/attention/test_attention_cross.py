@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 
 from saccade import geometry
 from saccade.attention import CrossAttention
@@ -29,28 +27,6 @@ def test_equation_1_by_hand(assert_near: Near) -> None:
     assert_near(attended.context, [[21 / 13]])
 
 
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**31))
-def test_against_loops(batch: int, channels: int, height: int, width: int, seed: int) -> None:
-    torch.manual_seed(seed)
-    attention = CrossAttention(channels, 2, hidden=3).double()
-    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
-    query = torch.randn(batch, 2, dtype=torch.float64)
-    to_key = attention.to_key.weight[:, :, 0, 0]
-    with torch.no_grad():
-        context, weights, scores = attention.attend(features, query)
-        for b in range(batch):
-            asked = attention.to_query.weight @ query[b]
-            total, expected = 0.0, torch.zeros(channels, dtype=torch.float64)
-            for i in range(height):
-                for j in range(width):
-                    score = (asked @ (to_key @ features[b, :, i, j])) / math.sqrt(3)
-                    torch.testing.assert_close(scores[b, i, j], score)
-                    total += float(score.exp())
-                    expected += score.exp() * features[b, :, i, j]
-            torch.testing.assert_close(weights[b], scores[b].exp() / total)
-            torch.testing.assert_close(context[b], expected / total)
-
-
 def test_it_is_torchs_own_attention() -> None:
     torch.manual_seed(0)
     attention = CrossAttention(6, 4, hidden=8).double()
@@ -67,12 +43,6 @@ def test_gradients() -> None:
     features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda f, q: tuple(attention.attend(f, q)), (features, query))
-
-
-def test_no_question_no_preference() -> None:
-    features = torch.randn(2, 4, 3, 5)
-    attended = CrossAttention(4, 3).attend(features, torch.zeros(2, 3))
-    torch.testing.assert_close(attended.context, features.mean((2, 3)))
 
 
 def test_the_look_is_what_was_used(assert_near: Near) -> None:

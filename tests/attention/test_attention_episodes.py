@@ -48,16 +48,6 @@ def test_every_feature_by_hand(assert_near: Near) -> None:
             assert_near(scored(gate, *given), [[float(value)]], atol=1e-6)
 
 
-def test_the_score_is_two_layers_over_the_features() -> None:
-    gate = EpisodeGate(3, 4).double()
-    facts, memory, question = wide(2, 5, 3), wide(2, 3, seed=1), wide(2, 3, seed=2)
-    scores = scored(gate, facts, memory, question)
-    for b in range(2):
-        for s in range(5):
-            inner = (gate.hidden.weight @ features(gate, facts[b, s], memory[b], question[b]) + gate.hidden.bias).tanh()
-            torch.testing.assert_close(scores[b, s], gate.out.weight[0] @ inner + gate.out.bias[0])
-
-
 def test_gradients_of_the_gate() -> None:
     gate = EpisodeGate(2, 3).double()
     given = [wide(1, 3, 2, seed=3), wide(1, 2, seed=4), wide(1, 2, seed=5)]
@@ -91,16 +81,6 @@ def same_weights(attention: AttentionGRU, size: int) -> nn.GRU:
     gru = nn.GRU(size, size, batch_first=True).double()
     gru.load_state_dict({f"{name}_l0": value for name, value in attention.cell.state_dict().items()})
     return gru
-
-
-def test_closed_gates_leave_the_state(attention: AttentionGRU) -> None:
-    assert torch.equal(attention(wide(3, 5, 4), torch.zeros(3, 5).double()), torch.zeros(3, 4).double())
-
-
-def test_open_gates_make_a_plain_gru(attention: AttentionGRU) -> None:
-    facts = wide(3, 5, 4)
-    _, last = same_weights(attention, 4)(facts)
-    torch.testing.assert_close(attention(facts, torch.ones(3, 5).double()), last[0], rtol=0, atol=1e-12)
 
 
 def test_one_open_gate_is_one_step(attention: AttentionGRU) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,9 +10,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention import SoftAttention, frame_like, frame_of
+from saccade.attention import frame_like, frame_of
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.trace import AttentionTrace
 
 
 class Block(nn.Module):
@@ -116,16 +112,6 @@ def test_a_cell_lies_where_the_pixels_are_that_move_it(network: nn.Module) -> No
     assert told.tolist() == pytest.approx(centre, abs=tolerance)
 
 
-def test_a_map_of_one_cell_is_drawn_on_its_pixels() -> None:
-    """Cell (7, 7) of 14×14 lies at pixel 120 of 224, not at pixel 7."""
-    features = torch.zeros(1, 2, 14, 14)
-    weights = torch.zeros(1, 14, 14)
-    weights[0, 7, 7] = 1
-    _, look = SoftAttention(2, 3)(features, torch.zeros(1, 3), weights=weights, frame=frame_like(features, (224, 224)))
-    drawn = AttentionTrace((look,)).image_map(size=(224, 224))[0]
-    assert divmod(int(drawn.argmax()), 224) in [(y, x) for y in (119, 120) for x in (119, 120)]
-
-
 def test_of_a_crop_the_frame_leads_to_the_whole_picture() -> None:
     frame = frame_like((2, 2), (32, 32), box=(100, 50, 164, 114))
     assert frame.tolist() == [[32, 0, 100], [0, 32, 50]]
@@ -151,16 +137,6 @@ def test_what_has_no_frame_is_refused() -> None:
         frame_like((7, 7), "photo.jpg")
     with pytest.raises(DataError, match="box"):
         frame_like((7, 7), (8, 8), box=(5, 5, 5, 9))
-
-
-def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    example = Path(__file__).parents[2] / "examples" / "own_network.py"
-    code = example.read_text().partition('"""\n')[2].strip().splitlines()
-    assert len([line for line in code if line]) <= 15
-    names = runpy.run_path(str(example))
-    assert names["where"].shape == (1, 224, 224)
-    assert Image.open("own_network.png").size == (448, 448)  # small pictures are enlarged
 
 
 def test_a_frame_is_found_inside_inference_mode_too() -> None:

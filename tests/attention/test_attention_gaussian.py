@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade import geometry
@@ -59,39 +57,11 @@ def test_one_spotlight_by_hand(assert_near: Near) -> None:
     assert mask.argmax() == 1 * 6 + 2
 
 
-def test_spotlights_share_their_importance(assert_near: Near) -> None:
-    """Two of them, 3 : 1, far apart: each peaks at its own share."""
-    low, high = math.log(2 / 18), math.log(18 / 2)  # σ = 0.1 and 0.9: rows 2 and 18 of 20
-    mask = told([math.log(3), 0.0, 0.0, 0.0, low, high, 0.0, 0.0]).mask(STATE, (20, 20))[0]
-    assert_near(mask[1, 9], 0.75)
-    assert_near(mask[17, 9], 0.25)
-
-
 @pytest.mark.parametrize("grid", [(7, 7), (3, 5), (1, 1)])
 def test_the_formula_in_loops(grid: tuple[int, int], assert_near: Near) -> None:
     attention = GaussianMixtureAttention(6, components=3).double()
     state = torch.randn(4, 6, dtype=torch.float64) * 3
     assert_near(attention.mask(state, grid), naive_mask(attention, state, grid))
-
-
-@given(st.lists(st.floats(-30, 30), min_size=20, max_size=20))
-def test_a_mask_lies_between_0_and_1_and_parameters_in_their_ranges(numbers: list[float]) -> None:
-    attention = told(numbers)
-    alpha, beta, row, column = attention.spotlights(STATE, (7, 5))
-    assert alpha.sum().item() == pytest.approx(1)
-    assert ((beta >= 1.5) & (beta <= 2.0)).all()
-    assert ((row >= 0) & (row <= 7)).all()
-    assert ((column >= 0) & (column <= 5)).all()
-    mask = attention.mask(STATE, (7, 5))
-    assert ((mask >= 0) & (mask <= 1 + 1e-12)).all()
-
-
-def test_the_context_is_a_sum_not_a_mean(assert_near: Near) -> None:
-    attention = told([0.0, 0.0, 0.0, 0.0])
-    features = torch.ones(1, 2, 4, 4, dtype=torch.float64)
-    context, look = attention(features, STATE)
-    assert_near(context, look.weights.sum().expand(1, 2))
-    assert look.weights.sum() > 1.5  # π/β, were the grid endless
 
 
 def test_the_look_says_what_it_is() -> None:
@@ -109,12 +79,3 @@ def test_gradients() -> None:
     attention = GaussianMixtureAttention(3, components=2).double()
     state = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda s: attention.mask(s, (3, 4)), (state,))
-
-
-def test_even_a_distant_spotlight_can_be_moved() -> None:
-    """β is squashed, not clamped: no number of the 4K is without a gradient."""
-    attention = told([0.0, 3.0, -2.0, 2.0])
-    attention.mask(STATE, (7, 7)).sum().backward()
-    gradient = attention.parameters_of.bias.grad
-    assert gradient is not None
-    assert (gradient[1:].abs() > 0).all()  # α of a single spotlight is 1 whatever is said

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade import geometry
 from saccade.attention import (
     CrossAttention,
     GaussianMixtureAttention,
@@ -19,7 +18,6 @@ from saccade.attention import (
     SoftAttention,
     SpatialTransformer,
 )
-from saccade.attention.soft import attend_uniformly, attend_with_scores
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -58,19 +56,6 @@ def test_a_gate_multiplies_by_the_given_weights(assert_near: Near) -> None:
     assert torch.equal(attended.weights, WEIGHTS)
 
 
-def test_a_plain_mean_becomes_the_given_sum(assert_near: Near) -> None:
-    assert_near(attend_uniformly(FEATURES, WEIGHTS).context, [[25.0, -5.0]])
-
-
-def test_several_queries_have_weights_of_their_own(assert_near: Near) -> None:
-    """(B,K,H,W): the first takes the upper left cell, the second half of the lower two."""
-    weights = torch.tensor([[[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]]]], dtype=torch.float64)
-    scores = torch.randn(1, 2, 2, 2, dtype=torch.float64)
-    attended = attend_with_scores(scores, FEATURES, weights)
-    assert_near(attended.context, [[[10.0, 0.0], [35.0, 2.5]]])
-    assert torch.equal(attended.scores, scores)
-
-
 def test_a_mixture_takes_the_given_prior(assert_near: Near) -> None:
     """Weights ¼ on the first cell and ¾ on the third: p = ¼·0.9 + ¾·0.2 = 0.375 and ¼·0.1 + ¾·0.8 = 0.625."""
     prior = torch.tensor([[[0.25, 0.0], [0.75, 0.0]]], dtype=torch.float64)
@@ -102,16 +87,6 @@ def test_a_spatial_transformer_cuts_out_the_given_frame(assert_near: Near) -> No
     assert_near(look.frame, LAST_TWO_BY_TWO)
 
 
-def test_a_pointing_transformer_cuts_out_the_given_frame_and_still_says_where_it_points(assert_near: Near) -> None:
-    transformer = PointingTransformer(2, 3, crop=(2, 2), hidden=4).double()
-    own = transformer.attend(PICTURE, FEATURES, QUERY)
-    pointed = transformer.attend(PICTURE, FEATURES, QUERY, frame=LAST_TWO_BY_TWO)
-    assert_near(pointed.crop, [[[[6.0, 7.0], [10.0, 11.0]]]])
-    assert torch.equal(pointed.attended.weights, own.attended.weights)
-    crop, look = transformer(PICTURE, FEATURES, QUERY, frame=LAST_TWO_BY_TWO)
-    assert_near(look.rebuild(PICTURE), crop)
-
-
 def test_a_pointing_transformer_points_where_the_given_weights_do(assert_near: Near) -> None:
     """All weight upper right, extents from 0.2 to 0.6 begin at 0.4: t = 0.6 · (1, −1)."""
     transformer = PointingTransformer(2, 3, crop=(2, 2), hidden=4, smallest=0.2, largest=0.6).double()
@@ -121,58 +96,12 @@ def test_a_pointing_transformer_points_where_the_given_weights_do(assert_near: N
     assert_near(pointed.attended.context, [[20.0, 0.0]])
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (2, 2, 3), (1, 3, 3)])
-def test_a_frame_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
-    frame = torch.ones(shape)
-    with pytest.raises(ShapeError, match=r"frame: expected shape \(1,2,3\)"):
-        SpatialTransformer(5, 3, crop=(2, 2)).double().attend(PICTURE, torch.zeros(1, 5).double(), QUERY, frame=frame)
-    with pytest.raises(ShapeError, match=r"frame: expected shape \(1,2,3\)"):
-        PointingTransformer(2, 3, crop=(2, 2)).double().attend(PICTURE, FEATURES, QUERY, frame=frame)
-
-
-@every_mechanism
-def test_scores_and_the_shape_of_the_look_stay_its_own(name: str) -> None:
-    torch.manual_seed(1)
-    mechanism = built(name)
-    features, query = torch.randn(3, 2, 4, 5).double(), torch.randn(3, 3).double()
-    frame = geometry.scale_shift((8, 8), (3, 3))
-    _, own = mechanism(features, query, frame=frame, name="here")
-    weights = torch.rand(3, 4, 5).double()
-    context, look = mechanism(features, query, frame=frame, name="here", weights=weights)
-    assert torch.equal(look.scores, own.scores)
-    assert torch.equal(look.weights, weights)
-    assert (look.name, look.kind, look.role) == (own.name, own.kind, own.role)
-    assert torch.equal(look.frame, own.frame)
-    torch.testing.assert_close(look.rebuild(features), context, rtol=1e-12, atol=1e-12)
-
-
-@every_mechanism
-def test_its_own_weights_given_back_change_nothing(name: str) -> None:
-    mechanism = built(name)
-    features, query = torch.randn(3, 2, 4, 5).double(), torch.randn(3, 3).double()
-    own = mechanism.attend(features, query)
-    again = mechanism.attend(features, query, weights=own.weights)
-    assert all(torch.equal(*both) for both in zip(again, own, strict=True))
-
-
-@every_mechanism
-def test_weights_come_in_any_type(name: str) -> None:
-    attended = built(name).attend(FEATURES, QUERY, weights=torch.tensor([[[1, 0], [0, 0]]]))
-    assert attended.weights.dtype == torch.float64
-    assert attended.context.flatten().tolist()[0] == 10.0
-
-
 @every_mechanism
 @pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2), (1, 2, 3), (1, 1, 2, 2)])
 def test_weights_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match=r"weights: expected shape \(1,2,2\), got") as caught:
         built(name).attend(FEATURES, QUERY, weights=torch.ones(shape))
     assert caught.value.actual == shape
-
-
-def test_a_prior_of_another_shape_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"weights: expected shape \(1,2,2\), got \(1, 4\)"):
-        HardAttention(2, 3).double()(FEATURES, QUERY, ANSWERS, weights=torch.ones(1, 4))
 
 
 def _gradcheck(function: Callable[[Tensor], Tensor], given: Tensor) -> bool:

@@ -15,16 +15,12 @@ from saccade import geometry
 from saccade.attention.hard import (
     HardAttention,
     at_cells,
-    best_cell,
     cell_entropy,
-    hard_look,
     log_marginal,
     log_prob_of,
     posterior,
     sample_cells,
 )
-from saccade.errors import DataError
-from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -58,11 +54,6 @@ def test_the_marginal_against_loops(batch: int, answers: int, height: int, width
                 for j in range(width):
                     total += float(weights[b, i, j]) * math.exp(float(log_p[b, k, i, j]))
             assert float(found[b, k]) == pytest.approx(math.log(total), rel=1e-9, abs=1e-12)
-
-
-def test_the_mixture_of_distributions_is_one() -> None:
-    weights, answers = example(0, batch=5, answers=4, grid=(3, 5))
-    torch.testing.assert_close(log_marginal(weights, answers).exp().sum(1), torch.ones(5, dtype=torch.float64))
 
 
 def test_many_labels_are_marginalised_one_by_one(assert_near: Near) -> None:
@@ -116,35 +107,12 @@ def test_a_prior_that_has_underflowed_stays_finite() -> None:
     assert scores.grad.isfinite().all()
 
 
-def test_all_weight_on_one_cell_gives_that_cells_answer(assert_near: Near) -> None:
-    _, answers = example(0)
-    weights = torch.zeros(2, 2, 2, dtype=torch.float64)
-    weights[:, 1, 0] = 1
-    assert_near(log_marginal(weights, answers), answers[:, :, 1, 0])
-
-
 def test_the_posterior_by_hand(assert_near: Near) -> None:
     """α·p = 0.05, 0.2, 0.06, 0.04 of 0.35 for the first answer; 0.05, 0, 0.24, 0.36 of 0.65 for the second."""
     expected = [[0.05 / 0.35, 0.2 / 0.35], [0.06 / 0.35, 0.04 / 0.35]]
     assert_near(posterior(WEIGHTS, ANSWERS, torch.tensor([0])), [expected])
     expected = [[0.05 / 0.65, 0.0], [0.24 / 0.65, 0.36 / 0.65]]
     assert_near(posterior(WEIGHTS, ANSWERS, torch.tensor([1])), [expected])
-
-
-@given(st.integers(0, 2**31))
-def test_posteriors_weighed_by_their_answers_are_the_prior(seed: int) -> None:
-    """Σ_y p(y) p(s|y) = p(s)."""
-    weights, answers = example(seed, batch=1)
-    shares = log_marginal(weights, answers).exp()[0]  # (K,)
-    back = sum(shares[k] * posterior(weights, answers, torch.tensor([k])) for k in range(len(shares)))
-    torch.testing.assert_close(back, weights)
-
-
-def test_cells_that_agree_leave_the_prior_as_it_was() -> None:
-    weights, answers = example(0)
-    torch.testing.assert_close(
-        posterior(weights, answers[:, :, :1, :1].expand_as(answers), torch.tensor([0, 2])), weights
-    )
 
 
 def test_draws_follow_the_prior() -> None:
@@ -155,22 +123,6 @@ def test_draws_follow_the_prior() -> None:
     shares = torch.bincount(cells, minlength=4).double() / count
     errors = (WEIGHTS.flatten() * (1 - WEIGHTS.flatten()) / count).sqrt()
     assert ((shares - WEIGHTS.flatten()).abs() < 4 * errors).all()
-
-
-def test_draws_are_independent_of_each_other() -> None:
-    """Of two draws, the pair is distributed as the product."""
-    pairs = sample_cells(WEIGHTS.expand(40_000, 2, 2), 2, generator=torch.Generator().manual_seed(1))  # (B,2)
-    together = torch.bincount(pairs[:, 0] * 4 + pairs[:, 1], minlength=16).double() / len(pairs)
-    product = torch.outer(WEIGHTS.flatten(), WEIGHTS.flatten()).flatten()
-    assert ((together - product).abs() < 4 * (product * (1 - product) / len(pairs)).sqrt()).all()
-
-
-def test_a_generator_decides_the_draws() -> None:
-    weights, _ = example(0, batch=50)
-    first, again = (sample_cells(weights, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2))
-    assert first.shape == (50, 3)
-    assert torch.equal(first, again)
-    assert not torch.equal(first, sample_cells(weights, 3, generator=torch.Generator().manual_seed(6)))
 
 
 def test_draws_run_under_vmap() -> None:
@@ -185,13 +137,6 @@ def test_draws_run_under_vmap() -> None:
 def test_a_cell_without_weight_is_never_drawn() -> None:
     weights = torch.tensor([[[0.0, 0.5], [0.5, 0.0]]])
     assert set(sample_cells(weights, 2000).flatten().tolist()) == {1, 2}
-
-
-def test_cells_are_numbered_row_by_row(assert_near: Near) -> None:
-    values = torch.arange(12.0).reshape(1, 2, 2, 3)
-    assert at_cells(values, torch.tensor([[4, 0]])).tolist() == [[[4.0, 10.0], [0.0, 6.0]]]
-    assert best_cell(WEIGHTS).tolist() == [[3]]
-    assert_near(log_prob_of(WEIGHTS, torch.tensor([[3, 0]])).exp(), [[0.4, 0.1]])
 
 
 def test_entropy_by_hand(assert_near: Near) -> None:
@@ -236,16 +181,3 @@ def test_in_eval_mode_the_likeliest_cell_is_taken() -> None:
     assert look.choice is not None
     assert look.weights is not None
     assert torch.equal(look.choice, look.weights.flatten(1).argmax(1))
-
-
-def test_draws_move_in_training() -> None:
-    attention, features, query, answers = parts()
-    choices = torch.stack([attention.sample(features, query, answers)[1].choice for _ in range(20)])
-    assert len(choices.unique()) > 3
-
-
-def test_without_a_frame_a_look_has_no_place() -> None:
-    look = hard_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is None
-    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
-        AttentionTrace((look,)).image_map(size=(8, 8))

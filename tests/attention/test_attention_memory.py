@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.memory import CODES, SentenceCode, memory_hop, memory_look
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ShapeError
 
 Near = Callable[..., None]
 
@@ -43,13 +43,6 @@ def test_an_empty_slot_takes_part_unless_it_is_masked(assert_near: Near) -> None
     masked = memory_hop(QUERY, keys, values, present=present)
     assert_near(masked.weights, [[0.75, 0.25, 0.0]])
     assert_near(masked.context, [[2.0, 6.0]])
-
-
-def test_a_masked_slot_gets_no_weight_in_a_linear_start_either(assert_near: Near) -> None:
-    keys = torch.tensor([[[1.0, 2.0], [3.0, -2.0]]])
-    hop = memory_hop(QUERY, keys, VALUES, linear=True, present=torch.tensor([[True, False]]))
-    assert_near(hop.weights, [[5.0, 0.0]])
-    assert_near(hop.context, [[20.0, 40.0]])
 
 
 def test_an_empty_memory_gives_nothing_and_no_gradient_that_is_not_finite(assert_near: Near) -> None:
@@ -140,23 +133,3 @@ def test_a_sentence_is_the_sum_over_its_words(code: str, d: int, longest: int) -
                 expected[k - 1] += coefficient(code, k, j, d, words, longest) * embedding[ids[j - 1], k - 1]
         made = sentence.bags(ids.view(1, 1, -1), 6) @ sentence.matrix(embedding)
         torch.testing.assert_close(made[0, 0], expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_only_a_bag_forgets_the_order_of_words(code: str) -> None:
-    sentence = SentenceCode(code, 3)
-    matrix = sentence.matrix(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)))
-    there, back = (sentence.bags(torch.tensor([ids]), 4) @ matrix for ids in ([1, 2, 3], [3, 2, 1]))
-    assert torch.allclose(there, back) == (code == "bag")
-
-
-def test_a_sentence_has_gradients() -> None:
-    sentence = SentenceCode("position", 3)
-    bags = sentence.bags(torch.tensor([[1, 2, 0], [3, 0, 0]]), 4).double()
-    embedding = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda given: bags @ sentence.matrix(given), (embedding,))
-
-
-def test_an_unknown_code_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="encoding 'positon': did you mean 'position'"):
-        SentenceCode("positon", 3)  # type: ignore[arg-type]

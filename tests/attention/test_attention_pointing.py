@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable
 
-import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from saccade import geometry
 from saccade.attention import PointingTransformer
 from saccade.attention.spatial_transformer import expected_point, square_window
-from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -27,42 +20,10 @@ def test_the_expected_point_by_hand(assert_near: Near) -> None:
     assert_near(expected_point(weights), [[0.75 * 1 - 0.25, -0.75 + 0.25]])
 
 
-def test_even_attention_points_at_the_middle_and_one_cell_has_no_other_place(assert_near: Near) -> None:
-    assert_near(expected_point(torch.full((1, 4, 5), 1 / 20)), [[0.0, 0.0]], atol=1e-6)
-    assert_near(expected_point(torch.ones(2, 1, 1)), [[0.0, 0.0]] * 2)
-    assert_near(expected_point(torch.tensor([[[0.0, 1.0]]])), [[1.0, 0.0]])
-
-
 def test_a_square_window_by_hand(assert_near: Near) -> None:
     """A window of 0.4 has 0.6 to go each way: half of it to the right is 0.3, all of it up is −0.6."""
     theta = square_window(torch.tensor([[0.5, -1.0]]), torch.tensor([[0.4]]))
     assert_near(theta, [[[0.4, 0, 0.3], [0, 0.4, -0.6]]])
-
-
-@given(
-    st.lists(st.floats(-1, 1), min_size=2, max_size=2),
-    st.floats(0.01, 1.0),
-)
-def test_windows_stay_inside(point: list[float], extent: float) -> None:
-    theta = square_window(torch.tensor([point], dtype=torch.float64), torch.tensor([[extent]], dtype=torch.float64))[0]
-    corners = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2)), dtype=torch.float64)
-    assert geometry.apply(theta, corners).abs().max() <= 1 + 1e-12
-
-
-def extents(transformer: PointingTransformer, bias: float) -> Tensor:
-    with torch.no_grad():
-        transformer.to_extent.bias.fill_(bias)
-        theta = transformer.attend(torch.zeros(1, 3, 9, 9), torch.zeros(1, 4, 3, 3), torch.zeros(1, 2)).theta
-    return theta[:, :, :2].diagonal(dim1=1, dim2=2).flatten()
-
-
-def test_the_extent_starts_in_the_middle_and_keeps_its_bounds(assert_near: Near) -> None:
-    """At a tenth of the pace: σ(0.1 · 10 ln 3) = 3/4 of the way from 0.2 to 0.6."""
-    transformer = PointingTransformer(4, 2, crop=(5, 5), smallest=0.2, largest=0.6)
-    assert_near(extents(transformer, 0.0), [0.4, 0.4])
-    assert_near(extents(transformer, 10 * math.log(3)), [0.5, 0.5])
-    assert_near(extents(transformer, -1e4), [0.2, 0.2])
-    assert_near(extents(transformer, 1e4), [0.6, 0.6])
 
 
 def test_the_crop_is_what_lies_under_the_attended_cell() -> None:
@@ -152,17 +113,3 @@ def test_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:
         pointed = transformer.attend(torch.rand(5, 3, 9, 9), torch.rand(5, 6, 4, 4), torch.rand(5, 3))
     assert pointed.theta.dtype == torch.float32
     assert pointed.crop.dtype == torch.float32
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"smallest": 0.0}, "0 < smallest < largest ≤ 1, found 0.0 and 0.5"),
-        ({"smallest": 0.5}, "found 0.5 and 0.5"),
-        ({"largest": 1.1}, "found 0.1 and 1.1"),
-        ({"largest": float("nan")}, "found 0.1 and nan"),
-    ],
-)
-def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        PointingTransformer(4, 3, **{"crop": (5, 7), **settings})  # type: ignore[arg-type]

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention import AdditiveScorer, LocalContextScorer, ProgressiveAttention
-from saccade.attention.progressive import gate_look
-from saccade.errors import ConfigError, DataError
-from saccade.trace import AttentionTrace
+from saccade.attention import AdditiveScorer, ProgressiveAttention
+from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -57,16 +55,6 @@ def test_equation_9_by_hand(assert_near: Near) -> None:
         assert_near(attended.weights, torch.tensor([[expected]]).sigmoid())
 
 
-def test_the_scorer_of_equation_9_is_the_additive_one_with_context() -> None:
-    local, additive = LocalContextScorer(3, 2, hidden=4, delta=2), AdditiveScorer(3, 2, hidden=4, context=5)
-    additive.load_state_dict(local.state_dict())
-    features, query = torch.randn(2, 3, 6, 7), torch.randn(2, 2)
-    assert torch.equal(local(features, query), additive(features, query))
-    assert LocalContextScorer(3, 2).from_features.kernel_size == (3, 3)
-    with pytest.raises(ConfigError, match=r"delta: .* found -1"):
-        LocalContextScorer(3, 2, delta=-1)
-
-
 @given(
     st.integers(1, 2), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 3]),
     st.integers(0, 2**31),
@@ -106,28 +94,6 @@ def test_a_gate_sees_its_context_and_nothing_else(context: int) -> None:
     assert seen == [[i, j] for i in range(3 - reach, 4 + reach) for j in range(3 - reach, 4 + reach)]
 
 
-def test_gates_are_independent_of_each_other() -> None:
-    """Unlike under a softmax, what one cell scores leaves the other cells' weights alone."""
-    gate = ProgressiveAttention(4, 2)
-    features, query = torch.randn(1, 4, 3, 3), torch.randn(1, 2)
-    changed = features.clone()
-    changed[:, :, 0, 0] += 5
-    before, after = gate.attend(features, query).weights, gate.attend(changed, query).weights
-    assert before[0, 0, 0] != after[0, 0, 0]
-    assert torch.equal(before.flatten()[1:], after.flatten()[1:])
-
-
-@pytest.mark.parametrize("context", [1, 3])
-def test_untrained_gates_are_half_open(context: int) -> None:
-    means = []
-    for seed in range(8):
-        torch.manual_seed(seed)
-        gate = ProgressiveAttention(32, 10, context=context)
-        means.append(gate.attend(torch.rand(8, 32, 6, 6), torch.eye(10)[:8]).weights.mean().item())
-    assert sum(means) / 8 == pytest.approx(0.5, abs=0.05)
-    assert all(0.35 < mean < 0.65 for mean in means)
-
-
 def test_a_gate_starts_where_it_is_told(assert_near: Near) -> None:
     """The odds of every opening are multiplied alike: by 3 for a start at 3/4; a half leaves what was drawn."""
     features, query = torch.rand(2, 4, 3, 3), torch.rand(2, 3)
@@ -146,22 +112,6 @@ def test_a_gate_starts_where_it_is_told(assert_near: Near) -> None:
             ProgressiveAttention(4, 3, start=start)
 
 
-def test_extreme_scores_pass_or_stop_a_cell() -> None:
-    gate = with_scores(ProgressiveAttention(2, 1), torch.tensor([[[1e4, -1e4]]]))
-    features = torch.randn(1, 2, 1, 2)
-    attended = gate.attend(features, torch.zeros(1, 1)).context
-    assert torch.equal(attended[..., 0], features[..., 0])
-    assert bool((attended[..., 1] == 0).all())
-
-
-def test_the_query_opens_and_closes_the_gate_of_its_own_example() -> None:
-    gate = ProgressiveAttention(4, 3)
-    features, query = torch.randn(2, 4, 3, 3), torch.eye(3)[:2]
-    before, after = gate.attend(features, query).weights, gate.attend(features, query[[0, 0]]).weights
-    assert torch.equal(before[0], after[0])
-    assert not torch.allclose(before[1], after[1])
-
-
 def test_the_look_is_what_was_used(assert_near: Near) -> None:
     gate = ProgressiveAttention(4, 3, context=3)
     features = torch.randn(2, 4, 5, 6)
@@ -173,15 +123,3 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
     assert look.scores is not None
     assert_near(look.rebuild(features), attended)
     assert_near(look.scores.sigmoid(), look.weights)
-
-
-def test_without_a_frame_a_look_has_no_place() -> None:
-    look = gate_look("x", torch.full((1, 2, 2), 0.9), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is None
-    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
-        AttentionTrace((look,)).image_map(size=(8, 8))
-
-
-def test_bad_input_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"odd side .* found 2"):
-        ProgressiveAttention(4, 3, context=2)

@@ -21,7 +21,7 @@ from saccade.attention.residual import (
     spatial_mask,
     upsample_like,
 )
-from saccade.errors import DataError, ShapeError
+from saccade.errors import ShapeError
 from saccade.trace import AttentionTrace
 
 KINDS = sorted(MASKS)
@@ -39,13 +39,6 @@ def test_a_residual_mask_adds_and_a_naive_one_multiplies() -> None:
     features, mask = grid((2.0, -4.0), (0.0, 1.0)), grid((0.25, 0.5), (1.0, 0.0))
     assert apply_mask(features, mask, residual=True).tolist() == [[2.5, -6.0], [0.0, 1.0]]  # (1 + M)·F
     assert apply_mask(features, mask, residual=False).tolist() == [[0.5, -2.0], [0.0, 0.0]]  # M·F
-
-
-def test_without_a_mask_the_residual_keeps_the_trunk_and_the_naive_one_keeps_nothing() -> None:
-    features = torch.randn(2, 3, 4, 5)
-    nothing = torch.zeros_like(features)
-    assert torch.equal(apply_mask(features, nothing, residual=True), features)
-    assert torch.equal(apply_mask(features, nothing, residual=False), nothing)
 
 
 def test_a_mixed_mask_is_a_sigmoid_of_each_number() -> None:
@@ -95,13 +88,6 @@ def test_twice_the_size_is_what_torch_makes_of_it(size: tuple[int, int]) -> None
     torch.testing.assert_close(upsample_like(features, like), expected, rtol=0, atol=1e-12)
 
 
-def test_other_sizes_are_enlarged_too() -> None:
-    found = upsample_like(torch.arange(4.0).expand(1, 1, 5, 4), torch.empty(1, 1, 7, 9))
-    assert found.shape == (1, 1, 7, 9)
-    assert found[0, 0, 0].tolist() == sorted(found[0, 0, 0].tolist())
-    assert (float(found.min()), float(found.max())) == pytest.approx((0.0, 3.0))
-
-
 class Counted(nn.Module):
     """A unit that does nothing but note the sizes that it saw."""
 
@@ -140,13 +126,6 @@ def test_what_is_added_on_the_way_up_comes_from_the_way_down() -> None:
     torch.testing.assert_close(branch(features), expected)
 
 
-def test_the_trunk_is_no_part_of_the_mask() -> None:
-    gate = ResidualAttention(4, 2, lambda channels: nn.Conv2d(channels, channels, 1)).eval()
-    before = torch.randn(1, 4, 8, 8)
-    masks = [gate.attend(before, trunk).full for trunk in (torch.randn(1, 4, 8, 8), torch.zeros(1, 4, 8, 8))]
-    assert torch.equal(*masks)
-
-
 def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
     torch.manual_seed(0)
     gate = ResidualAttention(
@@ -176,16 +155,6 @@ def test_the_total_multiplies_one_plus_the_mask(residual: bool) -> None:
     torch.testing.assert_close(trace.image_map(look).float(), look.weights, rtol=0, atol=1e-6)
 
 
-def test_a_mask_of_channels_lies_on_no_place() -> None:
-    gate, before, trunk = made("channel", True)
-    look = gate(before, trunk)[1]
-    assert not look.is_spatial
-    assert look.weights.shape == (2, 4)
-    torch.testing.assert_close(look.full.square().sum(1), torch.ones(2, 6, 8))
-    with pytest.raises(DataError, match="no look on a picture"):
-        AttentionTrace((look,), image_size=torch.tensor([[6, 8], [6, 8]])).image_map()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
     gate, before, trunk = made(kind, True)
@@ -200,8 +169,3 @@ def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
         gate.attend(before, trunk, weights=torch.rand(2, 3, 6, 8))
     with pytest.raises(ShapeError, match="weights"):
         gate.attend(before, trunk, weights=torch.rand(2, 5, 8))
-
-
-def test_enlarging_leaves_the_channels_together_in_memory() -> None:
-    features = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
-    assert upsample_like(features, torch.empty(2, 3, 8, 8)).is_contiguous(memory_format=torch.channels_last)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +11,6 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.attention import SoftAttention
-from saccade.attention.soft import soft_look
-from saccade.errors import DataError
-from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -69,21 +65,6 @@ def test_one_huge_score_meets_the_arg_max() -> None:
     assert torch.equal(attended.context, features[:, :, 1, 2])
 
 
-def test_equal_scores_give_the_mean() -> None:
-    features = torch.randn(2, 4, 3, 5)
-    attended = with_scores(SoftAttention(4, 1), torch.full((2, 3, 5), 7.0)).attend(features, torch.zeros(2, 1))
-    torch.testing.assert_close(attended.context, features.mean((2, 3)))
-
-
-def test_shuffled_cells_keep_the_context() -> None:
-    attention = SoftAttention(4, 3)
-    features, query, order = torch.randn(2, 4, 3, 5), torch.randn(2, 3), torch.randperm(15)
-    shuffled = features.flatten(2)[..., order].reshape(features.shape)
-    before, after = attention.attend(features, query), attention.attend(shuffled, query)
-    torch.testing.assert_close(after.weights.flatten(1), before.weights.flatten(1)[:, order])
-    torch.testing.assert_close(after.context, before.context)
-
-
 def test_the_look_is_what_was_used(assert_near: Near) -> None:
     attention = SoftAttention(4, 3, context=3)
     features = torch.randn(2, 4, 5, 6)
@@ -95,20 +76,3 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
     assert look.scores is not None
     assert_near(look.rebuild(features), context)
     assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)
-
-
-def test_without_a_frame_a_look_has_no_place() -> None:
-    look = soft_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is None
-    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
-        AttentionTrace((look,)).image_map(size=(8, 8))
-
-
-def test_gradients_reach_the_weights() -> None:
-    attention = SoftAttention(4, 3)
-    context, look = attention(torch.randn(2, 4, 5, 6), torch.randn(2, 3))
-    assert look.weights is not None
-    look.weights.retain_grad()
-    context.square().sum().backward()
-    assert look.weights.grad is not None
-    assert look.weights.grad.abs().sum() > 0

@@ -16,14 +16,11 @@ from saccade.attention.zoom import (
     apn_crop,
     box_theta,
     boxcar,
-    boxcar_mask,
     clamped_box,
     corners,
     legal_box,
-    mask_in_crop,
     nested,
     responding_region,
-    strongest,
     theta_box,
 )
 from saccade.errors import ConfigError
@@ -48,28 +45,6 @@ def test_boxcar_by_hand() -> None:
     expected = [0.5 - h(-0.4), h(0.2) - h(-0.2), h(0.7) - h(0.3)]
     assert boxcar(at, low, high, 10.0).tolist() == pytest.approx(expected)
     assert expected[1] == pytest.approx(0.7616, abs=1e-4)
-
-
-def test_mask_is_the_product_of_two_boxcars() -> None:
-    """As loops over the cells of an oblong grid."""
-    box = torch.tensor([[0.4, 0.55, 0.3], [0.7, 0.3, 0.2]], dtype=torch.float64)
-    mask = boxcar_mask(box, (3, 5), 12.0)
-    for number in range(2):
-        x0, y0, x1, y1 = corners(box)[number]
-        for row in range(3):
-            for column in range(5):
-                x, y = torch.tensor((column + 0.5) / 5).double(), torch.tensor((row + 0.5) / 3).double()
-                expected = boxcar(x, x0, x1, 12.0) * boxcar(y, y0, y1, 12.0)
-                assert float(mask[number, row, column]) == pytest.approx(float(expected), abs=1e-7)
-
-
-def test_mask_in_the_crop_is_the_mask_where_the_crop_reads() -> None:
-    """Read off the mask of a fine parent through the crop's own grid, it is the mask in the crop: t_l decides it."""
-    for box in ([0.5, 0.5, 0.25], [0.31, 0.62, 0.2]):
-        boxes = torch.tensor([box], dtype=torch.float64)
-        parent = boxcar_mask(boxes, (2000, 2000), 40.0).unsqueeze(1)  # (1,1,H,W)
-        read = geometry.sample_theta(parent, box_theta(boxes), (7, 6))[:, 0]
-        assert torch.allclose(read, mask_in_crop(boxes[:, 2], (7, 6), 40.0), atol=1e-4)
 
 
 @pytest.mark.parametrize("smallest", [1 / 3, 2 / 3, 1.0])
@@ -138,16 +113,6 @@ def test_gradients_are_those_of_what_is_computed() -> None:
     assert torch.autograd.gradcheck(seen, (picture, numbers))
 
 
-def test_gradient_pulls_the_window_to_a_bright_spot() -> None:
-    """Brightness of the crop rises when the window moves towards a spot at its right, and no other way."""
-    x = (torch.arange(32) + 0.5) / 32
-    spot = torch.exp(-((x - 0.62) ** 2) / 0.02) * torch.exp(-((x[:, None] - 0.5) ** 2) / 0.02)
-    box = torch.tensor([[0.5, 0.5, 0.25]], requires_grad=True)
-    apn_crop(spot[None, None], box_theta(box), box[:, 2], (16, 16))[0].sum().backward()
-    assert box.grad is not None
-    assert box.grad[0, 0] > 10 * box.grad[0, 1].abs()
-
-
 def test_proposal_starts_centred_and_learns() -> None:
     """Half the parent's side before training, for every legal range that has it; gradients reach both layers."""
     for smallest, half in ((1 / 3, 0.25), (2 / 3, 1 / 3 + (0.5 - 1 / 3) * 0.05), (1.0, 0.5)):
@@ -191,22 +156,9 @@ def test_the_points_of_a_crop_are_not_rounded_in_lower_precision_around_it() -> 
     assert torch.equal(found, expected)
 
 
-def test_strongest_is_the_centre_of_a_cell() -> None:
-    """On an odd, oblong grid: cell (row 2, column 1) of 3×5 has its centre at (1.5, 2.5); of equal ones the first."""
-    response = torch.zeros(2, 3, 5)
-    response[0, 2, 1] = 1.0
-    assert strongest(response).tolist() == [[1.5, 2.5], [0.5, 0.5]]
-
-
 @pytest.mark.parametrize(("picture", "size"), [((224, 224), (112, 112)), ((31, 45), (17, 20)), ((9, 9), (9, 9))])
 def test_shrink_is_antialiased_bilinear(picture: tuple[int, int], size: tuple[int, int]) -> None:
     """The same numbers as torch's own, for odd sizes too; nothing but weights of one row in it."""
     images = torch.rand(2, 3, *picture, generator=torch.Generator().manual_seed(3))
     expected = F.interpolate(images, size, mode="bilinear", antialias=True)
     assert torch.allclose(Downsample(picture, size)(images), expected, atol=1e-5)
-
-
-def test_sharpness_is_the_documented_one() -> None:
-    """12 % to 88 % within a tenth of the side."""
-    edge = boxcar(torch.tensor([0.45, 0.55]), torch.tensor(0.5), torch.tensor(5.0), zooming.SHARPNESS)
-    assert edge.tolist() == pytest.approx([0.119, 0.881], abs=1e-3)

@@ -6,24 +6,6 @@ import pytest
 import torch
 
 from saccade.backbones import build_backbone
-from saccade.backbones.resnet import compact
-from saccade.errors import ConfigError
-from saccade.families import model_spec
-
-
-@pytest.mark.parametrize(("size", "cells"), [((100, 100), (7, 7)), ((112, 112), (7, 7)), ((64, 100), (4, 7))])
-def test_cells(size: tuple[int, int], cells: tuple[int, int]) -> None:
-    assert build_backbone("compact").grid(size)["layer4"] == cells
-
-
-def test_finer_cells_have_the_same_layers() -> None:
-    plain, fine = compact(), compact(last_stride=1)
-    assert fine.grid((112, 112))["layer4"] == (14, 14)
-    assert fine.grid((100, 100))["layer4"] == (13, 13)
-    fine.load_state_dict(plain.state_dict())
-    images = torch.rand(1, 3, 100, 100)
-    every_other = fine.eval()(images)[..., ::2, ::2]
-    assert every_other.shape == plain.eval()(images).shape
 
 
 def test_further_blocks_start_as_the_identity_and_then_learn() -> None:
@@ -38,16 +20,6 @@ def test_further_blocks_start_as_the_identity_and_then_learn() -> None:
     learning = deep.stages["layer2b"].bn2.weight.grad
     assert learning is not None
     assert learning.abs().max() > 0
-
-
-def test_a_grey_picture_is_the_middle_of_its_input() -> None:
-    stem = compact().stages["stem"]
-    assert torch.equal(stem.normalise(torch.full((1, 3, 2, 2), 0.5)), torch.zeros(1, 3, 2, 2))  # type: ignore[operator]
-
-
-def test_it_has_no_published_weights() -> None:
-    with pytest.raises(ConfigError, match="'compact' has no ImageNet weights"):
-        model_spec("hsal").build({"pretrained": True})
 
 
 @pytest.mark.parametrize(("name", "seen"), [("compact", 95), ("compact-near", 47)])

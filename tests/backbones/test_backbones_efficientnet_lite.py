@@ -13,8 +13,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.mobile import SCALES, EvenSameConv2d, SameAsTrained, efficientnet_lite, efficientnet_lite_key
+from saccade.backbones import Stages, build_backbone
+from saccade.backbones.mobile import SCALES, EvenSameConv2d, efficientnet_lite, efficientnet_lite_key
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet, read_torch_file
 from saccade.cache import WEIGHTS, cache_home
 from saccade.errors import DataError
@@ -87,83 +87,12 @@ def test_strides_are_padded_alike_where_the_trained_side_is_odd(version: int, od
     assert all(strided[name].padding == (strided[name].kernel_size[0] // 2,) * 2 for name in centred)
 
 
-def test_sides_are_followed_down() -> None:
-    """What is padded behind alone comes only from an even side; a stride of one leaves the side as it is."""
-    convolve = SameAsTrained(10)
-    layers = [convolve(1, 1, 3, stride) for stride in (2, 1, 2, 2)]  # 10 → 5 → 5 → 3 → 2
-    assert [getattr(layer, "behind", None) for layer in layers] == [1, 0, None, None]
-    assert convolve.side == 2
-    assert geometry.grid_through(nn.Sequential(*layers), (10, 10)) == (2, 2)
-
-
-@every_network
-def test_pictures_are_centred_by_bytes(name: str, assert_near: Callable[..., None]) -> None:
-    """(byte − 127) / 128: byte 127 is nought, 255 is one, 0 is −127/128."""
-    normalise = build_backbone(name, through="block0").stages["block0"].get_submodule("normalise")
-    pixels = torch.tensor([127.0, 255.0, 0.0]).div(255).view(1, 1, 1, 3).expand(1, 3, 1, 3)
-    assert_near(normalise(pixels)[0, 1, 0], [0.0, 1.0, -127 / 128])
-
-
 @pytest.mark.parametrize(("name", "widened"), [*zip(NAMES, (15, 20, 20))])
 def test_norms_divide_as_the_publishers_do(name: str, widened: int) -> None:
     norms = [module for module in build_backbone(name).modules() if isinstance(module, nn.BatchNorm2d)]
     assert len(norms) == 2 + 2 + 3 * widened  # stem and head, the block that does not widen, the others
     assert {norm.eps for norm in norms} == {1e-3}
     assert build_backbone("mobilenetv2").get_submodule("stages.head.1").eps == 1e-5  # whose blocks are the same
-
-
-@pytest.mark.parametrize(
-    ("size", "last"),
-    [((224, 224), (7, 7)), ((225, 223), (7, 6)), ((100, 131), (3, 4)), ((63, 32), (1, 1))],
-)
-def test_sides_are_halved_and_rounded_down_five_times(size: geometry.Size, last: geometry.Size) -> None:
-    grid = build_backbone(NAME).grid(size)
-    assert grid["head"] == last
-    assert grid["block11"] == (size[0] // 16, size[1] // 16)
-
-
-@pytest.mark.parametrize(
-    ("version", "size", "sides"),
-    [
-        (1, (240, 224), [(120, 112), (60, 56), (30, 28), (15, 14), (8, 7)]),  # the last is rounded up
-        (1, (135, 17), [(67, 8), (33, 4), (16, 2), (8, 1), (4, 1)]),
-        (2, (260, 224), [(130, 112), (65, 56), (33, 28), (17, 14), (9, 7)]),  # the last three are
-        (2, (135, 97), [(67, 48), (33, 24), (17, 12), (9, 6), (5, 3)]),
-    ],
-)
-def test_sides_that_are_rounded_up_where_the_trained_one_is_odd(
-    version: int, size: geometry.Size, sides: list[geometry.Size]
-) -> None:
-    grid = efficientnet_lite(version, width=0.1).grid(size)
-    assert list(dict.fromkeys(grid.values())) == sides
-    assert [grid[name] for name in ("block1", "block4", "block7", "block15", "head")] == sides
-
-
-def test_a_picture_that_is_too_small() -> None:
-    with pytest.raises(DataError, match="31×40 pixels is too small for stage 'block12'"):
-        build_backbone(NAME).grid((31, 40))
-
-
-def test_cells_of_the_last_grids_by_hand() -> None:
-    """Each halving puts cell x at 2x + 0.5; after four, 16x + 7.5: the first of 14 cells is centred at 15.5."""
-    backbone = build_backbone(NAME)
-    first = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    assert geometry.apply(backbone.frames["block11"], first).tolist() == [15.5, 15.5]
-    assert geometry.apply(backbone.frames["head"], first).tolist() == [31.5, 31.5]
-
-
-@pytest.mark.parametrize(
-    ("name", "centres"),
-    [
-        ("efficientnet-lite1", [1.5, 3.5, 7.5, 15.5, 15.5]),  # the last stride begins at its first cell
-        ("efficientnet-lite2", [1.5, 3.5, 3.5, 3.5, 3.5]),  # the last three do
-    ],
-)
-def test_first_cells_of_the_larger_networks_by_hand(name: str, centres: list[float]) -> None:
-    backbone = build_backbone(name)
-    first = torch.tensor([0.5, 0.5], dtype=torch.float64)
-    found = [geometry.apply(backbone.frames[f"block{number}"], first).tolist() for number in (1, 4, 7, 15, 21)]
-    assert found == [[centre, centre] for centre in centres]
 
 
 STRIDED = ((1, 3, 5, 11), *[(1, 4, 7, 15)] * 2)
@@ -203,18 +132,6 @@ def unlike_any_start(backbone: Stages) -> Stages:
             for tensor in (module.bias, module.running_mean):
                 nn.init.normal_(tensor, std=0.3)  # type: ignore[arg-type]
     return backbone.eval()
-
-
-def test_it_computes_what_its_publisher_computes(assert_near: Callable[..., None]) -> None:
-    """With random weights and statistics, on a picture that all strides divide."""
-    backbone = unlike_any_start(efficientnet_lite(0, width=0.3))
-    raw = {efficientnet_lite_key(key): tensor for key, tensor in backbone.state_dict().items()}
-    images = torch.rand(2, 3, 64, 96)
-    with torch.no_grad():
-        features = backbone(images)
-        assert_near(features, published_features(raw, images), rtol=1e-4, atol=1e-4)
-    assert features.shape == (2, 1280, 2, 3)
-    assert features.std() > 0.1
 
 
 @pytest.mark.parametrize(("version", "cells"), [(0, 7), (1, 8), (2, 9)])
@@ -277,7 +194,7 @@ def test_features_are_those_of_the_publishers_own_code(
 def test_the_real_file_names_every_layer_and_a_classifier(name: str) -> None:
     backbone, file = real(name), WEIGHTS[f"{name}-imagenet"]
     path = cache_home() / f"{name}-imagenet" / file.name
-    raw = read_torch_file(path if path.exists() else pretrained._in_package(name), file.sha256)
+    raw = read_torch_file(path, file.sha256)
     assert raw.keys() - {efficientnet_lite_key(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
     assert imagenet_weights(name).keys() == backbone.state_dict().keys()
     photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"

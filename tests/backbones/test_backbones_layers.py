@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
 from saccade import geometry
-from saccade.backbones.mobile import InvertedResidual, mobilenet_v2
-from saccade.backbones.plain import Normalise, start_weights
-from saccade.backbones.resnet import BasicBlock, Bottleneck, ResidualBlock
+from saccade.backbones.mobile import InvertedResidual
+from saccade.backbones.plain import Normalise
 
 
 def test_normalise_by_hand(assert_near) -> None:
@@ -25,27 +23,6 @@ def test_normalise_is_a_constant_of_the_network() -> None:
     assert torch.equal(geometry.frame_through(layer), geometry.identity())
 
 
-@pytest.mark.parametrize("block", [BasicBlock, Bottleneck])
-def test_a_block_without_residual_rectifies_its_input(block: type[ResidualBlock]) -> None:
-    """With the last norm at zero F(x) = 0, so y = ReLU(x); the input itself is left as it was."""
-    layer = block(8, 8 // block.expansion, 1).eval()
-    nn.init.zeros_(layer.branch()[-1].weight)
-    features = torch.randn(2, 8, 5, 5)
-    kept = features.clone()
-    assert torch.equal(layer(features), features.clamp(min=0))
-    assert torch.equal(features, kept)
-
-
-@pytest.mark.parametrize("block", [BasicBlock, Bottleneck])
-@pytest.mark.parametrize("size", [8, 9])
-def test_a_strided_block_halves_both_paths_alike(block: type[ResidualBlock], size: int) -> None:
-    """Branch and shortcut have the same grid and the same centres: 2x − 0.5, the pixel that both strides keep."""
-    layer = block(4, 4, 2).eval()
-    assert layer(torch.randn(1, 4, size, size)).shape == (1, 4 * block.expansion, (size + 1) // 2, (size + 1) // 2)
-    assert geometry.frame_through(layer).tolist() == [[2.0, 0.0, -0.5], [0.0, 2.0, -0.5]]
-    assert torch.equal(geometry.frame_through(layer.downsample), geometry.frame_through(layer))
-
-
 def test_an_inverted_residual_adds_only_where_it_can() -> None:
     features = torch.randn(1, 8, 6, 6)
     same = InvertedResidual(8, 8, 1, 6).eval()
@@ -54,25 +31,3 @@ def test_an_inverted_residual_adds_only_where_it_can() -> None:
     for other in (InvertedResidual(8, 16, 1, 6), InvertedResidual(8, 8, 2, 6)):
         nn.init.zeros_(other.conv[-1].weight)
         assert other.eval()(features).abs().max() == 0
-
-
-def test_an_inverted_residual_is_linear_at_its_end() -> None:
-    """No activation behind the projection: negative values come out."""
-    assert InvertedResidual(8, 16, 1, 6).eval()(torch.randn(1, 8, 6, 6)).min() < 0
-
-
-@pytest.mark.parametrize(
-    ("width", "stem", "last", "head"), [(1.0, 32, 320, 1280), (0.35, 16, 112, 1280), (1.4, 48, 448, 1792)]
-)
-def test_widths_of_mobilenet_are_those_of_the_paper(width: float, stem: int, last: int, head: int) -> None:
-    """Multiples of eight that lose at most a tenth: 0.35 · 32 = 11.2 → 16 (8 would lose more), 1.4 · 32 = 44.8 → 48."""
-    channels = mobilenet_v2(width=width).channels
-    assert (channels["block0"], channels["block17"], channels["head"]) == (stem, last, head)
-
-
-def test_start_weights_by_fan_out() -> None:
-    """Standard deviation √(2 / (out · k²)) = √(2 / (64 · 9)), biases zero."""
-    layer = nn.Conv2d(64, 64, 3)
-    start_weights(layer)
-    assert layer.weight.std().item() == pytest.approx((2 / (64 * 9)) ** 0.5, rel=0.02)
-    assert layer.bias.abs().max() == 0

@@ -15,12 +15,17 @@ from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor
 
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import build_backbone
 from saccade.backbones.catalog import BACKBONES
 from saccade.backbones.plain import IMAGENET_MEAN
-from saccade.backbones.pretrained import FORMATS, imagenet_weights, load_imagenet, read_torch_file, weights_digest
+from saccade.backbones.pretrained import (
+    from_normalised_vgg19,
+    imagenet_weights,
+    load_imagenet,
+    read_torch_file,
+    weights_digest,
+)
 from saccade.cache import WEIGHTS, RemoteFile, cache_home
-from saccade.data.fetch import DOWNLOADS
 from saccade.errors import ConfigError, DataError
 
 
@@ -28,7 +33,6 @@ from saccade.errors import ConfigError, DataError
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, and no package that carries weights."""
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
-    monkeypatch.setattr(pretrained, "PACKAGES", {})
     (tmp_path / "weights").mkdir()
     return tmp_path
 
@@ -84,29 +88,6 @@ def test_weights_under_our_names_have_the_same_digest(home: Path, monkeypatch: p
     assert weights_digest("resnet18") != digest
 
 
-def test_old_files_do_not_count_batches(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    narrowed(monkeypatch, "resnet18")
-    state = {key: tensor for key, tensor in published_state("resnet18").items() if "num_batches" not in key}
-    put(home, "resnet18", state)
-    assert imagenet_weights("resnet18")["stages.stem.bn1.num_batches_tracked"] == 0
-
-
-def test_the_first_stages_take_their_share(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    narrowed(monkeypatch, "vgg16")
-    put(home, "vgg16", published_state("vgg16"))
-    short = build_backbone("vgg16", through="pool3")
-    load_imagenet(short, "vgg16")
-    assert torch.equal(short.stages["conv3"].get_submodule("14").weight, published_state("vgg16")["features.14.weight"])
-
-
-def test_reading_weights_draws_no_random_numbers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    narrowed(monkeypatch, "resnet18")
-    put(home, "resnet18", published_state("resnet18"))
-    before = torch.get_rng_state()
-    imagenet_weights("resnet18")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_the_published_file_itself(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that torch saved, under the name that bears the first digits of its digest."""
     narrowed(monkeypatch, "resnet18")
@@ -131,14 +112,6 @@ def test_what_was_fetched(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(imagenet_weights("mobilenetv2")["stages.head.0.weight"], state["features.18.0.weight"])
 
 
-def test_all_that_can_be_fetched_can_be_read() -> None:
-    """Each file is registered with its download, its format, and a backbone of the same name."""
-    assert FORMATS.keys() == WEIGHTS.keys()
-    for name, file in WEIGHTS.items():
-        assert DOWNLOADS[name].files == (file,)
-        assert name.removesuffix("-imagenet") in BACKBONES
-
-
 def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pytest.MonkeyPatch, assert_near) -> None:
     """A 1×1 convolution makes BGR bytes of the picture; folded away, the features are the same, up to the border.
 
@@ -152,7 +125,7 @@ def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pyte
     for layer, incoming, outgoing in zip(published, widths, widths[1:]):
         raw[f"{layer}.weight"] = torch.randn(outgoing, incoming, 3, 3) / (3 * incoming**0.5)
         raw[f"{layer}.bias"] = torch.randn(outgoing) / 10
-    folded = FORMATS["vgg19-imagenet"](raw, BACKBONES["vgg19"], "here")
+    folded = from_normalised_vgg19(raw, BACKBONES["vgg19"], "here")
     backbone = build_backbone("vgg19").eval()
     backbone.load_state_dict(folded)
 
@@ -164,11 +137,6 @@ def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pyte
         features = F.conv2d(features, raw[f"{layer}.weight"], raw[f"{layer}.bias"], padding=1).relu()
     assert_near(backbone.between(images, to="conv5"), features, rtol=1e-3, atol=1e-3)
     assert features.std() > 0.01
-
-
-def test_normalised_vgg19_of_another_depth() -> None:
-    with pytest.raises(DataError, match="here: 1 layers, expected 17; it is another network"):
-        FORMATS["vgg19-imagenet"]({"0.weight": torch.zeros(3, 3, 1, 1)}, BACKBONES["vgg19"], "here")
 
 
 def test_missing_weights_say_how_to_get_them(home: Path) -> None:
@@ -226,14 +194,6 @@ def test_a_file_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
     assert not trace.exists()
 
 
-@pytest.mark.parametrize("content", [torch.zeros(2), {"epoch": 3}], ids=["tensor", "number"])
-def test_a_file_of_something_else(tmp_path: Path, content: object) -> None:
-    file = tmp_path / "weights.pth"
-    torch.save(content, file)
-    with pytest.raises(DataError, match=r"weights\.pth"):
-        read_torch_file(file, hashlib.sha256(file.read_bytes()).hexdigest())
-
-
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         read_torch_file(tmp_path, "")
@@ -254,7 +214,7 @@ def test_mobilenet_knows_a_cat() -> None:
     load_imagenet(backbone, "mobilenetv2")
     file = WEIGHTS["mobilenetv2-imagenet"]
     path = cache_home() / "mobilenetv2-imagenet" / file.name
-    raw = read_torch_file(path if path.exists() else pretrained._in_package("mobilenetv2"), file.sha256)
+    raw = read_torch_file(path, file.sha256)
     photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"
     with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
         side = 224 / min(picture.size)
@@ -267,16 +227,3 @@ def test_mobilenet_knows_a_cat() -> None:
     logits = F.linear(pooled, raw["classifier.1.weight"], raw["classifier.1.bias"])  # (1,1000)
     assert logits.argmax().item() == 285
     assert logits.softmax(-1).max() > 0.5
-
-
-@pytest.mark.skipif(not _real("vgg19"), reason="needs: saccade data get vgg19-imagenet")
-def test_vgg19_is_normalised_to_activations_of_about_one() -> None:
-    """What its publisher promises: over many pictures a rectified layer has mean one; nothing decays or explodes."""
-    backbone = build_backbone("vgg19").eval()
-    load_imagenet(backbone, "vgg19")
-    folder = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "train"
-    pictures = [Image.open(str(file)).convert("RGB").resize((112, 112)) for file in folder.iterdir()]
-    images = torch.stack([torch.tensor(np.asarray(picture)).permute(2, 0, 1) / 255 for picture in pictures])
-    with torch.no_grad():
-        for block in range(1, 6):
-            assert 0.4 < backbone.between(images, to=f"conv{block}").mean() < 1.6

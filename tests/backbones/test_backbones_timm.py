@@ -17,7 +17,6 @@ from saccade import geometry
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
 from saccade.errors import ConfigError, DataError, MissingExtraError
-from saccade.models.soft import SoftConfig, SoftModel
 
 
 def with_timm(test: Callable[..., None]) -> Callable[..., None]:
@@ -221,12 +220,6 @@ def test_weights_that_cannot_be_fetched_are_said_at_once(timm, monkeypatch: pyte
     assert (constants.HF_HUB_OFFLINE, hub.is_offline()) == (False, False)  # as before
 
 
-def test_reading_weights_draws_no_random_numbers(timm) -> None:
-    before = torch.get_rng_state()
-    imagenet_weights("timm:residual")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -272,37 +265,3 @@ def test_models_of_timm_become_stages(name: str, stages: tuple[str, ...], cell: 
     assert features.shape == (1, backbone.channels[stages[-1]], *backbone.grid((224, 224))[stages[-1]])
     assert features.shape[-1] == 224 // cell
     assert features.isfinite().all()
-
-
-@with_timm
-def test_a_transformer_of_timm_gives_its_class_token() -> None:
-    backbone, images = build_backbone("timm:vit_tiny_patch16_224").eval(), torch.rand(1, 3, 224, 224)
-    assert backbone.has_class_token
-    with torch.no_grad():
-        packed = backbone.with_class_token(images)
-        assert torch.equal(packed[:, :, :-1], backbone(images))
-    assert packed.shape == (1, 192, 15, 14)
-    assert bool(packed[:, :, -1, 0].any())
-    assert not bool(packed[:, :, -1, 1:].any())
-    assert not build_backbone("timm:resnet18").has_class_token
-
-
-@with_timm
-@pytest.mark.parametrize("stage", ["act1", "layer1", "layer2", "layer3"])
-def test_frames_of_a_model_of_timm_are_where_the_gradient_is(stage: str) -> None:
-    backbone = build_backbone("timm:resnet18")
-    images = torch.zeros(1, 3, 389, 386, dtype=torch.float64, requires_grad=True)
-    features = made_linear(backbone).between(images, to=stage)
-    row, column = features.shape[-2] // 2, features.shape[-1] // 2
-    expected = geometry.apply(backbone.frames[stage], torch.tensor([column + 0.5, row + 0.5]))
-    assert gradient_centre(images, features, row, column) == pytest.approx(tuple(expected.tolist()), abs=1e-3)
-
-
-@with_timm
-def test_a_model_on_a_backbone_of_timm_looks() -> None:
-    config = SoftConfig(queries=4, answers=3, backbone="timm:resnet18", through="layer3")
-    model, images = SoftModel(config).eval(), torch.rand(2, 3, 100, 90)
-    trace = model(images, torch.tensor([0, 3])).trace.validate()
-    assert trace.image_map().shape == (2, 100, 90)
-    with pytest.raises(ConfigError, match="has no model 'resnet1': did you mean 'resnet1"):
-        build_backbone("timm:resnet1")

@@ -56,7 +56,7 @@ class Server:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.mirror = Mirror(f"http://127.0.0.1:{self.http.server_address[1]}/files")
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
 
 @pytest.fixture
@@ -271,12 +271,6 @@ def test_what_a_failed_source_left_goes_when_another_delivers(server, tmp_path):
     server.break_after = 100_000
     get(tmp_path, server.mirror, Direct())
     assert leftovers(tmp_path) == {"digits"}
-
-
-def test_whole_files_are_used_from_a_folder_that_cannot_be_locked(server, tmp_path, monkeypatch):
-    get(tmp_path, server.mirror)
-    monkeypatch.setattr(fetching, "locked", None)
-    assert get(tmp_path, server.mirror) == tmp_path / "digits-set"
 
 
 def test_what_a_killed_process_left_beside_whole_files_is_removed(server, tmp_path):

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.errors import ConfigError
 from saccade.losses import (
     caption_cross_entropy,
     doubly_stochastic,
@@ -41,15 +40,6 @@ def test_padding_earns_nothing_and_has_no_gradient() -> None:
     assert (logits.grad[words >= 0].abs().sum(-1) > 0).all()
 
 
-def test_a_smoothed_word_shares_with_all_words() -> None:
-    """p = (1/4, 3/4) and the second word said: (1 − ε) log 3/4 + ε (log 1/4 + log 3/4) / 2; padding has no share."""
-    logits = torch.tensor([[[0.0, math.log(3)], [5.0, -5.0]]])
-    words = torch.tensor([[1, -1]])
-    expected = -(0.8 * math.log(3 / 4) + 0.2 * (math.log(1 / 4) + math.log(3 / 4)) / 2)
-    assert smoothed_cross_entropy(logits, words, 0.2).item() == pytest.approx(expected)
-    assert smoothed_cross_entropy(logits, words, 0.0) == caption_cross_entropy(logits, words)
-
-
 @given(seed=st.integers(0, 99), smoothing=st.floats(0, 0.9))
 def test_smoothing_is_that_of_torch(seed: int, smoothing: float) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -59,12 +49,6 @@ def test_smoothing_is_that_of_torch(seed: int, smoothing: float) -> None:
         logits.flatten(0, 1), words.flatten(), ignore_index=-1, label_smoothing=smoothing, reduction="sum"
     )
     torch.testing.assert_close(smoothed_cross_entropy(logits, words, smoothing), expected / 2)
-
-
-@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
-def test_a_share_that_is_none_is_refused(smoothing: float) -> None:
-    with pytest.raises(ConfigError, match="smoothing"):
-        smoothed_cross_entropy(torch.zeros(1, 1, 2), torch.tensor([[1]]), smoothing)
 
 
 def test_the_penalty_by_hand() -> None:
@@ -145,38 +129,6 @@ def test_the_gradient_is_unbiased_for_that_of_the_bound(seed: int, to_go: bool, 
         torch.testing.assert_close(found, exact)
 
 
-def test_judging_by_later_words_has_less_noise() -> None:
-    """The variance of the gradient of where the second look goes, over all draws, with a good baseline."""
-
-    def spread(to_go: bool) -> float:
-        total = 0.0
-        for seed in range(5):
-            example = Example(seed)
-            mean = expected_gradients(example, -1.0, to_go=to_go)[1]
-            for cells in DRAWS:
-                loss = hard_attention_loss(
-                    example.raw(cells), example.words, torch.tensor(-1.0), entropy_weight=0.0, to_go=to_go
-                )["loss"]
-                error = example.gradients(loss)[1] - mean
-                total += float(example.probability(cells).detach() * error.square().sum())
-        return total
-
-    assert spread(True) < spread(False)
-
-
-@given(seed=st.integers(0, 10_000))
-def test_the_bound_is_below_the_marginal(seed: int) -> None:
-    """Σ p(s) log p(y|s) ≤ log Σ p(s) p(y|s)."""
-    example = Example(seed)
-    with torch.no_grad():
-        probability = torch.stack([example.probability(cells) for cells in DRAWS])
-        log_likelihood = torch.stack([example.log_likelihood(cells) for cells in DRAWS])
-        assert probability.sum().item() == pytest.approx(1)
-        bound = (probability * log_likelihood).sum()
-        marginal = (probability.log() + log_likelihood).logsumexp(0)
-    assert bound <= marginal + 1e-12
-
-
 def test_of_what_was_expected_no_draw_is_judged() -> None:
     example = Example(0)
     loss = hard_attention_loss(example.raw((1, 2), expected=True), example.words, torch.tensor(0.0), entropy_weight=0.0)
@@ -207,26 +159,3 @@ def test_parts_by_hand() -> None:
     assert found["loss"].item() == pytest.approx(expected)
     each = hard_attention_loss(raw, words, torch.tensor(-1.0), per_word=True)
     assert each["policy_loss"].item() == pytest.approx(-advantage * math.log(0.5), abs=1e-6)
-
-
-def test_smoothing_changes_what_words_learn_by_and_not_what_draws_are_judged_by() -> None:
-    example = Example(2)
-    raw, words, baseline = example.raw((1, 2)), example.words, torch.tensor(-1.0)
-    plain, smoothed = (hard_attention_loss(raw, words, baseline, smoothing=each) for each in (0.0, 0.3))
-    for name in ("cross_entropy", "policy_loss", "entropy", "reward"):
-        assert torch.equal(plain[name], smoothed[name])
-    difference = smoothed_cross_entropy(raw["logits"], words, 0.3) - plain["cross_entropy"]
-    torch.testing.assert_close(smoothed["loss"] - plain["loss"], difference)
-    assert abs(float(difference.detach())) > 1e-3
-
-
-def test_entropy_is_rewarded() -> None:
-    example = Example(3)
-    loss = hard_attention_loss(
-        example.raw((0, 0), expected=True), example.words, torch.tensor(0.0), entropy_weight=1.0
-    )["loss"]
-    first, *_ = example.gradients(loss)
-    with torch.no_grad():
-        stepped = (example.first - 1e-3 * first).log_softmax(0)
-        before = example.first.log_softmax(0)
-    assert -(stepped.exp() * stepped).sum() > -(before.exp() * before).sum()

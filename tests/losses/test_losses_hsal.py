@@ -17,8 +17,6 @@ from torch import Tensor
 from saccade.losses import (
     hsal_expected_loss,
     hsal_loss,
-    list_reward,
-    list_rewards,
     multiset_reward,
     stop_cross_entropy,
 )
@@ -120,11 +118,6 @@ def test_with_rewards_to_go_it_is_that_of_the_total(case: Enumerated) -> None:
     assert_same(case.gradients(case.expected("policy_loss", to_go=True)), case.gradients(-total))
 
 
-def test_the_two_objectives_differ(case: Enumerated) -> None:
-    myopic, total = (case.gradients(case.expected("policy_loss", to_go=to_go)) for to_go in (False, True))
-    assert any((myopic[name] - total[name]).abs().max() > 1e-3 for name in myopic)
-
-
 @pytest.mark.parametrize("settings", [{}, {"carry_state": False}])
 def test_the_mean_over_what_could_be_drawn_has_the_gradient_that_draws_estimate(settings: dict[str, object]) -> None:
     case = Enumerated(2, **settings)
@@ -132,16 +125,6 @@ def test_the_mean_over_what_could_be_drawn_has_the_gradient_that_draws_estimate(
     exact = case.gradients((case.chance * torch.stack(losses)).sum())
     assert_same(exact, case.gradients(case.expected("policy_loss")))
     assert max(gradient.abs().max() for gradient in exact.values()) > 1e-3
-
-
-def test_it_tells_no_draws_apart_that_share_their_states(case: Enumerated) -> None:
-    """What was said last changes no state before it: REINFORCE judges that by luck, this does not."""
-    first, other = rows(case.raw)[0], rows(case.raw)[1]  # another class in the second step, nothing else
-    labels = torch.tensor([[0, -1]])
-    assert hsal_expected_loss(first, labels)["policy_loss"] == hsal_expected_loss(other, labels)["policy_loss"]
-    said = dict(first, said=torch.tensor([[1, 0, 0]]))
-    assert hsal_expected_loss(said, labels)["policy_loss"] == hsal_expected_loss(first, labels)["policy_loss"]
-    assert hsal_loss(said, labels)["policy_loss"] != hsal_loss(first, labels)["policy_loss"]
 
 
 def test_the_baseline_learns_what_to_expect(case: Enumerated, assert_near: Near) -> None:
@@ -157,16 +140,6 @@ def test_an_empty_picture_is_taught_to_stop_and_nothing_else(case: Enumerated) -
     loss = hsal_loss(rows(case.raw)[3], empty)
     assert (loss["policy_loss"], loss["value_loss"], loss["class_reward"], loss["entropy"]) == (0, 0, 0, 0)
     assert loss["loss"] == stop_cross_entropy(rows(case.raw)[3]["class_logits"], empty).mean()
-
-
-def test_steps_behind_the_labels_teach_nothing_but_stop(case: Enumerated) -> None:
-    one = {
-        key: tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor
-        for key, tensor in rows(case.raw)[5].items()
-    }
-    hsal_loss(one, torch.tensor([[1, -1]]))["policy_loss"].backward()
-    for key in ("said_log_prob", "location_log_prob"):
-        assert one[key].grad.reshape(STEPS, -1).any(1).tolist() == [True, False, False]
 
 
 def test_entropy_by_hand(assert_near: Near) -> None:
@@ -190,17 +163,6 @@ def test_the_loss_is_the_sum_of_its_parts(case: Enumerated, assert_near: Near) -
     assert {name: means[name] for name in means.keys() - {"loss", "policy_loss"}} == {
         name: loss[name] for name in loss.keys() - {"loss", "policy_loss", "value_loss"}
     }
-
-
-def test_lists_are_rewarded_in_their_order(case: Enumerated) -> None:
-    """Saying 1, 0 of the labels 0, 1 is right as a multiset and wrong as a list."""
-    which = (case.raw["said"][:, :2] == torch.tensor([1, 0])).all(1)
-    swapped = {key: tensor[which] for key, tensor in case.raw.items()}
-    labels = case.labels[which]
-    assert hsal_loss(swapped, labels)["class_reward"] == 1
-    assert hsal_loss(swapped, labels, reward=list_reward)["class_reward"] == -1
-    assert hsal_expected_loss(swapped, labels)["class_reward"] == 1
-    assert hsal_expected_loss(swapped, labels, rewards=list_rewards)["class_reward"] == -1
 
 
 SAYING = {

@@ -32,10 +32,3 @@ def test_values_have_means_and_intervals_over_what_is_defined():
     pictures = torch.tensor([7, 7, 8, 9])
     assert kept.intervals(pictures)["all"] == mean_interval(kept["all"], pictures)
     assert kept.intervals(pictures)["none"].n == 0
-
-
-def test_fewer_values_than_examples_are_those_of_the_first():
-    kept = Values()
-    kept.add_values({"deletion": torch.tensor([0.25, 0.75])})
-    found = kept.intervals(torch.tensor([4, 4, 6]))["deletion"]
-    assert (found.n, found.images) == (2, 1)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.metrics.maps.edits import anywhere_scores, centred, crop_boxes, crop_scores, mask_boxes, overlap
+from saccade.metrics.maps.edits import anywhere_scores, centred, crop_boxes, crop_scores, mask_boxes
 
 
 def _mask(box: tuple[int, int, int, int], size: tuple[int, int] = (8, 10)) -> torch.Tensor:
@@ -51,8 +51,3 @@ def test_controls_have_the_same_side() -> None:
     for name in found:
         expected = sum(float(scores[name]) for scores in each) / len(each)
         assert float(found[name]) == pytest.approx(expected)
-
-
-def test_overlap_of_boxes_apart_is_nothing() -> None:
-    """No negative areas."""
-    assert float(overlap(torch.tensor([0.0, 0, 1, 1]), torch.tensor([2.0, 2, 3, 3]))) == 0.0

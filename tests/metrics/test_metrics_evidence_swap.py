@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from saccade.metrics.verdict import EvidenceReliance, changed, donors, sampled
+from saccade.metrics.verdict import EvidenceReliance, changed, donors
 
 N, SIDE = 60, 8
 
@@ -21,11 +21,6 @@ def test_donors_are_other_pictures_with_other_answers_to_the_same_question() -> 
     assert found[4] in (0, 2)
     assert donors(torch.tensor([0, 0]), torch.tensor([1, 2])).tolist() == [-1, -1]  # the same picture
     assert donors(torch.tensor([0, 1]), torch.tensor([1, 1])).tolist() == [-1, -1]  # the same answer
-
-
-def test_donors_of_sets_share_no_label() -> None:
-    labels = torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 1]])
-    assert donors(torch.arange(3), labels).tolist() == [2, -1, 0]
 
 
 def test_every_pixel_comes_from_where_it_should() -> None:
@@ -98,20 +93,3 @@ def test_nothing_is_said_where_it_cannot_be_told() -> None:
     assert guess.sentence() == ""  # it knows nothing, with the evidence or without
     assert asked(reads_corner, labels, images, torch.zeros_like(evidence)).summary() == {}
     assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}
-
-
-def test_who_needs_both_is_not_named() -> None:
-    """It answers by the corner in a third of the pictures, and by the evidence in the others."""
-    images, labels, evidence = pictures_of()
-    images[:20, :, -1, 0] = 9.0  # outside the evidence
-
-    def mixed(some: Tensor) -> Tensor:
-        return torch.where(some[:, 0, -1, 0] == 9, reads_corner(some), reads_evidence(some))
-
-    assert asked(mixed, labels, images, evidence).sentence() == ""
-
-
-def test_the_sample_is_fixed_and_not_the_first_ones() -> None:
-    assert sampled(1000, 10).tolist() == sampled(1000, 10).tolist()
-    assert sorted(sampled(5).tolist()) == [0, 1, 2, 3, 4]
-    assert max(sampled(1000, 10).tolist()) > 100

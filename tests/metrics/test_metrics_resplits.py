@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from saccade.metrics.intervals import Resplit, resplit_interval
+from saccade.metrics.intervals import resplit_interval
 
 
 def test_the_interval_by_hand() -> None:
@@ -38,10 +38,3 @@ def test_equal_scores_keep_the_width_of_one_picture() -> None:
     equal = resplit_interval(torch.full((5,), 0.05), trained=60, tested=20)
     assert equal.half == pytest.approx(resplit_interval(one_off, trained=60, tested=20).half)
     assert equal.half == pytest.approx(2.776445 * math.sqrt((1 / 5 + 1 / 3) * 0.05**2 / 5), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("mean", "half", "beyond"), [(0.2, 0.1, True), (-0.2, 0.1, True), (0.1, 0.2, False), (-0.1, 0.2, False)]
-)
-def test_a_difference_is_an_interval_without_zero(mean: float, half: float, beyond: bool) -> None:
-    assert Resplit(mean, half, 5).is_beyond_zero is beyond

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saccade.probing.data import deal, groups_of_class, some_of, splits_of
+from saccade.probing.data import Questions, deal, groups_of_class, some_of, splits_of
 
 LABELS = [0] * 20 + [1] * 10
 
@@ -43,7 +43,7 @@ def test_groups_of_a_class_are_counted_not_its_pictures() -> None:
 def test_a_share_keeps_every_class_and_is_inside_the_next_larger() -> None:
     (split, *_) = splits_of(deal(LABELS, [*range(30)], 5), 5)
     labels = torch.tensor(LABELS)
-    quarter, half = (set(some_of(split, share, labels).tolist()) for share in (0.25, 0.5))
+    quarter, half = (set(some_of(split, share, labels, Questions.none(30)).tolist()) for share in (0.25, 0.5))
     assert quarter < half < set(split.train.tolist())
     assert {LABELS[number] for number in quarter} == {0, 1}
     assert len(half) == len(split.train) // 2

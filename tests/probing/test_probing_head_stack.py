@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
+from saccade.probing.data import Questions
 from saccade.probing.head_stack import (
     HeadStack,
     Places,
@@ -76,7 +77,7 @@ def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     on = torch.zeros(N, H, W)
     on[:, 0, 0] = 1
     learns = torch.ones(1, N, dtype=torch.bool)
-    options = {"decays": [0.0], "rates": [0.1], "steps": 40, "batch_size": N, "seed": 1}
+    options = {"questions": Questions.none(N), "decays": [0.0], "rates": [0.1], "steps": 40, "batch_size": N, "seed": 1}
     taught, plain = (
         train_heads(heads_of(name, [0]), lambda numbers: features[numbers], labels, learns, places=places, **options)[0]
         for places in (Places(on, torch.ones(1, H, W), 5.0), None)
@@ -111,7 +112,14 @@ def test_stacked_training_equals_the_single_training(name: HeadName) -> None:
     learns = torch.ones(3, N, dtype=torch.bool)
     learns[1, ::3] = False
     learns[2, 10:] = False
-    options = {"rates": rates, "decays": decays, "steps": STEPS, "batch_size": BATCH, "seed": 7}
+    options = {
+        "questions": Questions.none(N),
+        "rates": rates,
+        "decays": decays,
+        "steps": STEPS,
+        "batch_size": BATCH,
+        "seed": 7,
+    }
     trained = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options)
     for number, found in enumerate(trained):
         alone = trained_alone(heads[number], learns[number], rates[number], decays[number])
@@ -135,17 +143,6 @@ def trained_alone(head: ProbeHead, learns: torch.Tensor, rate: float, decay: flo
     return model
 
 
-def test_a_stack_in_parts_equals_the_whole() -> None:
-    features, labels = data()
-    heads = heads_of("soft", [0, 1, 2])
-    learns = torch.ones(3, N, dtype=torch.bool)
-    options = {"rates": [0.1] * 3, "decays": [0.01] * 3, "steps": 3, "batch_size": 8}
-    whole = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options)
-    parts = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options, at_once=2)
-    for one, other in zip(whole, parts, strict=True):
-        torch.testing.assert_close(one.classify.weight, other.classify.weight)
-
-
 def test_pictures_that_nobody_learns_from_are_never_asked_for() -> None:
     features, labels = data()
     learns = torch.zeros(1, N, dtype=torch.bool)
@@ -156,14 +153,18 @@ def test_pictures_that_nobody_learns_from_are_never_asked_for() -> None:
         asked.update(numbers.tolist())
         return features[numbers]
 
-    train_heads(heads_of("linear", [0]), batch, labels, learns, rates=[0.1], decays=[0.0], steps=5, batch_size=4)
+    train_heads(
+        heads_of("linear", [0]),
+        batch,
+        labels,
+        learns,
+        rates=[0.1],
+        decays=[0.0],
+        steps=5,
+        batch_size=4,
+        questions=Questions.none(N),
+    )
     assert asked == set(range(6))
-
-
-def test_every_picture_is_seen_once_in_an_epoch() -> None:
-    made = batches_of(torch.arange(10), 4, 6, seed=0)
-    assert sorted(torch.cat(made[:3]).tolist()) == sorted(torch.cat(made[3:]).tolist()) == [*range(10)]
-    assert not torch.equal(torch.cat(made[:3]), torch.cat(made[3:]))
 
 
 def test_large_heads_are_trained_a_few_at_once() -> None:

@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.data import ProbedPictures, Split, deal, splits_of
+from saccade.probing.data import ProbedPictures, Questions, Split, deal, splits_of
 from saccade.probing.features import Features, View
 from saccade.probing.probe import ProbeResult, checked_heads, probe
 from saccade.probing.report import sentence
-from saccade.probing.trials import CLASS_TOKEN, Material, Plan, head_trial, majority_trial, neighbour_trial
+from saccade.probing.trials import CLASS_TOKEN, Material, Plan, habit_trial, head_trial, neighbour_trial
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(
@@ -58,7 +58,9 @@ def planted(where: Literal["cell", "mean", "nowhere"]) -> tuple[torch.Tensor, to
 def pictures_of(labels: torch.Tensor, store: Any = None) -> ProbedPictures:
     every = range(len(labels))
     names = tuple(Path(f"{number}.png") for number in every)
-    return ProbedPictures(names, labels, ("no", "yes"), tuple(every), store, torch.tensor([*every]), (), ())
+    return ProbedPictures(
+        names, labels, ("no", "yes"), tuple(every), store, torch.tensor([*every]), (), (), Questions.none(len(labels))
+    )
 
 
 def probed(where: Literal["cell", "mean", "nowhere"], **options: Any) -> ProbeResult:
@@ -116,7 +118,9 @@ def test_test_pictures_choose_nothing() -> None:
     split = splits_of(deal(labels.tolist(), [*range(N)], 4), 4)[0]
     turned = labels.clone()
     turned[split.test] = 1 - turned[split.test]
-    first, second = (head_trial("soft", Material(held, given, 2, PLAN), [split]) for given in (labels, turned))
+    first, second = (
+        head_trial("soft", Material(held, given, 2, PLAN, Questions.none(N)), [split]) for given in (labels, turned)
+    )
     assert first.settings == second.settings
     torch.testing.assert_close(first.heads[0].state_dict(), second.heads[0].state_dict())
     assert first.val == second.val
@@ -129,8 +133,8 @@ def test_simple_rivals_by_hand() -> None:
     labels = torch.tensor([0, 0, 1, 1, 0, 1])
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 6)
     split = Split(torch.tensor([0, 1, 2]), torch.tensor([3]), torch.tensor([4, 5]))
-    assert majority_trial(labels, [split]).test == [[0.5]]
-    near = neighbour_trial(Material(held, labels, 2), [split])
+    assert habit_trial("majority", labels, [split], torch.zeros_like(labels)).test == [[0.5]]
+    near = neighbour_trial(Material(held, labels, 2, PLAN, Questions.none(6)), [split])
     assert near.settings == [1]  # of all three training pictures two are of class 0, which is wrong for the fourth
     assert near.test == [[1.0]]
 
@@ -148,8 +152,8 @@ def test_the_class_token_is_a_rival_of_its_own() -> None:
     row = torch.zeros(N, CHANNELS, 1, SIDE)
     row[:, 2, 0, 0] = 2.0 * labels - 1
     held = Features(lambda numbers: torch.cat([features, row], 2)[numbers], N, token=True)
-    assert held.shape == (CHANNELS, SIDE, SIDE)
-    assert torch.equal(held.take(torch.arange(N)), features)  # no head sees the row
+    assert held.map.shape == (CHANNELS, SIDE, SIDE)
+    assert torch.equal(held.map.take(torch.arange(N)), features)  # no head sees the row
     found = probe(pictures_of(labels), held, plan=PLAN, heads=("linear", "soft", CLASS_TOKEN))
     rows = {each.name: each for each in found.rows}
     assert rows[CLASS_TOKEN].test.mean == 1
@@ -191,12 +195,13 @@ def test_features_are_standardised_once_or_batch_by_batch_alike(monkeypatch: pyt
         asked.append(len(some))
         return features[some]
 
-    once = View(read, (CHANNELS, SIDE, SIDE), N)
+    once = View(read, N)
     batch = once.batches(*once.statistics(torch.arange(9)))
     asked.clear()
     found = batch(numbers)
     assert asked == []  # from memory
-    monkeypatch.setattr("saccade.probing.features.STANDARDISED", 0)
-    each = View(read, (CHANNELS, SIDE, SIDE), N)
+    for limit in ("STANDARDISED", "RESIDENT"):
+        monkeypatch.setattr(f"saccade.probing.features.{limit}", 0)
+    each = View(read, N)
     torch.testing.assert_close(found, each.batches(*each.statistics(torch.arange(9)))(numbers))
     assert asked[-1] == 3

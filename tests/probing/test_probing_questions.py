@@ -13,11 +13,11 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.models.probe_products import ExampleQueries
-from saccade.probing.data import ProbedPictures, Questions, Split, deal, pictures_of, some_of, splits_of
+from saccade.probing.data import ProbedPictures, Questions, Split, deal, some_of, splits_of
 from saccade.probing.features import Features
 from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, logits_of, rate_factor, train_heads
 from saccade.probing.probe import ProbeResult, probe
-from saccade.probing.trials import Material, Plan, habits, head_trial, neighbour_trial, prior_trial
+from saccade.probing.trials import Material, Plan, habit_trial, habits, head_trial, neighbour_trial
 
 C, H, W, K, A = 5, 2, 3, 3, 2
 LEVELS = (Level("fine", 1, 2), Level("last", 1, 1))
@@ -49,7 +49,7 @@ def test_examples_are_found_by_their_pictures() -> None:
     assert first.asked.picture.tolist() == [0, 1]
     assert second.pictures.tolist() == [3]
     assert second.places.tolist() == [0]
-    assert pictures_of(torch.tensor([0, 1, 4]), QUESTIONS).tolist() == [0, 1]
+    assert QUESTIONS.pictures_of(torch.tensor([0, 1, 4])).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -126,7 +126,7 @@ def test_habits_by_hand() -> None:
     assert habits(labels, rows, kinds, 3).tolist() == [1, 2, 2]
     questions = Questions(("a", "b"), torch.tensor([0, 0, 1, 1, 0, 1]), torch.arange(6))
     split = Split(torch.tensor([0, 1, 2, 3]), torch.tensor([4]), torch.tensor([4, 5]))
-    trial = prior_trial(torch.tensor([1, 1, 0, 0, 1, 1]), [split], questions)
+    trial = habit_trial("prior", torch.tensor([1, 1, 0, 0, 1, 1]), [split], questions.query)
     assert trial.test == [[0.5]]  # question a: 1, right; question b: 0, wrong
     assert trial.val == [1.0]
 
@@ -138,7 +138,7 @@ def test_neighbours_vote_among_those_that_are_asked_the_same() -> None:
     labels = torch.tensor([0, 1, 1, 0, 0, 1])
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 3)
     split = Split(torch.arange(4), torch.tensor([4]), torch.tensor([4, 5]))
-    assert neighbour_trial(Material(held, labels, 2, questions=questions), [split]).test == [[1.0]]
+    assert neighbour_trial(Material(held, labels, 2, PLAN, questions), [split]).test == [[1.0]]
 
 
 def test_a_share_of_the_pictures_brings_all_their_questions() -> None:
@@ -171,7 +171,7 @@ def planted() -> tuple[torch.Tensor, ProbedPictures]:
     names = tuple(Path(f"{number}.png") for number in range(N))
     groups = tuple(range(N)) * 2
     pictures = ProbedPictures(
-        names, signs.flatten(), ("minus", "plus"), tuple(sorted(groups)), None, every, (), (), questions=questions
+        names, signs.flatten(), ("minus", "plus"), tuple(sorted(groups)), None, every, (), (), questions
     )  # type: ignore[arg-type]
     return features.reshape(N, 6, SIDE, SIDE), pictures
 

@@ -5,8 +5,27 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from saccade.show.colours import ANCHORS, FAINT_INK, INK, PAPER, contrast, cover, heat, ink_on, legend_bar
+from saccade.errors import DataError, ShapeError
+from saccade.show.colours import (
+    ANCHORS,
+    FAINT_INK,
+    INK,
+    PAPER,
+    as_map,
+    by_own_ends,
+    by_own_peak,
+    by_shared_peak,
+    contrast,
+    heat,
+    ink_on,
+    legend_bar,
+    smooth,
+)
 
 
 def lightness(rgb: np.ndarray) -> np.ndarray:
@@ -36,14 +55,6 @@ def test_lightness_rises_all_the_way_also_for_colour_blind_readers():
     assert np.diff(lightness(as_seen_without_red_or_green(colours))).min() > 0.2
 
 
-def test_cover_grows_with_the_weight_up_to_the_opacity():
-    share = cover(np.array([0, 0.5, 1], dtype=np.float32), 0.6)
-    assert share[0] > 0
-    assert (np.diff(share) > 0).all()
-    assert share[2] == pytest.approx(0.6)
-    assert (cover(np.ones(3, dtype=np.float32), 0.0) == 0).all()
-
-
 def test_legend_bar_runs_from_low_to_high():
     bar = np.asarray(legend_bar(50, 4))
     assert bar.shape == (4, 50, 3)
@@ -63,7 +74,7 @@ def test_ink_is_legible_on_every_colour_of_the_map():
         assert contrast(ink_on(tuple(colour)), tuple(colour)) >= 4.5
 
 
-PAGE, REPORT = "web/static/css/tokens.css", "show/static/report.css"
+PAGE, REPORT = "web/static/css/tokens.css", "show/templates/report.css"
 TEXTS = [
     *((PAGE, text, ground) for text in ("ink", "soft", "accent") for ground in ("paper", "raised", "wash", "tint")),
     (PAGE, "on-accent", "accent"),
@@ -88,3 +99,96 @@ def test_text_is_readable_on_every_ground_in_light_and_dark(sheet: str, text: st
 def rgb_of(colour: str) -> tuple[int, int, int]:
     red, green, blue = bytes.fromhex(colour[1:])
     return red, green, blue
+
+
+def test_own_peak_divides_by_the_maximum_and_says_so():
+    scaled = by_own_peak([[0.0, 0.1], [0.2, 0.4]])
+    np.testing.assert_allclose(scaled.values, [[0, 0.25], [0.5, 1]], rtol=1e-6)
+    assert scaled.top == pytest.approx(0.4)
+    assert scaled.legend == "0 … 0.4, the map's own peak"
+
+
+def test_shared_peak_keeps_maps_comparable():
+    low, high = by_shared_peak([[[0.1, 0.2]], [[0.4, 0.0]]])
+    np.testing.assert_allclose(low.values, [[0.25, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(high.values, [[1, 0]], rtol=1e-6)
+    assert low.top == high.top
+    assert by_shared_peak([]) == []
+
+
+def test_a_uniform_map_stays_uniform_and_zero_stays_zero():
+    assert (by_own_peak(np.full((3, 5), 0.04)).values == 1).all()
+    zero = by_own_peak(np.zeros((3, 5)))
+    assert (zero.values == 0).all()
+    assert zero.top == 0
+
+
+def test_the_trace_is_never_touched():
+    weights = torch.rand(1, 4, 4, requires_grad=True)
+    before = weights.detach().clone()
+    for scaled in (by_own_peak(weights), *by_shared_peak([weights])):
+        scaled.values[:] = -1
+    as_map(weights)[:] = -1
+    assert torch.equal(weights.detach(), before)
+
+
+@given(arrays(np.float32, (3, 4), elements=st.floats(-1e6, 1e6, width=32)))
+def test_values_lie_between_0_and_1_and_keep_the_place_of_the_peak(values):
+    scaled = by_own_peak(values)
+    assert scaled.values.min() >= 0
+    assert scaled.values.max() <= 1
+    if values.max() > 0:
+        assert scaled.values.flat[values.argmax()] == 1
+
+
+def test_masks_that_only_add_are_shown_from_their_least_where_they_differ_by_half() -> None:
+    """1 + M goes from 1.1 to 1.9 about 1.5: by .8, more than half of 1.5. So the whole range of colours."""
+    scaled = by_own_ends([[0.1, 0.5], [0.9, 0.5]], base=1.0)
+    assert scaled.values.tolist() == [[0, pytest.approx(0.5, abs=1e-5)], [1, pytest.approx(0.5, abs=1e-5)]]
+    assert (scaled.least, scaled.top, scaled.is_fixed) == (pytest.approx(0.1), pytest.approx(0.9), False)
+
+
+def test_a_nearly_even_mask_is_shown_nearly_even() -> None:
+    """1 + M goes from 1.48 to 1.52: all colours together are half of 1.5, 0.75, from .125 to .875 of the mask.
+
+    So .48 is (.48 − .125) / .75 = .4733 of the range and .52 is .5267: a twentieth of the colours apart.
+    """
+    scaled = by_own_ends([[0.48, 0.5], [0.52, 0.5]], base=1.0)
+    np.testing.assert_allclose(scaled.values, [[0.47333, 0.5], [0.52667, 0.5]], atol=1e-4)
+    assert (scaled.least, scaled.top, scaled.is_fixed) == (pytest.approx(0.125), pytest.approx(0.875), True)
+    assert "from 0.48 to 0.52" in scaled.legend
+
+
+def test_a_constant_mask_is_one_colour() -> None:
+    assert by_own_ends([[0.5, 0.5]], base=1.0).values.tolist() == [[0.5, 0.5]]
+    assert by_own_ends([[0.0, 0.0]]).values.tolist() == [[0.0, 0.0]]
+
+
+def test_the_filter_is_a_gaussian() -> None:
+    """One bright pixel becomes the kernel itself: e^(−x²/2σ²) along each axis, and nothing is lost."""
+    point = np.zeros((41, 41), dtype=np.float32)
+    point[20, 20] = 1
+    found = smooth(point, (4.0, 4.0), width=1.0)  # σ = 4 pixels
+    assert found.sum() == pytest.approx(1, abs=1e-5)
+    assert found[20, 24] / found[20, 20] == pytest.approx(np.exp(-0.5), abs=1e-5)
+    assert found[26, 20] / found[20, 20] == pytest.approx(np.exp(-0.5 * 36 / 16), abs=1e-5)
+    wide = smooth(point, (8.0, 2.0))
+    assert wide[20, 24] > 5 * wide[24, 20]
+    np.testing.assert_array_equal(smooth(point, (3.0, 3.0), width=0.0), point)
+
+
+@given(value=st.floats(0, 10), cell=st.floats(0.01, 40), height=st.integers(1, 12), width=st.integers(1, 12))
+def test_an_even_map_stays_even(value: float, cell: float, height: int, width: int) -> None:
+    even = np.full((height, width), value, dtype=np.float32)
+    np.testing.assert_allclose(smooth(even, (cell, cell)), even, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_no_map_is_refused():
+    for values, error in (
+        (np.zeros((0, 3)), ShapeError),
+        (np.zeros((2, 3, 4)), ShapeError),
+        ([[np.nan, 1.0]], DataError),
+    ):
+        with pytest.raises(error, match="map"):
+            as_map(values)
+    np.testing.assert_array_equal(by_own_peak([[-2.0, 1.0]]).values, [[0, 1]])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import base64
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -16,10 +19,11 @@ from saccade.show.overlay import (
     Points,
     Polygon,
     as_picture,
-    enlarge,
+    data_url,
     fit_panel,
     let_through,
     overlay,
+    png_bytes,
     stretch,
 )
 from saccade.trace import AttentionTrace, Look
@@ -99,38 +103,10 @@ def test_what_is_let_through_is_a_product():
     assert np.asarray(image)[0, :, 0].tolist() == [128, 255]
 
 
-@pytest.mark.parametrize(
-    ("size", "shown"), [((1, 1), (400, 400)), ((100, 100), (400, 400)), ((100, 41), (400, 164)), ((1000, 7), (1000, 7))]
-)
-def test_golden_sizes(size, shown):
-    width, height = size
-    image = overlay(np.zeros((height, width, 3), np.uint8), np.ones((2, 2)))
-    assert image.size == shown
-
-
-def test_large_pictures_are_painted_in_bands_without_seams():
-    image = np.asarray(overlay(np.full((600, 3, 3), 90, np.uint8), np.ones((600, 3))))
-    assert len(np.unique(image.reshape(-1, 3), axis=0)) == 1
-
-
-def test_enlarging_keeps_pixels_square():
-    picture = Image.fromarray(np.arange(12, dtype=np.uint8).reshape(2, 2, 3) * 20)
-    large = np.asarray(enlarge(picture, 6))
-    assert large.shape == (6, 6, 3)
-    np.testing.assert_array_equal(large[::3, ::3], np.asarray(picture))
-    np.testing.assert_array_equal(large[2, 2], np.asarray(picture)[0, 0])
-
-
 def test_fit_panel_enlarges_by_whole_factors_and_reduces_freely():
     assert fit_panel(Image.new("RGB", (100, 50)), 330).size == (300, 150)
     assert fit_panel(Image.new("RGB", (640, 427)), 300).size == (300, 200)
     assert fit_panel(Image.new("RGB", (5000, 2)), 300).size == (300, 1)
-
-
-def test_stretch_in_cells_takes_every_cell_equally_often():
-    values = np.arange(6, dtype=np.float32).reshape(2, 3)
-    laid = stretch(values, (4, 9), cells=True)
-    np.testing.assert_array_equal(laid, np.repeat(np.repeat(values, 2, 0), 3, 1))
 
 
 @pytest.mark.parametrize("shape", [(3, 700), (90, 5), (41, 53)])
@@ -169,29 +145,6 @@ def test_transparent_pixels_are_white_and_exif_is_applied():
     assert as_picture(turned).size == (2, 4)
 
 
-@pytest.mark.parametrize(
-    ("picture", "error"),
-    [
-        (np.zeros((4, 4, 3)), DataError),
-        (np.zeros((4, 4, 4), np.uint8), ShapeError),
-        (np.zeros((0, 4, 3), np.uint8), ShapeError),
-        (torch.zeros(4, 4, 3), ShapeError),
-        (torch.full((3, 4, 4), 200.0), DataError),
-        (torch.full((3, 4, 4), float("nan")), DataError),
-        (torch.zeros(3, 4, 4, dtype=torch.uint8), DataError),
-    ],
-)
-def test_bad_pictures(picture, error):
-    with pytest.raises(error, match="picture"):
-        overlay(picture, np.ones((2, 2)))
-
-
-@pytest.mark.parametrize("opacity", [-0.1, 1.1])
-def test_bad_opacity(grey_picture, opacity):
-    with pytest.raises(DataError, match="opacity"):
-        overlay(grey_picture, np.ones((2, 2)), opacity=opacity)
-
-
 def test_an_evidence_mask_is_outlined_from_outside(grey_picture):
     mask = np.zeros((100, 100), bool)
     mask[40:50, 60:70] = True
@@ -217,11 +170,6 @@ def test_boxes_polygons_and_points_are_drawn_where_they_are(grey_picture):
     assert (rows.mean(), cols.mean()) == pytest.approx((100, 200), abs=1)
 
 
-def test_bad_marks(grey_picture):
-    with pytest.raises(ShapeError, match="evidence mask"):
-        overlay(grey_picture, np.ones((2, 2)), outline=Mask(np.zeros((4, 4), bool)))
-
-
 def test_a_scaled_map_is_taken_as_it_is(grey_picture):
     half = by_own_peak(np.ones((2, 2)))
     half.values[:] = 0.5
@@ -241,15 +189,35 @@ def test_by_name_nothing_is_darkened_without_weight(options):
     assert (np.asarray(overlay(picture, attention, cells=True, least_side=1))[6, 6] != picture[6, 6]).any()
 
 
-def test_the_peak_has_the_colour_of_the_map():
-    from matplotlib import colormaps
-
-    image = np.asarray(overlay(np.zeros((4, 4, 3), np.uint8), np.eye(4), colormap="viridis", alpha=1, least_side=1))
-    assert image[0, 0] == pytest.approx(np.asarray(colormaps["viridis"](1.0)[:3]) * 255, abs=1)
-
-
 def test_a_colour_map_that_there_is_not_and_an_alpha_that_cannot_be():
     with pytest.raises(DataError, match="no colour map 'virdis': did you mean 'viridis'"):
         overlay(np.zeros((4, 4, 3), np.uint8), np.eye(4), colormap="virdis")
     with pytest.raises(DataError, match="2"):
         overlay(np.zeros((4, 4, 3), np.uint8), np.eye(4), alpha=2)
+
+
+def test_wrong_pictures_marks_and_opacities_are_named(grey_picture):
+    even = np.ones((2, 2))
+    for picture, options, error, named in (
+        (np.zeros((4, 4, 3)), {}, DataError, "picture"),
+        (np.zeros((4, 4, 4), np.uint8), {}, ShapeError, "picture"),
+        (np.zeros((0, 4, 3), np.uint8), {}, ShapeError, "picture"),
+        (torch.zeros(4, 4, 3), {}, ShapeError, "picture"),
+        (torch.full((3, 4, 4), 200.0), {}, DataError, "picture"),
+        (torch.full((3, 4, 4), float("nan")), {}, DataError, "picture"),
+        (torch.zeros(3, 4, 4, dtype=torch.uint8), {}, DataError, "picture"),
+        (grey_picture, {"opacity": 1.1}, DataError, "opacity"),
+        (grey_picture, {"outline": Mask(np.zeros((4, 4), bool))}, ShapeError, "mask"),
+    ):
+        with pytest.raises(error, match=named):
+            overlay(picture, even, **options)
+
+
+@pytest.mark.parametrize("effort", ["fast", "plain", "small"])
+def test_a_png_is_exact_whatever_the_effort_and_more_effort_takes_fewer_bytes(effort):
+    steps = np.add.outer(np.arange(300), np.arange(400))[..., None] * np.array([1, 2, 3])
+    picture = Image.fromarray((steps % 256).astype(np.uint8))
+    data = png_bytes(picture, effort)
+    assert (np.asarray(Image.open(io.BytesIO(data))) == np.asarray(picture)).all()
+    assert len(png_bytes(picture, "small")) <= len(data) <= len(png_bytes(picture, "fast"))
+    assert data_url(data) == f"data:image/png;base64,{base64.b64encode(data).decode()}"

@@ -16,7 +16,6 @@ from saccade.errors import OutputError
 from saccade.show import report
 from saccade.show.overlay import png_bytes
 from saccade.show.report import Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
-from saccade.show.report_tables import Notes, escaped, inline, paragraphs
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}
@@ -48,6 +47,11 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if not self.open or self.open[-1] != "style":
             self.text += data
+
+
+def html_of(block) -> str:
+    """A page with this block alone, without its head."""
+    return Report("", blocks=[block]).html().split("</header>")[1]
 
 
 def full_report(text: str = "plain") -> Report:
@@ -117,7 +121,7 @@ def test_equal_notes_share_a_number_and_are_listed_once():
 
 
 def test_numbers_keep_their_exact_value_beside_the_text():
-    html = Table(("model", "score"), [("soft", percent(0.97891, note="n = 10,000"))]).html(Notes())
+    html = html_of(Table(("model", "score"), [("soft", percent(0.97891, note="n = 10,000"))]))
     assert "97.9\u202f%" in html
     assert 'data-value="0.97891"' in html
     assert 'title="n = 10,000"' in html
@@ -131,22 +135,16 @@ def test_plain_formats(value, shown):
     assert Cell(value).shown == shown
 
 
-def test_percent_of_nothing():
-    assert percent(None).shown == "–"
-    assert percent(float("nan")).shown == "–"
-    assert percent(0.6273).shown == "62.7\u202f%"
-
-
 def test_a_dash_is_explained_under_the_table_that_has_one():
     line = '<p class="source">– not measured, not published, or not defined here</p>'
     for lacking in (None, float("nan"), "–", "– (18.93)", percent(None)):
-        assert Table(("a", "b"), [("x", lacking), ("y", None)]).html(Notes()).count(line) == 1
-    assert line not in Table(("a", "b"), [("x", 0), ("y", "0.5–1")]).html(Notes())
-    assert '<p class="source">– not set</p>' in Table(("a",), [(None,)], dash="not set").html(Notes())
+        assert html_of(Table(("a", "b"), [("x", lacking), ("y", None)])).count(line) == 1
+    assert line not in html_of(Table(("a", "b"), [("x", 0), ("y", "0.5–1")]))
+    assert '<p class="source">– not set</p>' in html_of(Table(("a",), [(None,)], dash="not set"))
 
 
 def test_number_columns_are_set_to_the_right_and_the_best_row_is_marked():
-    html = Table(("model", "n", "mixed"), [("a", 1, 1), ("b", None, "x")], best_row=1).html(Notes())
+    html = html_of(Table(("model", "n", "mixed"), [("a", 1, 1), ("b", None, "x")], best_row=1))
     assert '<th scope="col" class="num">n</th>' in html
     assert '<th scope="col">mixed</th>' in html
     assert html.count('<tr class="best">') == 1
@@ -155,17 +153,17 @@ def test_number_columns_are_set_to_the_right_and_the_best_row_is_marked():
 
 def test_pictures_come_back_from_the_page():
     image = Image.new("RGB", (5, 2), (10, 20, 30))
-    html = Picture(image, "c", "a").html(Notes())
+    html = html_of(Picture(image, "c", "a"))
     assert 'width="5" height="2"' in html
     data = base64.b64decode(re.search(r"base64,([^\"]+)", html)[1])
     assert data.startswith(b"\x89PNG")
-    assert Picture(data, "c").html(Notes()).count(base64.b64encode(data).decode()) == 1
-    assert "data:image/jpeg" in Picture(b"\xff\xd8\xff\xe0", "c").html(Notes())
+    assert html_of(Picture(data, "c")).count(base64.b64encode(data).decode()) == 1
+    assert "data:image/jpeg" in html_of(Picture(b"\xff\xd8\xff\xe0", "c"))
 
 
 def kept(image: Image.Image) -> bytes:
     """The file that a page holds of a picture."""
-    return base64.b64decode(re.search(r"base64,([^\"]+)", Picture(image, "c").html(Notes()))[1])
+    return base64.b64decode(re.search(r"base64,([^\"]+)", html_of(Picture(image, "c")))[1])
 
 
 def test_photographs_are_kept_small_and_look_the_same(monkeypatch):
@@ -190,11 +188,10 @@ def test_drawings_of_few_colours_stay_exact():
     assert kept(drawing) == png_bytes(drawing, "small")
 
 
-def test_text_helpers():
-    assert escaped("a\x00b\ud800") == "a\ufffdb\ufffd"
-    assert inline("run `a < b` now") == "run <code>a &lt; b</code> now"
-    assert paragraphs("one\n\n two \n\n\n") == "<p>one</p><p>two</p>"
-    assert paragraphs(" ") == ""
+def test_text_is_cleaned_and_back_quotes_become_code():
+    page = Report("a\x00b\ud800", "run `a < b` now\n\n two \n\n\n").html()
+    assert "<h1>a\ufffdb\ufffd</h1>" in page
+    assert "<p>run <code>a &lt; b</code> now</p><p>two</p>" in page
 
 
 def test_save_writes_one_file_and_replaces_it_whole(tmp_path):
@@ -215,12 +212,6 @@ def test_an_unwritable_place_is_an_output_error(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "folder.html"]
 
 
-def test_an_empty_report_is_a_page():
-    page = Page(Report("only a title").html())
-    assert page.open == []
-    assert "nav" not in [tag for tag, _ in page.tags]
-
-
 def test_a_note_under_a_table_is_not_called_its_source():
-    page = Table(["a"], [["1"]], source="`x.json`", note="read it `so`").html(Notes())
+    page = html_of(Table(["a"], [["1"]], source="`x.json`", note="read it `so`"))
     assert '<p class="source">read it <code>so</code></p><p class="source">Source: <code>x.json</code></p>' in page

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from html import escape
+from html import unescape
 
 import pytest
 import torch
@@ -75,7 +75,7 @@ def test_scoring_again_names_the_files_a_model_does_not_remember(tmp_path):
     assert f"<code>saccade evaluate {tmp_path / 'run'}</code>" in made
     recipe = {"recipe": {"name": "attributes", "data": {"name": "csv:/my pictures/t.csv"}}}
     read = report_from_run(write_run(tmp_path / "files", settings=recipe)).html()
-    assert escape(f"saccade evaluate {tmp_path / 'files'} --data 'csv:/my pictures/t.csv'") in read
+    assert f"saccade evaluate {tmp_path / 'files'} --data 'csv:/my pictures/t.csv'" in unescape(read)
 
 
 def test_a_run_with_one_measurement_has_no_curves(tmp_path):

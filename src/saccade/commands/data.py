@@ -104,8 +104,8 @@ def sheet(
     from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family_of_data
     from saccade.families.contract import load_target
+    from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
-    from saccade.show.sheets import contact_sheet
 
     given |= {"name": with_reader(name, data_entries()), "options": _options(option) or None}
     is_read = ":" in given["name"]

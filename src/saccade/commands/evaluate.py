@@ -69,7 +69,7 @@ def evaluate(
         or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
         the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
         ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
-        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.interventions`.
+        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.twins`.
 
     Raises:
         CheckpointError: there is no such model, or it is damaged.
@@ -137,17 +137,11 @@ def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> No
     from saccade.show.score_tables import score_tables
 
     for table in score_tables(result, columns=COLUMNS):
-        rows = [[_in_a_terminal(cell) for cell in row] for row in table.rows]
-        print_table(table.caption, table.columns, rows, note=table.note)
+        print_table(table.caption, table.columns, table.texts, note=table.note)
     if result.get("verdict"):
         say(f"{result['verdict']}.")
     if result.get("caution"):
         remark(str(result["caution"]))
-
-
-def _in_a_terminal(cell: Any) -> str:
-    """What a cell shows, without the narrow space of pages, which many a terminal has no sign for."""
-    return str(getattr(cell, "shown", cell)).replace("\u202f", "")
 
 
 COMMAND = Command(

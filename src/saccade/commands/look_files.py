@@ -143,9 +143,9 @@ def _write_parquet(table: Path, target: Path) -> None:
 
 def write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
     """Write ``STEM-compare.png``, each model's overlay, name and answer, and a page of every look of theirs."""
+    from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import png_bytes
     from saccade.show.report_sources import report_from_records
-    from saccade.show.sheets import contact_sheet
 
     asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
     captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]

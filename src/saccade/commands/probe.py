@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,32 +71,13 @@ def probe(
     Example:
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
-    check_call(probe, locals())
+    given = dict(locals())
+    check_call(probe, given)
     from saccade.probing.run import probe_pictures
     from saccade.probing.trials import Plan
 
-    plan = Plan(
-        splits=splits,
-        seeds=seeds,
-        steps=steps,
-        epochs=epochs,
-        batch_size=batch_size,
-        evidence_weight=evidence_weight,
-    )
-    return probe_pictures(
-        backbone,
-        str(data),
-        out,
-        size=size,
-        through=through,
-        heads=heads,
-        keep=keep,
-        plan=plan,
-        ask=ask,
-        untrained=untrained,
-        offline=offline,
-        on_progress=on_progress,
-    )
+    plan = Plan(**{each.name: given.pop(each.name) for each in fields(Plan) if each.name in given})
+    return probe_pictures(**given | {"data": str(data)}, plan=plan)
 
 
 def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:

@@ -61,7 +61,7 @@ def show(results: Any, given: Mapping[str, Any], quiet: bool) -> None:
     elif given["out"] is None or not quiet:
         for result in results.values() if isinstance(results, dict) else [results]:
             for table in result.tables:
-                print_table(table.title, table.columns, table.rows, note=table.note)
+                print_table(table.caption, table.columns, table.rows, note=table.note)
 
 
 COMMAND = Command(

@@ -15,8 +15,8 @@ from saccade.errors import CheckpointError
 if TYPE_CHECKING:
     from saccade.models.io.facts import ModelFacts, Score
     from saccade.predict import Predictor
-    from saccade.show.plain_table import PlainTable
     from saccade.show.report import Block, Cell, Live, Report, Section
+    from saccade.show.tables import Table
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."
@@ -35,7 +35,7 @@ class TourResult:
     """Where the page is, and what it says in short."""
 
     report: Path
-    table: PlainTable
+    table: Table
     seconds: float
 
 
@@ -68,7 +68,7 @@ def tour(
     from saccade.atomic import make_folder
     from saccade.families import families
     from saccade.models.io.facts import read_facts
-    from saccade.show.plain_table import PlainTable
+    from saccade.show.tables import Table
     from saccade.zoo import shipped
 
     started, models = time.monotonic(), shipped()
@@ -85,7 +85,7 @@ def tour(
         on_progress(f"{name}: {row[1]} {row[2]} here, {row[4]} in the full test", step, len(visited))
     others = [_row(read_facts(models[name]), None) for name in models if name not in visited]
     report = _page([*sections, *_others(others), _next_steps()]).save(folder / "report.html")
-    return TourResult(report, PlainTable("scores", COLUMNS, rows), time.monotonic() - started)
+    return TourResult(report, Table(COLUMNS, rows, "scores"), time.monotonic() - started)
 
 
 def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
@@ -248,7 +248,7 @@ def _next_steps() -> Section:
 
 def show(result: TourResult, given: Mapping[str, Any], quiet: bool) -> None:
     """Print the scores, and where the page is."""
-    print_table(result.table.title, result.table.columns, result.table.rows)
+    print_table(result.table.caption, result.table.columns, result.table.rows)
     say(f"open {result.report} in a browser ({result.seconds:.0f} s)")
 
 

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.scorer import Baseline as Baseline
     from saccade.metrics.maps.scorer import MapScorer as MapScorer
     from saccade.metrics.maps.scorer import MapScores as MapScores
-    from saccade.metrics.maps.words import WordScores as WordScores
     from saccade.metrics.maps.words import same_caption as same_caption
     from saccade.metrics.maps.words import word_follow as word_follow
     from saccade.metrics.maps.words import words_among as words_among

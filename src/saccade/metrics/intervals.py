@@ -106,7 +106,7 @@ class Interval(NamedTuple):
 
 def mean_defined(values: Tensor) -> Mean:
     """The mean of the values (N,) that are not NaN, with the number of those that are."""
-    values = _finite(values)
+    values = _wide(values)
     defined = values[~values.isnan()]
     return Mean(float(defined.mean()), len(defined), len(values) - len(defined))
 
@@ -125,10 +125,8 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
         ends: between which every value lies; None for scores without ends.
         level: how often such intervals hold the truth.
     """
-    values = _finite(values)
+    values = _wide(values)
     images = torch.arange(len(values)) if images is None else images.cpu()
-    if images.shape != values.shape:
-        raise ShapeError("images", f"{tuple(values.shape)}, one id for each value", images.shape)
     defined = ~values.isnan()
     kept, undefined = values[defined], int((~defined).sum())
     if not len(kept):
@@ -182,17 +180,12 @@ def paired_difference(
     """
     if first.shape != second.shape:
         raise ShapeError("second", f"{tuple(first.shape)} as the first", second.shape)
-    return mean_interval(_finite(first) - _finite(second), images, ends=ends, level=level)
+    return mean_interval(_wide(first) - _wide(second), images, ends=ends, level=level)
 
 
-def _finite(values: Tensor) -> Tensor:
-    """Values (N,), finite or NaN, in float64 in main memory."""
-    values = values.detach().cpu().double()
-    if values.dim() != 1:
-        raise ShapeError("values", "(N,)", values.shape)
-    if bool(values.isinf().any()):
-        raise DataError(f"value {int(values.isinf().nonzero()[0, 0])} is infinite; scores are finite or NaN")
-    return values
+def _wide(values: Tensor) -> Tensor:
+    """Values (N,) in float64 in main memory."""
+    return values.detach().cpu().double()
 
 
 def _raise_beyond(values: Tensor, low: float, high: float) -> None:

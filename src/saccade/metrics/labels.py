@@ -37,7 +37,7 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import mean_interval
-from saccade.metrics.result import DetailEntries, Part
+from saccade.metrics.result import Part
 
 SCALE_EDGES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 """Edges of the paper's five bins of object scale; bins are open on the left, except that 0.5 itself is inside."""
@@ -55,11 +55,10 @@ class ScaleBin(NamedTuple):
 
 def correct(answers: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
-    for name, ids in (("answers", answers), ("truth", truth)):
-        if ids.is_floating_point():
-            raise DataError(f"{name}: expected integer ids, found {ids.dtype}; take the arg-max of logits first")
-        if ids.dim() != 1 or len(ids) != len(answers):
-            raise ShapeError(name, "(B,)", ids.shape)
+    if answers.is_floating_point():
+        raise DataError(f"answers: expected integer ids, found {answers.dtype}; take the arg-max of logits first")
+    if answers.dim() != 1 or truth.shape != answers.shape:
+        raise ShapeError("truth", f"(B,) {tuple(answers.shape)} as the answers", truth.shape)
     return (answers == truth.to(answers.device)).float()
 
 
@@ -79,10 +78,8 @@ def accuracy_by_scale(answers: Tensor, truth: Tensor, scales: Tensor) -> tuple[S
     right = correct(answers, truth).cpu().double()  # (B,)
     edges = torch.tensor(SCALE_EDGES, dtype=torch.float64)
     at = scales.detach().cpu().double()
-    outside = ~((at >= edges[0]) & (at <= edges[-1]))  # NaN is outside too
-    if bool(outside.any()):
-        index = int(outside.nonzero()[0, 0])
-        raise DataError(f"scale of example {index} is {float(at[index]):g}, outside the bins' 0.5 to 3")
+    if not bool(((at >= edges[0]) & (at <= edges[-1])).all()):  # NaN is outside too
+        raise DataError(f"scales: found {float(at.min()):g} … {float(at.max()):g}, and the bins go from 0.5 to 3")
     bins = (torch.bucketize(at, edges) - 1).clamp(min=0)  # bucketize: edges[i-1] < x ≤ edges[i]; 0.5 itself into bin 0
     n = torch.bincount(bins, minlength=len(edges) - 1)  # (5,)
     hits = torch.bincount(bins, weights=right, minlength=len(edges) - 1)  # (5,)
@@ -137,17 +134,6 @@ MATRIX = 50
 """Classes of a confusion matrix that is written down at most."""
 
 
-class ClassScore(NamedTuple):
-    """Scores of one class."""
-
-    name: str
-    pictures: int
-    recall: float
-    """Share of its pictures that were answered right; NaN where it has none."""
-    precision: float
-    """Share of its answers that were right; NaN where it was never answered."""
-
-
 class Mistake(NamedTuple):
     """A wrong answer."""
 
@@ -177,14 +163,13 @@ class Details:
     """Names of the classes."""
     matrix: Tensor
     """(K,K): a row for each true class, a column for each answer."""
-    classes: tuple[ClassScore, ...]
     mistakes: tuple[Mistake, ...]
     """The worst, the surest wrong answer first."""
     calibration: float
     """Expected calibration error."""
     bins: tuple[Bin, ...]
 
-    def to_json(self, place: Callable[[int], Part] | None = None) -> DetailEntries:
+    def to_json(self, place: Callable[[int], Part] | None = None) -> Part:
         """``confusion``, ``per_class`` and ``mistakes`` as plain values.
 
         Args:
@@ -193,17 +178,18 @@ class Details:
         few = len(self.names) <= MATRIX
         shown: Part = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
         found = confusions(self.matrix, self.names)
+        answered, held, hits = self.matrix.sum(0), self.matrix.sum(1), self.matrix.diagonal()  # (K,) each
         pairs: list[Part] = [{"true": true, "said": said, "n": times} for true, said, times in found]
         return {
             "confusion": {**shown, "mistakes": pairs},
             "per_class": {
-                score.name: {
-                    "pictures": score.pictures,
-                    "recall": _known(score.recall),
-                    "precision": _known(score.precision),
+                name: {
+                    "pictures": int(held[number]),
+                    "recall": _known(float(hits[number] / held[number])),  # 0/0 is NaN
+                    "precision": _known(float(hits[number] / answered[number])),
                 }
-                for score in self.classes
-                if score.pictures or score.precision == score.precision
+                for number, name in enumerate(self.names)
+                if held[number] or answered[number]
             },
             "mistakes": [
                 {
@@ -223,13 +209,6 @@ def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor
     """From answers and labels (N,), the probability of the answer (N,) and that of the right answer (N,)."""
     right = said == labels  # (N,)
     matrix = confusion_matrix(said, labels, len(classes))  # (K,K)
-    answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()
-    scores = tuple(
-        ClassScore(
-            name, int(held[number]), float(hits[number] / held[number]), float(hits[number] / answered[number])
-        )  # 0/0 is NaN
-        for number, name in enumerate(classes)
-    )
     wrong = (~right).nonzero()[:, 0]
     order = wrong[(confidence - of_true)[wrong].argsort(descending=True, stable=True)][:WORST].tolist()
     mistakes = tuple(
@@ -239,7 +218,6 @@ def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor
     return Details(
         names=tuple(classes),
         matrix=matrix,
-        classes=scores,
         mistakes=mistakes,
         calibration=calibration_error(confidence, right.float()),
         bins=_bins(confidence, right),

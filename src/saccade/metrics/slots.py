@@ -34,15 +34,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
 
-
-def _finite(weights: Tensor) -> Tensor:
-    """The weights (B,S) in float64, once they are known to be finite and nowhere negative."""
-    weights = weights.detach().double()
-    if weights.numel() and not bool(((weights >= 0) & weights.isfinite()).all()):
-        raise DataError("weights: a weight is negative, infinite or NaN; look at what made it")
-    return weights
+def _wide(weights: Tensor) -> Tensor:
+    """The weights (B,S) in float64, without their gradients."""
+    return weights.detach().double()
 
 
 def shares(weights: Tensor, present: Tensor) -> Tensor:
@@ -65,7 +60,7 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
         supporting: (B,S) bool, slots of supporting facts.
         present: (B,S) bool, slots that hold a sentence.
     """
-    weights, supporting = _finite(weights), supporting & present
+    weights, supporting = _wide(weights), supporting & present
     heaviest = _heaviest(weights, present)  # (B,S)
     share = (heaviest & supporting).sum(1) / heaviest.sum(1).clamp(min=1)
     return where_any(share.double(), _is_defined(weights, supporting, present))
@@ -73,7 +68,7 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
 
 def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """Mean reciprocal rank of the supporting facts (B,), as the module says; equal weights share their ranks."""
-    weights, supporting = _finite(weights), supporting & present
+    weights, supporting = _wide(weights), supporting & present
     count = supporting.sum(1)  # (B,)
     most = max(1, int(count.max())) if len(count) else 1  # F
     places = supporting.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (B,F): the facts first
@@ -87,7 +82,7 @@ def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 
 def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
-    weights, supporting = _finite(weights), supporting & present
+    weights, supporting = _wide(weights), supporting & present
     on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
     return where_any(on, _is_defined(weights, supporting, present))
 
@@ -100,7 +95,7 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for each in looks:
-        weights, supporting = _finite(each), supporting & present
+        weights, supporting = _wide(each), supporting & present
         heaviest = _heaviest(weights, present) & ((weights * present).sum(1, keepdim=True) > 0)  # (B,S)
         missed = missed * (1 - heaviest.double() / heaviest.sum(1, keepdim=True).clamp(min=1))
     total = ((1 - missed) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
@@ -109,7 +104,7 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
 
 def mass_elsewhere(weights: Tensor, present: Tensor) -> Tensor:
     """The share of all weight that lies on slots without a sentence (B,); NaN where there is no weight."""
-    weights = _finite(weights)
+    weights = _wide(weights)
     total = weights.sum(1)
     return where_any((weights * ~present).sum(1) / total.clamp(min=1e-300), total > 0)
 
@@ -161,7 +156,7 @@ def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tens
 
 def _aligned(before: Tensor, after: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The weights that the sentences of the second story had and have (B,S), and which of them were in the first."""
-    before, after = _finite(before), _finite(after)
+    before, after = _wide(before), _wide(after)
     both = kept >= 0
     had = before.gather(1, kept.clamp(min=0)) * both
     return had, after, both

@@ -44,7 +44,7 @@ from torch import Tensor
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.result import Part, Verdict, without_nan
+from saccade.metrics.result import Part, without_nan
 
 BLUR = 1 / 10
 """Standard deviation of the blur, as a share of the picture's shorter side."""
@@ -318,14 +318,14 @@ def verdict(
     *,
     maps: MapScorer | None = None,
     rests_on: EvidenceReliance | None = None,
-) -> Verdict:
+) -> Part:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
     parts = {"answers": against_guessing(right, guesses, pictures)}
     rests: Part = {} if rests_on is None else rests_on.summary()
     if maps is not None:
         parts["maps"] = against_chance(maps)
     said = joined([parts["answers"], rests, *([parts["maps"]] if "maps" in parts else [])])
-    found: Verdict = {"verdict": said, "against": {name: part for name, part in parts.items() if part}}
+    found: Part = {"verdict": said, "against": {name: part for name, part in parts.items() if part}}
     if rests:
         found["rests_on"] = rests
     return without_nan(found)

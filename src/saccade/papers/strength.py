@@ -20,7 +20,7 @@ from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.models.base import QueryModel
 from saccade.papers.results import recorded_runs
 from saccade.predict import Predictor
-from saccade.show.plain_table import PlainTable
+from saccade.show.tables import Table
 from saccade.tasks.forward_passes import in_parts
 
 
@@ -50,7 +50,7 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
     return found
 
 
-def strength_table() -> PlainTable:
+def strength_table() -> Table:
     """What :func:`strengths` gave for shipped models, one a line."""
     columns = [f"{projection}/{which}" for projection in PROJECTIONS for which in ("product", "last")]
     rows, counts = [], set()
@@ -62,4 +62,4 @@ def strength_table() -> PlainTable:
             rows.append([run.run, *(f"{100 * score.value:.1f}" for score in known)])
     heads = [column.replace("_", " ").replace("/", ", ") for column in columns]
     note = f"The first {min(counts):,} test questions. The paper does not say which of these it means."
-    return PlainTable("True-positive strength % of shipped models under two projections", ["model", *heads], rows, note)
+    return Table(["model", *heads], rows, "True-positive strength % of shipped models under two projections", note)

@@ -10,7 +10,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
 from saccade.papers.results import Difference, Measured, Run, measure, published, recorded_runs, results_folder, rows
 from saccade.papers.strength import strength_table
-from saccade.show.plain_table import PlainTable
+from saccade.show.tables import Table
 
 CAUSAL = "causal-benchmark"
 NO_RUN = "no run"
@@ -137,7 +137,7 @@ class Reproduction:
 
     table: str
     title: str
-    tables: Sequence[PlainTable]
+    tables: Sequence[Table]
     """What is printed, in order."""
     cells: Sequence[Cell]
     figures: Mapping[str, str]
@@ -150,7 +150,7 @@ class Reproduction:
 
     def markdown(self) -> str:
         """The tables as a document."""
-        parts = [f"## {table.title}\n\n{table.markdown()}\n{table.note}\n" for table in self.tables]
+        parts = [f"## {table.caption}\n\n{table.markdown()}\n{table.note}\n" for table in self.tables]
         return f"# {self.title}\n\n" + "\n".join(parts)
 
 
@@ -164,14 +164,14 @@ def reproduction(name: str) -> Reproduction:
     cells = cells_of(name)
     notes = dict.fromkeys(row.conditions for row in published() if row.table == name and row.conditions)
     note = "Measured ± standard deviation over seeds (published), %. " + ". ".join(notes)
-    tables = [PlainTable(table.title, *beside(cells, table.metrics), note)]
+    tables = [Table(*beside(cells, table.metrics), table.title, note)]
     if name == "hattnet-table1":
         tables.append(strength_table())
     trained = dict.fromkeys((cell.system, cell.data, cell.protocol, cell.drawing, cell.command) for cell in cells)
     commands = [[", ".join(filter(None, row[:-1])), row[-1]] for row in trained if row[-1]]
-    tables.append(PlainTable("What trains each row", ("row", "command"), commands))
+    tables.append(Table(("row", "command"), commands, "What trains each row"))
     if table.figures:
-        tables.append(PlainTable("Figures, from shipped models", ("figure", "command"), [*table.figures.items()]))
+        tables.append(Table(("figure", "command"), [*table.figures.items()], "Figures, from shipped models"))
     return Reproduction(name, table.title, tables, cells, table.figures)
 
 
@@ -245,7 +245,7 @@ def number(value: float, metric: str) -> str:
     return f"{value:.0f}" if metric in COUNTS else f"{100 * value:.2f}"
 
 
-def causal_tables() -> list[PlainTable]:
+def causal_tables() -> list[Table]:
     """Two tables for each set of scenes, best maps first; below each, how far two halves of the scenes agree."""
     known = list(rows(results_folder() / "causal.csv"))
     tables = []
@@ -259,7 +259,7 @@ def causal_tables() -> list[PlainTable]:
             taus = ", ".join(f"{score} {float(halves[score]):.2f}" for score in scores if halves[score])
             note = f"n = {int(halves['n']):,} questions, one seed. Kendall's τ of two halves of the scenes: {taus}."
             columns = ["model", "map", *(score.replace("_", " ") for score in scores)]
-            tables.append(PlainTable(f"{title}, {name}, %", columns, lines, note))
+            tables.append(Table(columns, lines, f"{title}, {name}, %", note))
     return tables
 
 

@@ -1,25 +1,14 @@
-"""What a probe learns from: usable pictures, questions, and the folds they are cut into.
-
-The pictures of a probe: which can be used, what they are called or asked, and which belong together.
+"""What a probe learns from: usable pictures, the questions about them, and the folds they are cut into.
 
 What cannot be used is left out, counted and named: files that cannot be read, classes with too few pictures to learn
 from, to choose with and to be tested on, and questions that are asked about too few.
 
-Axes: N examples (pictures, or questions about them), P pictures, B of either in a batch, H and W pixels.
+Features are of pictures, everything else is of examples: N questions about P pictures. Where nothing is asked, an
+example is a picture. Examples are dealt into J folds: every class is in every fold, and pictures that belong together
+are in one fold. Split j is tested on fold j, chooses its settings on fold j + 1 and learns from the others, so every
+picture is tested once, and never chooses what it is tested with.
 
-Questions about the pictures of a probe: which one is asked about which picture.
-
-A probe of labels has no questions: every picture is one example. A probe of questions has N examples about P pictures,
-and several of them may be about one picture. Features are of pictures, everything else is of examples.
-
-Axes: N examples, P pictures, B pictures of a batch, R examples about them.
-
-Splits labelled pictures into folds: every class is in every fold, and pictures that belong together are in one fold.
-
-The pictures are dealt into J folds. Split j is tested on fold j, chooses its settings on fold j + 1 and learns from the
-others, so every picture is tested once, and never chooses what it is tested with.
-
-Axes: N pictures, or questions about them, J splits.
+Axes: N examples, P pictures, B pictures of a batch, R examples about them, J splits, H and W pixels.
 """
 
 from __future__ import annotations
@@ -76,25 +65,24 @@ class ProbedPictures:
     """What was left out, and what else is to be known, in words."""
     copies: tuple[tuple[str, str], ...]
     """A picture and the first one with the same bytes."""
+    questions: Questions
     evidence: LabelEvidence | None = None
     """Where labels can be seen, by row; None where the data does not say."""
     rows: Tensor | None = None
     """(N,) the row of each example's evidence."""
     folder: FeatureFolder | None = None
     """Whose maps stand in for a network, if any."""
-    questions: Questions | None = None
-    """What is asked; None: nothing, an example is a picture."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def path(self, example: int) -> Path:
         """The file of an example."""
-        return self.paths[example if self.questions is None else int(self.questions.picture[example])]
+        return self.paths[int(self.questions.picture[example])]
 
     def asked(self, example: int) -> str:
         """The question of an example in words; "" where nothing is asked."""
-        return "" if self.questions is None else self.questions.words[int(self.questions.query[example])]
+        return self.questions.words[int(self.questions.query[example])]
 
     def inputs(self, pictures: Tensor) -> Tensor:
         """Pictures by number, as the network sees them: (B,3,H,W)."""
@@ -102,11 +90,11 @@ class ProbedPictures:
 
     def images(self, examples: Tensor) -> Tensor:
         """The pictures of examples, as the network sees them: (B,3,H,W)."""
-        return self.inputs(picture_of(examples, self.questions))
+        return self.inputs(self.questions.picture[examples])
 
     def query(self, examples: Tensor) -> Tensor | None:
         """The numbers (B,) of the questions; None where nothing is asked."""
-        return None if self.questions is None else self.questions.query[examples]
+        return self.questions.query[examples] if self.questions.are_asked else None
 
     def row(self, examples: Tensor) -> Tensor:
         """Where the evidence of examples is, (B,)."""
@@ -118,7 +106,7 @@ class ProbedPictures:
 
     def canvas(self, examples: Tensor) -> tuple[Tensor, Tensor]:
         """For each picture: the frame from the network input to it (B,2,3), and its height and width (B,2)."""
-        place = self.places[picture_of(examples, self.questions)]
+        place = self.places[self.questions.picture[examples]]
         size = self.store.image_size[place]
         return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size
 
@@ -244,11 +232,9 @@ def _frequent(
     return kept
 
 
-def _questions(name: str, rows: Sequence[LabelRow], own: Sequence[int], pictures: Sequence[int]) -> Questions | None:
-    """What the rows ask about their pictures (of the store); None where they ask nothing."""
+def _questions(name: str, rows: Sequence[LabelRow], own: Sequence[int], pictures: Sequence[int]) -> Questions:
+    """What the rows ask about their pictures (of the store)."""
     words = tuple(sorted({row.query for row in rows}))
-    if words == ("",):
-        return None
     _check_count(name, "questions", words, MAX_QUESTIONS)
     number = {word: place for place, word in enumerate(words)}
     place = {picture: at for at, picture in enumerate(pictures)}
@@ -291,7 +277,8 @@ class Part(NamedTuple):
     """(B,) numbers of pictures, each once."""
     places: Tensor
     """(R,) which of the examples that were asked for these are."""
-    asked: ExampleQueries
+    asked: ExampleQueries | None
+    """None: nothing is asked."""
 
 
 @dataclass(frozen=True)
@@ -312,8 +299,20 @@ class Questions:
         object.__setattr__(self, "_order", self.picture.argsort(stable=True))  # examples, picture by picture
         object.__setattr__(self, "_starts", torch.cat([counts.new_zeros(1), counts.cumsum(0)]))  # (P+1,)
 
-    def about(self, pictures: Tensor) -> tuple[Tensor, ExampleQueries]:
+    @classmethod
+    def none(cls, pictures: int) -> Questions:
+        """Of each of so many pictures the same, which has no words."""
+        return cls(("",), torch.zeros(pictures, dtype=torch.int64), torch.arange(pictures))
+
+    @property
+    def are_asked(self) -> bool:
+        """Whether anything is asked; else an example is a picture."""
+        return self.words != ("",)
+
+    def about(self, pictures: Tensor) -> tuple[Tensor, ExampleQueries | None]:
         """All examples about the pictures (B,): their numbers (R,), and what they ask."""
+        if not self.are_asked:
+            return pictures, None
         first, behind = self._starts[pictures], self._starts[pictures + 1]  # (B,) each
         counts = behind - first
         place = torch.arange(len(pictures)).repeat_interleave(counts)  # (R,)
@@ -324,20 +323,17 @@ class Questions:
     def parts(self, examples: Tensor, size: int) -> Iterator[Part]:
         """The ``examples`` (n,) in parts about ``size`` pictures each."""
         pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
+        if not self.are_asked:
+            pictures, own = examples, torch.arange(len(examples))
         for first in range(0, len(pictures), size):
             places = ((own >= first) & (own < first + size)).nonzero()[:, 0]  # (R,)
             asked = ExampleQueries(self.query[examples[places]], own[places] - first)
-            yield Part(pictures[first : first + size], places, asked)
+            yield Part(pictures[first : first + size], places, asked if self.are_asked else None)
 
-
-def pictures_of(examples: Tensor, questions: Questions | None) -> Tensor:
-    """The pictures that the ``examples`` (n,) are about, each once; without questions an example is a picture."""
-    return examples if questions is None else torch.unique(questions.picture[examples])
-
-
-def picture_of(examples: Tensor, questions: Questions | None) -> Tensor:
-    """The picture of each example: (n,)."""
-    return examples if questions is None else questions.picture[examples]
+    def pictures_of(self, examples: Tensor) -> Tensor:
+        """The pictures that the ``examples`` (n,) are about, each once."""
+        found: Tensor = torch.unique(self.picture[examples])
+        return found
 
 
 MIN_GROUPS = 3
@@ -397,13 +393,13 @@ def groups_of_class(labels: Sequence[int], groups: Sequence[int]) -> Counter[int
     return Counter(label for label, _ in {*zip(labels, groups)})
 
 
-def some_of(split: Split, share: float, labels: Tensor, questions: Questions | None = None) -> Tensor:
+def some_of(split: Split, share: float, labels: Tensor, questions: Questions) -> Tensor:
     """The first ``share`` of the training pictures of each class, at least one: (n,) examples.
 
     With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
     """
-    if questions is not None:
-        pictures = pictures_of(split.train, questions).tolist()
+    if questions.are_asked:
+        pictures = questions.pictures_of(split.train).tolist()
         ranked = sorted(pictures, key=lambda number: hashed_share(f"share {number}"))
         some = torch.tensor(ranked[: max(1, round(share * len(ranked)))])
         return split.train[torch.isin(questions.picture[split.train], some)]

@@ -1,28 +1,20 @@
-"""Where the evidence of a probe lies, and the maps that do not look.
+"""Does the kept head depend on the evidence, and do its maps beat maps that do not look? Needs boxes or masks.
 
-Maps that ignore the picture: the chance level for the maps of a probe's heads.
+Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
+backbone sees them (:mod:`saccade.metrics.verdict`), so a changed picture costs a pass of the backbone. With questions,
+each is asked again, and the pixels come from a picture with another answer to the same question. A point marks a part
+and says not how far the object goes, so it is the box or mask that is blurred or swapped.
 
 ``box_centre`` looks at the centre of the object's box, where a point or mask inside it is the evidence. ``part_prior``
 looks where the evidence usually lies: at the same place of the object's box where boxes are known, else at the same
 place of the picture. With questions each has a place of its own. Both lie on the grids of the model; where clicks are
 the evidence, ``…_exact`` is the pixel itself.
 
-Axes: A questions, n examples, H and W pixels.
-
-Does the kept head depend on the evidence, and do its maps beat chance? Needs boxes or masks.
-
-Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
-backbone sees them (:mod:`saccade.metrics.verdict`), so a changed picture costs a pass of the backbone.
-
-With questions, each is asked again, and the pixels come from a picture with another answer to the same question. A
-point marks a part and says not how far the object goes, so it is the box or mask that is blurred or swapped.
-
 Axes: N examples, n examples of a part, A questions, H and W pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -39,10 +31,11 @@ from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
-from saccade.probing.data import OnProgress, ProbedPictures, picture_of
+from saccade.probing.data import OnProgress, ProbedPictures
 from saccade.probing.features import Features
 from saccade.probing.head_stack import Places
 from saccade.probing.probe import ProbeResult
+from saccade.probing.report import HeadModel
 from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
 from saccade.trace import AttentionTrace
@@ -59,40 +52,28 @@ class UsualPlaces:
 
     def __init__(self, pictures: ProbedPictures, evidence: LabelEvidence, examples: Tensor) -> None:
         self._pictures, self._evidence = pictures, evidence
-        asked = 1 if pictures.questions is None else len(pictures.questions.words)
-        self._in_box, self._in_picture = _Means(asked), _Means(asked)
-        for part in torch.split(examples, _AT_ONCE):
-            rows, query = pictures.row(part), self._query(part)
-            centre, box = _centres(evidence, rows), evidence.boxes_of_objects(rows).double()  # (n,2), (n,4)
-            self._in_picture.add(query, centre)
-            self._in_box.add(query, (centre - box[:, :2]) / (box[:, 2:] - box[:, :2]))
+        centre = torch.cat([_centres(evidence, pictures.row(part)) for part in torch.split(examples, _AT_ONCE)])
+        box = self._box(examples)  # (n,4), as centre (n,2)
+        self._in_picture = self._means(examples, centre)
+        self._in_box = self._means(examples, (centre - box[:, :2]) / (box[:, 2:] - box[:, :2]))
 
     def of(self, examples: Tensor) -> Tensor:
         """The place (n,2) as (x, y) for examples; NaN where nothing is known."""
-        query, box = self._query(examples), self._evidence.boxes_of_objects(self._pictures.row(examples)).double()
-        inside = box[:, :2] + self._in_box.means()[query] * (box[:, 2:] - box[:, :2])  # (n,2)
+        query, box = self._pictures.questions.query[examples], self._box(examples)
+        inside = box[:, :2] + self._in_box[query] * (box[:, 2:] - box[:, :2])  # (n,2)
         known = ~inside.isnan().any(1)[:, None]
-        return torch.where(known, inside, self._in_picture.means()[query]).float()
+        return torch.where(known, inside, self._in_picture[query]).float()
 
-    def _query(self, examples: Tensor) -> Tensor:
-        found = self._pictures.query(examples)
-        return torch.zeros_like(examples) if found is None else found
+    def _box(self, examples: Tensor) -> Tensor:
+        return self._evidence.boxes_of_objects(self._pictures.row(examples)).double()
 
-
-class _Means:
-    """The mean point of each question."""
-
-    def __init__(self, count: int) -> None:
-        self._total, self._count = torch.zeros(count, 2, dtype=torch.float64), torch.zeros(count, dtype=torch.float64)
-
-    def add(self, query: Tensor, points: Tensor) -> None:
+    def _means(self, examples: Tensor, points: Tensor) -> Tensor:
+        """The mean point of each question (A,2); NaN where none is known."""
         known = ~points.isnan().any(1)  # (n,)
-        self._total.index_add_(0, query[known], points[known])
-        self._count.index_add_(0, query[known], torch.ones_like(points[known, 0]))
-
-    def means(self) -> Tensor:
-        """(A,2); NaN where none is known."""
-        return self._total / self._count[:, None]
+        query, points = self._pictures.questions.query[examples[known]], points[known]
+        total = torch.zeros(len(self._pictures.questions.words), 3, dtype=torch.float64)
+        total.index_add_(0, query, torch.cat([points, torch.ones_like(points[:, :1])], 1))
+        return total[:, :2] / total[:, 2:]
 
 
 def _centres(evidence: LabelEvidence, rows: Tensor) -> Tensor:
@@ -121,23 +102,15 @@ def blind_maps(
     for name, at in points.items():
         known = ~at.isnan().any(1)  # (n,)
         if bool(known.any()):
-            found[name] = Baseline(grids.through(partial(_cell_at, at, size)), known)  # (n,H,W)
+            found[name] = Baseline(grids.through(partial(at_points, at, size=size)), known)  # (n,H,W)
             if clicked:
                 found[f"{name}_exact"] = Baseline(exactly_at(at, size), known)
     return found
 
 
-def _cell_at(points: Tensor, size: Size, frame: Tensor, cells: Size) -> Tensor:
-    """The map (n,H,W) of the cell at each point (n,2)."""
-    return at_points(points, frame, cells, size)
-
-
 MAX_MAPS = 1000
 """Pictures whose maps are scored."""
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
-
-HeadModel = Callable[[int], AnyProbe]
-"""Number of a split → a model with the head of that split."""
 
 
 def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
@@ -195,14 +168,14 @@ def _rests_on(
         tested = split.test[chosen[split.test]]
         for part in _mixed(tested):
             label, query = pictures.labels[part], pictures.query(part)  # (n,) each
-            picture, region = picture_of(part, pictures.questions), held.objects(pictures.row(part))  # (n,), (n,H,W)
+            picture, region = pictures.questions.picture[part], held.objects(pictures.row(part))  # (n,), (n,H,W)
             rests.add(
                 pictures.images(part),
                 region,
                 partial(_right, model, label, query),
                 labels=label,
                 pictures=picture,
-                guessed=label == guess[torch.zeros_like(label) if query is None else query],
+                guessed=label == guess[pictures.questions.query[part]],
                 kinds=query,
             )
             done += len(part)
@@ -219,9 +192,7 @@ def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor,
 
 def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
     """The commonest answer to each question in the training examples, (A,); of labels, the commonest class, (1,)."""
-    query = pictures.query(train)
-    kinds = torch.zeros_like(train) if query is None else query
-    return habits(pictures.labels, train, kinds, 1 if pictures.questions is None else len(pictures.questions.words))
+    return habits(pictures.labels, train, pictures.questions.query[train], len(pictures.questions.words))
 
 
 def _map_scores(probed: ProbeResult, held: LabelEvidence, features: Features, model_of: HeadModel) -> MapScorer:
@@ -240,7 +211,7 @@ def _map_scores(probed: ProbeResult, held: LabelEvidence, features: Features, mo
             evidence = held.take(rows)  # (n,H,W)
             if not bool(evidence.any()):
                 continue
-            picture = picture_of(part, pictures.questions)
+            picture = pictures.questions.picture[part]
             encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
             trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
             clicks = [Clicks.at(held.points(rows), held.boxes(rows), size)] if clicked else []

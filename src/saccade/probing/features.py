@@ -29,23 +29,27 @@ Batch = Callable[[Tensor], Tensor]
 
 
 class View:
-    """What one kind of rival reads of the pictures, by number.
+    """What one kind of rival reads of the pictures, by number: in memory where it fits, else read again and again.
 
     Args:
-        take: numbers (B,) → features (B,C,H,W).
-        shape: (C,H,W).
-        cells: numbers (B,) → the features that statistics are from; None: those of ``take``.
-        held: whether ``take`` is from memory, so that all of them may be standardised at once.
+        read: numbers (B,) → features (B,C,H,W).
         count: how many pictures there are.
+        cells: numbers (B,) → the features that statistics are from; None: the same.
     """
 
-    def __init__(
-        self, take: Batch, shape: tuple[int, ...], count: int, *, cells: Batch | None = None, held: bool = True
-    ) -> None:
-        self.take, self.shape, self._count = take, shape, count
-        self._cells = cells or take
-        self._is_held = held and 4 * count * shape[0] * shape[1] * shape[2] <= STANDARDISED
+    def __init__(self, read: Batch, count: int, *, cells: Batch | None = None) -> None:
+        self._read, self._count, self._cells = read, count, cells or self.take
+        self.shape: tuple[int, ...] = tuple(read(torch.tensor([0])).shape[1:])
+        """(C,H,W)."""
+        self._bytes = 4 * count * self.shape[0] * self.shape[1] * self.shape[2]
+        self._all: Tensor | None = None
+        if self._bytes <= RESIDENT:
+            self._all = torch.cat([channels_together(read(part)) for part in torch.split(torch.arange(count), 64)])
         self._known: dict[bytes, tuple[Tensor, Tensor]] = {}
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """(B,C,H,W), channels together in memory."""
+        return channels_together(self._read(numbers)) if self._all is None else self._all[numbers]
 
     def statistics(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation (C,) of each channel over all cells of the pictures ``numbers``."""
@@ -70,7 +74,7 @@ class View:
 
         Where they fit into memory they are standardised once: to do it in every step took as long as a small head.
         """
-        if not self._is_held:
+        if self._bytes > STANDARDISED:
             return lambda numbers: standardised(self.take(numbers), centre, spread)
         parts = torch.split(torch.arange(self._count), 64)
         made = torch.cat([channels_together(standardised(self.take(part), centre, spread)) for part in parts])
@@ -98,67 +102,24 @@ class Features:
         folded: Batch | None = None,
         levels: Sequence[Level] = (),
     ) -> None:
-        self._read, self._has_token = read, token
-        self._main = _Held(read, count)
-        channels, height, width = self._main.shape
-        self.shape: tuple[int, ...] = (channels, height - token, width)
-        """(C,H,W)."""
         self.levels = tuple(levels)
+        self.map = View((lambda numbers: read(numbers)[:, :, :-1]) if token else read, count)
         parts = torch.split(torch.arange(count), 256)
-        self.pooled = torch.cat([self.take(part).flatten(2).mean(-1) for part in parts])
+        self.pooled = torch.cat([self.map.take(part).flatten(2).mean(-1) for part in parts])
         """(N,C): the mean of all cells."""
-        held = self._main.is_held
-        self.map = View(self.take, self.shape, count, held=held)
-        self.mean = View(
-            lambda numbers: self.pooled[numbers][..., None, None], (channels, 1, 1), count, cells=self.take
-        )
+        self.mean = View(lambda numbers: self.pooled[numbers][..., None, None], count, cells=self.map.take)
         """The mean of standardised cells is the standardised mean: a linear head needs one cell."""
-        self.token: View | None = None
+        self.token = View(lambda numbers: read(numbers)[:, :, -1:, :1], count) if token else None
         """The class token as a map of one cell."""
-        if token:
-            tokens = torch.cat([self._main.take(part)[:, :, -1:, :1] for part in parts])  # (N,C,1,1)
-            self.token = View(lambda numbers: tokens[numbers], (channels, 1, 1), count)
         self.pyramid: View | None = None
         """All maps of the pyramid, folded into one."""
         if folded is not None:
-            finer = _Held(folded, count)
-            self.pyramid = View(
-                lambda numbers: torch.cat([finer.take(numbers), self.take(numbers)], 1),
-                (finer.shape[0] + channels, height - token, width),
-                count,
-                held=held and finer.is_held,
-            )
-
-    def take(self, numbers: Tensor) -> Tensor:
-        """The last maps (B,C,H,W) of pictures, channels together in memory."""
-        found = self._main.take(numbers)
-        return channels_together(found[:, :, :-1]) if self._has_token else found
-
-    def statistics(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation (C,) of each channel of the last map."""
-        return self.map.statistics(numbers)
+            self.pyramid = View(lambda numbers: torch.cat([folded(numbers), self.map.take(numbers)], 1), count)
 
     def encoded(self, head: str, numbers: Tensor) -> Tensor:
         """What a model with that head has encoded of pictures: (B,C,H,W)."""
         view = self.pyramid if head == PYRAMID and self.pyramid is not None else self.map
         return view.take(numbers)
-
-
-class _Held:
-    """Features in memory where they fit; else read again and again."""
-
-    def __init__(self, read: Batch, count: int) -> None:
-        self._read = read
-        self._all: Tensor | None = None
-        self.shape: tuple[int, ...] = tuple(read(torch.tensor([0])).shape[1:])
-        self.is_held = 4 * count * self.shape[0] * self.shape[1] * self.shape[2] <= RESIDENT
-        if self.is_held:
-            parts = torch.split(torch.arange(count), 64)
-            self._all = torch.cat([channels_together(read(part)) for part in parts])
-
-    def take(self, numbers: Tensor) -> Tensor:
-        """(B,C,H,W), channels together in memory."""
-        return self._all[numbers] if self._all is not None else channels_together(self._read(numbers))
 
 
 def features_of(

@@ -27,7 +27,7 @@ from torch import Tensor
 from saccade.losses.maps import evidence_loss
 from saccade.models.probe_heads import ProbeHead
 from saccade.models.probe_products import ExampleQueries
-from saccade.probing.data import Questions, pictures_of
+from saccade.probing.data import Questions
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20
@@ -105,7 +105,7 @@ def train_heads(
     seed: int = 0,
     at_once: int | None = None,
     places: Places | None = None,
-    questions: Questions | None = None,
+    questions: Questions,
 ) -> list[ProbeHead]:
     """The heads, trained; those that come in stay as they are.
 
@@ -122,15 +122,27 @@ def train_heads(
         seed: of the order of the pictures, which is the same for all members.
         at_once: members in one stack at most; None: as memory allows.
         places: where labels can be seen, and how much it counts that maps lie there; None: nobody says.
-        questions: what is asked; None: nothing, an example is a picture.
+        questions: what is asked.
     """
     at_once = at_once or len(heads)
     trained: list[ProbeHead] = []
     for first in range(0, len(heads), at_once):
         part = slice(first, first + at_once)
-        stack = HeadStack(heads[part])
+        stack, own = HeadStack(heads[part]), learns[part]
         optimiser = StackedAdamW(stack.parameters, rates[part], decays[part])
-        _train(stack, optimiser, batch, labels, learns[part], steps, batch_size, seed, places, questions)
+        pictures = questions.pictures_of(own.any(0).nonzero()[:, 0])  # (n,)
+        for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
+            features = batch(numbers)  # (B,C,H,W)
+            examples, asked = questions.about(numbers)  # (R,)
+            logits = stack.logits(features, asked)  # (M,R,K)
+            counts = own[:, examples].to(logits.dtype)  # (M,R)
+            truth = labels[examples].expand(stack.members, -1)  # (M,R)
+            surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
+            losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
+            if places is not None and (maps := stack.maps(features, asked)) is not None:
+                losses = losses + places.weight * places.missed(maps, examples, counts)
+            gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
+            optimiser.step(gradients, rate_factor(step, steps))
         trained += [stack.member(number) for number in range(stack.members)]
     return trained
 
@@ -162,33 +174,6 @@ def batches_of(pictures: Tensor, batch_size: int, steps: int, seed: int) -> list
         order = pictures[torch.randperm(len(pictures), generator=generator)]
         made += [each for each in torch.tensor_split(order, parts) if len(each)]
     return made[:steps]
-
-
-def _train(
-    stack: HeadStack,
-    optimiser: StackedAdamW,
-    batch: Batch,
-    labels: Tensor,
-    learns: Tensor,
-    steps: int,
-    batch_size: int,
-    seed: int,
-    places: Places | None,
-    questions: Questions | None,
-) -> None:
-    pictures = pictures_of(learns.any(0).nonzero()[:, 0], questions)  # (n,)
-    for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
-        features = batch(numbers)  # (B,C,H,W)
-        examples, asked = (numbers, None) if questions is None else questions.about(numbers)  # (R,)
-        logits = stack.logits(features, asked)  # (M,R,K)
-        counts = learns[:, examples].to(logits.dtype)  # (M,R)
-        truth = labels[examples].expand(stack.members, -1)  # (M,R)
-        surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
-        losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
-        if places is not None and (maps := stack.maps(features, asked)) is not None:
-            losses = losses + places.weight * places.missed(maps, examples, counts)
-        gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
-        optimiser.step(gradients, rate_factor(step, steps))
 
 
 class StackedAdamW:
@@ -228,21 +213,12 @@ def fresh_heads(make: Callable[[], ProbeHead], seeds: Sequence[int]) -> list[Pro
 
 @torch.no_grad()
 def logits_of(
-    heads: Sequence[ProbeHead],
-    batch: Batch,
-    examples: Tensor,
-    batch_size: int,
-    at_once: int,
-    questions: Questions | None = None,
+    heads: Sequence[ProbeHead], batch: Batch, examples: Tensor, batch_size: int, at_once: int, questions: Questions
 ) -> Tensor:
     """The logits (M,n,K) of trained heads on the ``examples`` (n,)."""
-    parts: list[Tensor] = []
-    for first in range(0, len(heads), at_once):
-        stack = HeadStack(heads[first : first + at_once])
-        if questions is None:
-            parts.append(torch.cat([stack.logits(batch(some)) for some in torch.split(examples, batch_size)], 1))
-            continue
-        pieces = [*questions.parts(examples, batch_size)]
-        found = torch.cat([stack.logits(batch(each.pictures), each.asked) for each in pieces], 1)  # (M,n,K)
-        parts.append(found[:, torch.cat([each.places for each in pieces]).argsort()])
-    return torch.cat(parts)
+    stacks = [HeadStack(heads[first : first + at_once]) for first in range(0, len(heads), at_once)]
+    parts = [*questions.parts(examples, batch_size)]
+    order = torch.cat([part.places for part in parts]).argsort()
+    return torch.cat(
+        [torch.cat([stack.logits(batch(part.pictures), part.asked) for part in parts], 1)[:, order] for stack in stacks]
+    )

@@ -19,7 +19,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.metrics.labels import Details, details_of
 from saccade.metrics.result import Part
 from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
-from saccade.probing.data import OnProgress, ProbedPictures, Split, deal, pictures_of, splits_of
+from saccade.probing.data import OnProgress, ProbedPictures, Split, deal, splits_of
 from saccade.probing.features import Features
 from saccade.probing.head_stack import Places
 from saccade.probing.report import Compared, choose, compare, sentence, title_of
@@ -31,11 +31,10 @@ from saccade.probing.trials import (
     Setting,
     Training,
     Trial,
+    habit_trial,
     habits,
     head_trial,
-    majority_trial,
     neighbour_trial,
-    prior_trial,
 )
 
 
@@ -100,7 +99,7 @@ class ProbeResult:
     def steps(self) -> int:
         """Batches that each head learned from."""
         questions = self.pictures.questions
-        return self.plan.steps_for(max(len(pictures_of(split.train, questions)) for split in self.splits))
+        return self.plan.steps_for(max(len(questions.pictures_of(split.train)) for split in self.splits))
 
     def _place(self, number: int) -> Part:
         """What tells an example."""
@@ -111,14 +110,14 @@ class ProbeResult:
 
     def _asked(self) -> dict[str, object]:
         """What came of each question; nothing where nothing is asked."""
-        if self.pictures.questions is None:
+        if not self.pictures.questions.are_asked:
             return {}
         return {"examples": len(self.pictures), "questions": self.by_question()}
 
     def by_question(self) -> dict[str, dict[str, float | int]]:
         """Question → how often it was asked, and the test accuracy on it of the kept head, linear and guessing."""
         questions, labels = self.pictures.questions, self.pictures.labels
-        if questions is None:
+        if not questions.are_asked:
             return {}
         guessed = torch.zeros_like(labels)
         for split in self.splits:
@@ -204,15 +203,15 @@ def probe(
         )
     splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
     material = Material(features, labels, answers, plan, questions, places)
-    simple = [majority_trial(labels, splits), neighbour_trial(material, splits)]
-    if questions is not None and len(questions.words) > 1:
-        simple.insert(1, prior_trial(labels, splits, questions))
+    simple = [habit_trial("majority", labels, splits, torch.zeros_like(labels)), neighbour_trial(material, splits)]
+    if len(questions.words) > 1:
+        simple.insert(1, habit_trial("prior", labels, splits, questions.query))
     trials = {trial.name: trial for trial in simple}
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
-        told = partial(_report_further, on_progress, f"training {title_of(head)}", number * len(splits), total)
-        told(0)
-        trials[head] = head_trial(head, material, splits, told)
+        done = partial(_add_up, on_progress, f"training {title_of(head)}", number * len(splits), total)
+        done(0)
+        trials[head] = head_trial(head, material, splits, done)
     rows = compare(trials, splits)
     name = keep or choose(rows)
     kept = _kept(next(head for head in HEADS if head == name), trials[name], material)
@@ -236,7 +235,7 @@ def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> D
     return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
 
 
-def _report_further(on_progress: OnProgress, what: str, before: int, total: int, done: int) -> None:
+def _add_up(on_progress: OnProgress, what: str, before: int, total: int, done: int) -> None:
     on_progress(what, before + done, total)
 
 

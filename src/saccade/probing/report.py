@@ -25,13 +25,13 @@ from saccade.metrics.intervals import Resplit, resplit_interval
 from saccade.metrics.verdict import BLIND
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR, TITLES
-from saccade.probing.data import Split, picture_of
+from saccade.probing.data import Split
 from saccade.probing.features import Features
 from saccade.probing.trials import CLASS_TOKEN, Trial
 from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Block, Cell, Picture, Report, Section, Table, percent
-from saccade.show.report_tables import Value
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
+from saccade.show.tables import Value
 
 if TYPE_CHECKING:
     from saccade.probing.probe import ProbeResult
@@ -184,7 +184,7 @@ def _rivals(probed: ProbeResult) -> Section:
         "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
         "chose; the other rows are not corrected for their number."
     )
-    if probed.pictures.questions is not None:
+    if probed.pictures.questions.are_asked:
         text += (
             "\n\nEvery rival is told the question: the linear one has a linear layer for each question, nearest "
             "neighbours vote among pictures that are asked the same, and of the attention heads it is the query."
@@ -274,7 +274,7 @@ def _mistakes(probed: ProbeResult, features: Features, model_of: HeadModel) -> S
 def _map(probed: ProbeResult, features: Features, model: AnyProbe, example: int, size: tuple[int, int]) -> Tensor:
     """Where the head looked, on the picture shown at ``size``: (h,w)."""
     pictures, number = probed.pictures, torch.tensor([example])
-    encoded = features.encoded(probed.kept.name, picture_of(number, pictures.questions))  # (1,C,H,W)
+    encoded = features.encoded(probed.kept.name, pictures.questions.picture[number])  # (1,C,H,W)
     with torch.no_grad():
         output = model.wrap(model.respond(encoded, pictures.query(number)), pictures.store.size)
     placed = output.trace.placed(*pictures.canvas(number))
@@ -297,7 +297,7 @@ def _calibration(probed: ProbeResult) -> Section:
 def _data(probed: ProbeResult) -> Section:
     pictures = probed.pictures
     lines = [f"{pluralise(len(pictures.paths), 'picture')} in {pluralise(len(pictures.classes), 'class', 'classes')}."]
-    if pictures.questions is not None:
+    if pictures.questions.are_asked:
         asked, answers = (
             pluralise(len(pictures.questions.words), "question"),
             pluralise(len(pictures.classes), "answer"),

@@ -75,10 +75,10 @@ class ProbeOutput:
 
 
 def probe_pictures(
-    backbone: str,
     data: str,
-    out: Path | str,
     *,
+    out: Path | str,
+    backbone: str = "mobilenetv2",
     size: int = 224,
     through: str | None = None,
     heads: Sequence[str] | None = None,
@@ -99,8 +99,6 @@ def probe_pictures(
     if keep == CLASS_TOKEN:
         raise ConfigError(f"keep: {CLASS_TOKEN} has no attention; keep one of {', '.join(HEADS)}")
     plan = plan or Plan()
-    if plan.splits < 3:
-        raise ConfigError(f"splits: at least 3, to learn, to choose and to test; found {plan.splits}")
     if offline:
         work_offline()
     maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
@@ -124,18 +122,17 @@ def probe_pictures(
         input_size = maps.note.input_size
     config = {"answers": 2, "backbone": backbone, "through": through, "hidden": plan.hidden}
     config |= {"query_count": plan.queries, "pretrained": not untrained and has_imagenet_weights(backbone)}
-    model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
+    make = _Maker(family, probing, config)
+    model = make.model(LINEAR)  # before pictures are read: what it lacks is said at once
     model.check_input(input_size)
     if config["pretrained"]:
         model.load_pretrained()
     model.eval().requires_grad_(False)
     pictures = usable_pictures(table, input_size, on_progress)
-    words = () if pictures.questions is None else pictures.questions.words
-    asked = {"queries": len(words)} if words else {}
-    make = _Maker(family, probing, {**config, "answers": len(pictures.classes), **asked})
-    make.backbone = model.backbone
+    words = pictures.questions.words if pictures.questions.are_asked else ()
     finer = finer_stages(model.backbone, input_size) if maps is None and PYRAMID in wanted else ()
-    make.finer = finer
+    make.config |= {"answers": len(pictures.classes), **({"queries": len(words)} if words else {})}
+    make.backbone, make.finer = model.backbone, finer
     lacking = {CLASS_TOKEN: not model.backbone.has_class_token, PYRAMID: not finer}
     if heads is None:
         wanted = tuple(name for name in wanted if not lacking.get(name) or name == keep)
@@ -147,7 +144,7 @@ def probe_pictures(
         features = folder_features(pictures, maps)
     pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
     kept_name = next((head for head in HEADS if head == keep), None)
-    grid = (features.shape[1], features.shape[2])
+    grid = (features.map.shape[1], features.map.shape[2])
     places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
     probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, on_progress=on_progress)
     kept = probed.kept
@@ -229,7 +226,7 @@ class _Maker:
     """Models that share one frozen backbone."""
 
     def __init__(self, family: Family, probing: Probing, config: dict[str, Any]) -> None:
-        self._spec, self._config = family.models[probing.model], config
+        self._spec, self.config = family.models[probing.model], config
         self.backbone: torch.nn.Module | None = None
         self.finer: tuple[str, ...] = ()
         """Stages of a pyramid beside the last."""
@@ -239,7 +236,7 @@ class _Maker:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             stages = {"pyramid": list(self.finer)} if head == PYRAMID else {}
-            made: Any = self._spec.build({**self._config, "head": head, **stages})
+            made: Any = self._spec.build({**self.config, "head": head, **stages})
         if self.backbone is not None:
             made.backbone = self.backbone
         return made

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
-from saccade.probing.data import Questions, Split, picture_of, pictures_of, some_of
+from saccade.probing.data import Questions, Split, some_of
 from saccade.probing.features import Features, View
 from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
 
@@ -107,8 +107,8 @@ class Material(NamedTuple):
     """(N,) the class of each example."""
     answers: int
     """How many classes there are."""
-    plan: Plan = Plan()
-    questions: Questions | None = None
+    plan: Plan
+    questions: Questions
     places: Places | None = None
     """Where labels can be seen, for heads that are taught where to look."""
 
@@ -162,11 +162,10 @@ class Training:
         self._material, self._seed = material, seed
         self._name: HeadName = LINEAR if name == CLASS_TOKEN else next(head for head in HEADS if head == name)
         labels, questions, view = material.labels, material.questions, view_of(name, material.features)
-        self.statistics = view.statistics(pictures_of(train, questions))
+        self.statistics = view.statistics(questions.pictures_of(train))
         self._channels = view.shape[0]
         self._batch: Batch = view.batches(*self.statistics)
-        asked_about = 1.0 if questions is None else len(labels) / len(torch.unique(questions.picture))
-        examples = material.plan.batch_size * asked_about
+        examples = material.plan.batch_size * len(labels) / len(torch.unique(questions.picture))
         self._at_once = members_at_once(self._new(), view.shape, material.answers, examples)
         self._places = None if name == PYRAMID else material.places  # those are of one grid
 
@@ -179,7 +178,7 @@ class Training:
             hidden=plan.hidden,
             queries=plan.queries,
             levels=self._material.features.levels,
-            asked=1 if questions is None else len(questions.words),
+            asked=len(questions.words),
         )
 
     def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
@@ -195,7 +194,7 @@ class Training:
             learns,
             rates=[each.rate for each in settings],
             decays=[each.decay for each in settings],
-            steps=plan.steps_for(max(len(pictures_of(each, questions)) for each in sets)),
+            steps=plan.steps_for(max(len(questions.pictures_of(each)) for each in sets)),
             batch_size=plan.batch_size,
             seed=self._seed,
             at_once=self._at_once,
@@ -216,16 +215,6 @@ def _best(scores: Tensor, truth: Tensor) -> int:
     return max(range(len(scores)), key=lambda member: (right[member], -loss[member]))
 
 
-def majority_trial(labels: Tensor, splits: Sequence[Split]) -> Trial:
-    """Always the commonest class of the training examples."""
-    return _habit("majority", labels, splits, lambda rows: torch.zeros_like(rows))
-
-
-def prior_trial(labels: Tensor, splits: Sequence[Split], questions: Questions) -> Trial:
-    """Always the commonest answer to the same question in the training examples."""
-    return _habit("prior", labels, splits, lambda rows: questions.query[rows])
-
-
 def habits(labels: Tensor, rows: Tensor, kinds: Tensor, count: int) -> Tensor:
     """The commonest class of the examples ``rows`` (n,) of each kind (n,): (count,); of all where a kind has none."""
     answers = int(labels.max()) + 1
@@ -234,12 +223,12 @@ def habits(labels: Tensor, rows: Tensor, kinds: Tensor, count: int) -> Tensor:
     return torch.where(held.sum(1) > 0, held.argmax(1), held.sum(0).argmax())
 
 
-def _habit(name: str, labels: Tensor, splits: Sequence[Split], kind: Callable[[Tensor], Tensor]) -> Trial:
+def habit_trial(name: str, labels: Tensor, splits: Sequence[Split], kinds: Tensor) -> Trial:
+    """Always the commonest class of the training examples of the same kind (N,), such as the same question."""
     trial = Trial(name)
-    count = 1 + max(int(kind(part).max()) for split in splits for part in split)
     for split in splits:
-        common = habits(labels, split.train, kind(split.train), count)  # (count,)
-        val, test = (float((labels[part] == common[kind(part)]).double().mean()) for part in (split.val, split.test))
+        common = habits(labels, split.train, kinds[split.train], 1 + int(kinds.max()))  # (count,)
+        val, test = (float((labels[part] == common[kinds[part]]).double().mean()) for part in (split.val, split.test))
         trial.val.append(val)
         trial.test.append([test])
         trial.settings.append(0)
@@ -253,9 +242,9 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
     """
     features, labels, answers, _, questions, _ = material
     trial = Trial("knn")
-    query = torch.zeros_like(labels) if questions is None else questions.query  # (N,)
+    query = questions.query  # (N,)
     for split in splits:
-        centre, spread = features.statistics(pictures_of(split.train, questions))
+        centre, spread = features.map.statistics(questions.pictures_of(split.train))
         values = F.normalize((features.pooled - centre) / spread, dim=1)  # (P,C)
         said: dict[int, dict[int, Tensor]] = {}
         for part, rows in enumerate((split.val, split.test)):
@@ -264,7 +253,7 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
                 own = (query[rows] == number).nonzero()[:, 0]
                 voters = split.train[query[split.train] == number]
                 voters = voters if len(voters) else split.train
-                near = values[picture_of(rows[own], questions)] @ values[picture_of(voters, questions)].T
+                near = values[questions.picture[rows[own]]] @ values[questions.picture[voters]].T
                 for count, found in said[part].items():
                     found[own] = _voted(near, labels[voters], min(count, len(voters)), answers)
         right = {

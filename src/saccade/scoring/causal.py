@@ -34,17 +34,17 @@ from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.maps.baselines import Grids
-from saccade.metrics.maps.interventions import (
+from saccade.metrics.maps.interventions import map_hold
+from saccade.metrics.maps.localisation import where_defined
+from saccade.metrics.maps.twins import (
     TwinMaps,
     TwinTruth,
     about_scene,
     alike,
     even_where_empty,
     foreground,
-    map_hold,
     rivals,
 )
-from saccade.metrics.maps.localisation import where_defined
 from saccade.scoring.results import Policies, SceneScores
 from saccade.scoring.score import laid_over, reduced
 from saccade.scoring.truths import Evidence, Truths

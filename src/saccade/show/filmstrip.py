@@ -1,20 +1,20 @@
-"""Draws how an answer was made as one picture: the question, every look in order, the total last.
+"""Pictures side by side: every look of one example, the total last; nested crops on one picture; contact sheets.
 
-Each column has the overlay above, below it the attended image (for a crop: what was cut out), and under both the name
-of the act with the raw peak weight. Strips longer than a row wrap, and so does what stands under a narrow panel.
+Each column of a filmstrip has the overlay above, below it the attended image (for a crop: what was cut out), and under
+both the name of the act with the raw peak weight. Strips longer than a row wrap, and so does what stands under a narrow
+panel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from saccade import geometry
-from saccade.errors import DataError, nearest
+from saccade.errors import DataError, ShapeError, nearest
 from saccade.show import acts as drawing
 from saccade.show.acts import Act
 from saccade.show.colours import (
@@ -30,41 +30,26 @@ from saccade.show.colours import (
     legend_bar,
 )
 from saccade.show.overlay import (
+    MIN_SIDE,
     OPACITY,
     Mark,
     PictureLike,
+    Polygon,
     as_marks,
     as_picture,
     draw_marks,
+    enlarge,
     fit_panel,
     let_through,
     paint,
 )
-from saccade.show.sheet import (
-    AFTER_BAR,
-    Line,
-    font,
-    height_of,
-    line_height,
-    paste_framed,
-    wrap,
-    write,
-    write_legend,
-)
+from saccade.show.sheet import MARGIN, Layout, Line, Panel, draw_sheet, font, line_height, paste_framed, wrap, write
 from saccade.trace import AttentionTrace
 
 Captions = Mapping[str, str | Sequence[str]]
 
-MARGIN, GUTTER, SEAM = 28, 18, 6
-_TITLE, _SMALL = 16, 14
-
-
-@dataclass(frozen=True)
-class _Column:
-    title: str
-    note: str
-    upper: Image.Image
-    lower: Image.Image | None
+LAYOUT = Layout(gutter=18, between=36, below=8, above_legend=line_height(font(14)), small=14)
+_TITLE = 16
 
 
 def filmstrip(
@@ -121,14 +106,20 @@ def filmstrip(
     if trace.is_nested:  # the whole picture has a frame round each crop
         frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
         first = draw_marks(first, frames, shown.size)
-    strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
+    room = max(shown.width, 120)  # captions need room under a narrow picture
+    said = _caption(whole, f"{original.width} × {original.height} px", room)
+    strip = [Panel([first], said, _card(question, answer, room))]
     for act, title, each, own in zip(acts, titles, scaled, maps):
-        column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)
-        strip.append(replace(column, note=f"least {float(own.min()):.3f} · {column.note}") if each.least else column)
+        images, note = _act_images(trace, act, each.values, shown, evidence, original, opacity)
+        note = f"least {float(own.min()):.3f} · {note}" if each.least else note
+        strip.append(Panel(images, _caption(title, note, room)))
     for each in scaled[len(acts) :]:
         upper = draw_marks(paint(shown, each.values, opacity), evidence, original.size)
-        strip.append(_Column("total", _total_in_words(trace), upper, let_through(shown, each.values)))
-    return _Sheet(strip, shown.size, columns, question, answer, _legend(acts, scaled, scale)).draw()
+        said = _caption("total", _total_in_words(trace), room)
+        strip.append(Panel([upper, let_through(shown, each.values)], said))
+    meaning = _legend(acts, scaled, scale)
+    legend = [(legend_bar(120, 10), f"weight: {meaning}")] if meaning else []
+    return draw_sheet(strip, shown.size, min(columns, len(strip)), LAYOUT, room=room, legend=legend)
 
 
 def _total_in_words(trace: AttentionTrace) -> str:
@@ -147,16 +138,16 @@ def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
-def _act_column(
+def _act_images(
     trace: AttentionTrace,
     act: Act,
-    title: str,
     values: Values,
     shown: Image.Image,
     evidence: Sequence[Mark],
     original: Image.Image,
     opacity: float,
-) -> _Column:
+) -> tuple[list[Image.Image], str]:
+    """The overlay and what it lets through, or what a crop cut out; and a note."""
     size = (shown.height, shown.width)
     marks = drawing.act_marks(trace, act, size)
     if act.look.kind == "crop":  # its map is its box: dim what lies outside rather than tint what lies inside
@@ -165,7 +156,7 @@ def _act_column(
     else:
         upper, lower = paint(shown, values, opacity), let_through(shown, values)
         note = act.note
-    return _Column(title, note, draw_marks(draw_marks(upper, evidence, original.size), marks, shown.size), lower)
+    return [draw_marks(draw_marks(upper, evidence, original.size), marks, shown.size), lower], note
 
 
 def _cut_out(trace: AttentionTrace, act: Act, original: Image.Image, size: geometry.Size) -> Image.Image:
@@ -208,61 +199,118 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: drawing.Scale)
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 
-def _caption(entry: _Column, width: int) -> list[Line]:
-    """Name and note of a column, wrapped: under a narrow picture they need more than a line each."""
-    title, small = font(_TITLE, bold=True), font(_SMALL)
-    noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(entry.note, small, width, 3)]
-    return [*((line, title, INK) for line in wrap(entry.title, title, width, 3)), *noted]
+def _caption(title: str, note: str, width: int) -> list[Line]:
+    """Name and note of a panel, wrapped: under a narrow picture they need more than a line each."""
+    bold, small = font(_TITLE, bold=True), font(LAYOUT.small)
+    noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(note, small, width, 3)]
+    return [*((line, bold, INK) for line in wrap(title, bold, width, 3)), *noted]
 
 
-@dataclass(frozen=True)
-class _Sheet:
-    """Columns set out in rows, with the question card and the legend."""
+def _card(question: str, answer: str, width: int) -> list[list[Line]]:
+    """Question and answer, each under its label, as tall as they need."""
+    label, text = font(LAYOUT.small), font(_TITLE, bold=True)
+    return [
+        [(name, label, FAINT_INK), *((line, text, INK) for line in wrap(said, text, width, 4))]
+        for name, said in (("asked", question), ("answered", answer))
+        if said.strip()
+    ]
 
-    strip: Sequence[_Column]
-    panel: tuple[int, int]  # (width, height)
-    columns: int
-    question: str
-    answer: str
-    legend: str
 
-    def draw(self) -> Image.Image:
-        per_row = min(self.columns, len(self.strip))
-        rows = -(-len(self.strip) // per_row)
-        width, height = self.panel
-        column = max(width, 120)  # captions need room under a narrow picture
-        captions = [_caption(entry, column) for entry in self.strip]
-        card = self._card(column)
-        card_height = sum(14 + height_of(lines) for lines in card)
-        below = max(height + max(map(height_of, captions)), height_of(captions[0]) + max(1, card_height))
-        row_height = height + SEAM + 8 + below
-        sheet_width = max(2 * MARGIN + per_row * column + (per_row - 1) * GUTTER, 320)
-        small, bar = font(_SMALL), legend_bar(120, 10)
-        room = sheet_width - 2 * MARGIN - bar.width - AFTER_BAR
-        meaning = wrap(f"weight: {self.legend}", small, room, 3) if self.legend else []
-        foot = (1 + len(meaning)) * line_height(small) if meaning else 0
-        sheet_height = 2 * MARGIN + rows * row_height + (rows - 1) * 2 * GUTTER + foot
-        sheet = Image.new("RGB", (sheet_width, sheet_height), PAPER)
-        for number, (entry, caption) in enumerate(zip(self.strip, captions)):
-            x = MARGIN + number % per_row * (column + GUTTER)
-            y = MARGIN + number // per_row * (row_height + 2 * GUTTER)
-            paste_framed(sheet, entry.upper, x, y)
-            if entry.lower is not None:
-                y += height + SEAM
-                paste_framed(sheet, entry.lower, x, y)
-            y = write(sheet, x, y + height + 8, caption) + SEAM
-            for lines in card if number == 0 else ():
-                y = write(sheet, x, y + 14, lines)
-        if meaning:
-            middle = sheet_height - MARGIN - foot + line_height(small) + line_height(small) // 2
-            write_legend(sheet, bar, meaning, small, MARGIN, middle)
-        return sheet
+_PAD = 3
+_Plate = tuple[float, float, float, float]
 
-    def _card(self, width: int) -> list[list[Line]]:
-        """Question and answer, each under its label, as tall as they need."""
-        label, text = font(_SMALL), font(_TITLE, bold=True)
-        return [
-            [(name, label, FAINT_INK), *((line, text, INK) for line in wrap(said, text, width, 4))]
-            for name, said in (("asked", self.question), ("answered", self.answer))
-            if said.strip()
-        ]
+
+def nested_crops(
+    picture: PictureLike,
+    trace: AttentionTrace,
+    *,
+    said: Mapping[str, str] | None = None,
+    opacity: float = 0.55,
+    outline: Mark | Sequence[Mark] = (),
+    least_side: int = MIN_SIDE,
+) -> Image.Image:
+    """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
+
+    Args:
+        picture: the original picture, upright.
+        trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
+        said: what stands at a frame, by the name of its look.
+        opacity: how much is hidden of what no crop shows, 0 to 1.
+        outline: evidence to draw on top, in pixels of ``picture``.
+        least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
+    """
+    original = as_picture(picture)
+    shown = enlarge(original, least_side)
+    size = (shown.height, shown.width)
+    trace = drawing.one_example(trace, (original.height, original.width))
+    acts = drawing.acts_of(trace)
+    inside = np.stack([drawing.act_map(trace, act, size) for act in acts]).mean(0).astype(np.float32)  # (H,W)
+    frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
+    result = draw_marks(let_through(shown, 1 - opacity * (1 - inside)), as_marks(outline), original.size)
+    result = draw_marks(result, frames, shown.size)
+    plates: list[_Plate] = []
+    for act, frame in zip(acts, frames):
+        if isinstance(frame, Polygon):
+            text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
+            plates += _tag(result, frame, text, plates)
+    return result
+
+
+def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate]) -> list[_Plate]:
+    """``text`` on a plate above the frame, else below it, else inside it; none where a picture has no room for it."""
+    face = font(max(11, round(0.032 * max(image.size))))
+    width, height = face.getlength(text) + 2 * _PAD, line_height(face) + _PAD
+    (x, y), bottom = (min(axis) for axis in zip(*frame.points)), max(point[1] for point in frame.points)
+    left = min(max(0.0, x), image.width - width)
+    for top in (y - height, bottom, y):
+        plate = (left, top, left + width, top + height)
+        fits = left >= 0 and 0 <= top <= image.height - height
+        if fits and not any(_overlap(plate, other) for other in taken):
+            pen = ImageDraw.Draw(image)
+            pen.rectangle(plate, fill=PAPER)
+            pen.text((left + _PAD, top + 1), text, INK, font=face)
+            return [plate]
+    return []
+
+
+def _overlap(first: _Plate, second: _Plate) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
+
+
+def contact_sheet(
+    pictures: Sequence[PictureLike],
+    captions: Sequence[str] = (),
+    *,
+    marks: Sequence[Sequence[Mark]] = (),
+    columns: int = 6,
+    panel: int = 200,
+) -> Image.Image:
+    """The ``pictures`` in rows, left to right.
+
+    Args:
+        pictures: at least one, of any sizes.
+        captions: one per picture, or none at all; two lines each, then an ellipsis.
+        marks: outlines per picture in its own pixels (evidence, boxes), or none at all.
+        columns: pictures in a row.
+        panel: longest side of a thumbnail in pixels; small pictures are enlarged by whole factors.
+    """
+    if not pictures:
+        raise DataError("contact sheet: no pictures came; there is nothing to show")
+    for name, values in (("captions", captions), ("marks", marks)):
+        if values and len(values) != len(pictures):
+            raise ShapeError(name, f"({len(pictures)},), one per picture", (len(values),))
+    face = font(LAYOUT.small)
+    wrapped = [wrap(caption, face, panel, 2) for caption in captions]
+    caption_height = 6 + max(len(lines) for lines in wrapped) * line_height(face) if captions else 0
+    per_row = min(columns, len(pictures))
+    rows = -(-len(pictures) // per_row)
+    across, down = panel + LAYOUT.gutter, panel + caption_height + LAYOUT.gutter
+    size = (2 * MARGIN + per_row * across - LAYOUT.gutter, 2 * MARGIN + rows * down - LAYOUT.gutter)
+    sheet = Image.new("RGB", size, PAPER)
+    for number, picture in enumerate(pictures):
+        x, y = MARGIN + number % per_row * across, MARGIN + number // per_row * down
+        original = as_picture(picture)
+        thumb = draw_marks(fit_panel(original, panel), marks[number] if marks else (), original.size)
+        paste_framed(sheet, thumb, x + (panel - thumb.width) // 2, y + (panel - thumb.height) // 2)
+        write(sheet, x, y + panel + 6, [(line, face, INK) for line in wrapped[number]] if captions else [])
+    return sheet

@@ -20,7 +20,6 @@ from saccade.show.curves import (
     training_curves,
 )
 from saccade.show.filmstrip import filmstrip
-from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import (
     Block,
     Cell,
@@ -32,9 +31,9 @@ from saccade.show.report import (
     Table,
     percent,
 )
-from saccade.show.report_tables import DASH
 from saccade.show.slot_table import SlotHeat, slot_grid
-from saccade.show.word_strip import has_words, word_strip
+from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
+from saccade.show.tables import DASH
 from saccade.untrusted import parse_json, read_regular
 from saccade.yaml_text import parse_yaml
 

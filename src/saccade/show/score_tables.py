@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.show.report import Block, Cell, Gallery, Picture, Section, Table, percent
-from saccade.show.report_tables import Value
+from saccade.show.tables import Value
 
 Scores = Mapping[str, Any]
 

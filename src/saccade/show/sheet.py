@@ -1,4 +1,4 @@
-"""What drawn sheets share: text, framed panels, and the legend of the colours.
+"""Sheets of pictures: panels in rows with text below them, and the legend of the colours; contact sheets.
 
 Text on pictures has a font that covers Latin, Greek and Cyrillic, lines that wrap, and lines that end in an ellipsis.
 
@@ -9,18 +9,24 @@ own (basic Latin) takes their place.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from saccade.show.colours import FAINT_INK, RULE, Rgb
+from saccade.show.colours import FAINT_INK, PAPER, RULE, SERIES, Rgb
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 Line = tuple[str, Font, Rgb]
 """A line of text with its font and ink."""
 AFTER_BAR = 10
+MARGIN, SEAM = 28, 6
+"""Pixels around a sheet, and between two pictures of a panel."""
+SHARE = SERIES[1]
+"""Colour of a bar that shows a share."""
+BAR_HEIGHT = 5
 
 
 @lru_cache(maxsize=16)
@@ -89,6 +95,119 @@ def paste_framed(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None
     """Paste with a hairline around, so that a white picture does not melt into the paper."""
     sheet.paste(image, (x, y))
     ImageDraw.Draw(sheet).rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Distances on a sheet in pixels."""
+
+    gutter: int
+    """Between columns."""
+    between: int
+    """Between rows."""
+    below: int
+    """Between the last picture of a panel and its first line."""
+    above_legend: int
+    small: int
+    """Size of small print."""
+    legend_lower: int = 0
+    """How far the legend is shifted down."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Pictures of one size, one below the other, and what stands under them."""
+
+    images: Sequence[Image.Image]
+    """None for a panel of text, which stands at half the height of its neighbours' pictures."""
+    lines: Sequence[Line] = ()
+    cards: Sequence[Sequence[Line]] = ()
+    """Further lines, each group a little apart."""
+    share: float | None = None
+    """0 to 1: the length of a bar under the pictures; None: no bar."""
+
+    def height(self, picture: int, layout: Layout) -> int:
+        """Pixels that it takes where a picture takes ``picture``."""
+        if not self.images:
+            return 0
+        pictures = len(self.images) * (picture + SEAM) - SEAM
+        lines = layout.below + height_of(self.lines) if self.lines else 0
+        return (
+            pictures + lines + (SEAM if self.cards else 0) + sum(layout.small + height_of(card) for card in self.cards)
+        )
+
+    def draw(self, sheet: Image.Image, x: int, y: int, size: tuple[int, int], layout: Layout) -> None:
+        """Draw it at (x, y), its pictures of ``size`` (width, height)."""
+        width, height = size
+        if not self.images:
+            y += height // 2 - height_of(self.lines) // 2
+            for lines in (self.lines, *self.cards):
+                y = write(sheet, x, y, lines) + 4
+            return
+        for image in self.images:
+            paste_framed(sheet, image, x, y)
+            y += height + SEAM
+        y -= SEAM
+        if self.share is not None:
+            pen, top = ImageDraw.Draw(sheet), y + 3
+            pen.rectangle([x - 1, top, x + width, top + BAR_HEIGHT - 1], fill=RULE)
+            filled = round(min(max(self.share, 0.0), 1.0) * (width + 1))
+            if filled:
+                pen.rectangle([x - 1, top, x - 1 + filled, top + BAR_HEIGHT - 1], fill=SHARE)
+        y = write(sheet, x, y + layout.below, self.lines) + SEAM
+        for card in self.cards:
+            y = write(sheet, x, y + layout.small, card)
+
+
+def draw_sheet(
+    panels: Sequence[Panel],
+    size: tuple[int, int],
+    columns: int,
+    layout: Layout,
+    *,
+    room: int,
+    last_room: int | None = None,
+    head: Sequence[Line] = (),
+    headings: Sequence[Line] = (),
+    legend: Sequence[tuple[Image.Image, str]] = (),
+    least_width: int = 320,
+) -> Image.Image:
+    """The panels in rows.
+
+    Args:
+        panels: at least one, left to right and row by row.
+        size: (width, height) of every picture.
+        columns: panels in a row.
+        layout: distances.
+        room: width of a column, at least that of a picture.
+        last_room: width of the last column; None: as of the others.
+        head: lines above all, wrapped already.
+        headings: a line above each column.
+        legend: bars with their meanings, below all; a long meaning is wrapped.
+        least_width: of the sheet.
+    """
+    step = room + layout.gutter
+    last = room if last_room is None else last_room
+    sheet_width = max(2 * MARGIN + (columns - 1) * step + last, least_width)
+    small, rows = font(layout.small), -(-len(panels) // columns)
+    meanings = [(bar, wrap(text, small, sheet_width - 2 * MARGIN - bar.width - AFTER_BAR, 3)) for bar, text in legend]
+    legend_height = sum(len(lines) for _, lines in meanings) * line_height(small)
+    foot = layout.above_legend + legend_height if meanings else 0
+    top = MARGIN + (height_of(head) + layout.gutter if head else 0)
+    first = top + (height_of(headings[:1]) + SEAM if headings else 0)
+    row = max(panel.height(size[1], layout) for panel in panels)
+    down = row + layout.between
+    sheet = Image.new("RGB", (sheet_width, first + rows * down - layout.between + foot + MARGIN), PAPER)
+    write(sheet, MARGIN, MARGIN, head)
+    for column, heading in enumerate(headings):
+        write(sheet, MARGIN + column * step, top, [heading])
+    for number, panel in enumerate(panels):
+        panel.draw(sheet, MARGIN + number % columns * step, first + number // columns * down, size, layout)
+    middle = sheet.height - MARGIN - legend_height + line_height(small) // 2 + layout.legend_lower
+    for bar, lines in meanings:
+        write_legend(sheet, bar, lines, small, MARGIN, middle)
+        middle += len(lines) * line_height(small)
+    return sheet
 
 
 def write_legend(sheet: Image.Image, bar: Image.Image, lines: Sequence[str], face: Font, x: int, middle: int) -> None:

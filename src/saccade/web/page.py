@@ -42,10 +42,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from saccade import __version__
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url
-from saccade.show.report import Live, policy
+from saccade.show.report import Live, live_page, policy
 from saccade.web.bundle import bundle
 from saccade.web.family_page import address_of, family_modules, page_model
 
@@ -77,24 +76,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
 
 def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> str:
     """The page as one HTML file; arguments as in :func:`live_part`."""
-    live = live_part(predictors, views)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy(live.style, script=live.script)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="saccade {__version__}">
-<title>saccade: watch a model look</title>
-{live.head}
-</head>
-<body>
-{live.markup}
-{live.end}
-</body>
-</html>
-"""
+    return live_page("saccade: watch a model look", live_part(predictors, views))
 
 
 @lru_cache

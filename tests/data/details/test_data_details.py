@@ -13,7 +13,6 @@ from saccade.data.details.layout import (
     MARK,
     REACH,
     SIZE,
-    TILE,
     DetailLayout,
     moved,
     rewoven,
@@ -110,41 +109,6 @@ def test_other_surroundings_leave_the_bearer(layout: DetailLayout, pictures: tor
     cells = among.y // CELL * 3 + among.x // CELL
     assert all(len(set(row)) == 4 for row in cells.tolist())
     assert (render_details(among) != pictures).any(1).float().mean() > 0.9
-
-
-def test_half_the_size_leaves_little_of_the_stripes() -> None:
-    """The filter of a view half as large leaves under 3 % of any weave, at every shift; at full size all is there."""
-    woven = render._weaves(torch.device("cpu")).double()  # (4,12,12)
-    wide = woven.repeat(1, 6, 6)  # (4,72,72)
-    for shift in range(2):
-        small = F.interpolate(wide[:, None, shift:, shift:], scale_factor=0.5, mode="bilinear", antialias=True)
-        middle = small[..., 4:-4, 4:-4]
-        assert middle.abs().max() < 0.03 * render.CONTRAST
-    assert (woven.square().mean((1, 2)).sqrt() > 0.6 * render.CONTRAST).all()
-    assert (woven.mean((1, 2)).abs() < 0.1).all()
-    assert woven.shape[-1] == TILE
-
-
-def test_a_filter_that_is_told_the_place_reads_some_marks_at_half_the_size() -> None:
-    """The directions are not gone: the best fit of four waves names about half of them, and chance is a quarter."""
-    count = 300
-    layout = sample_details(991, torch.arange(count))
-    small = F.interpolate(render_details(layout).double(), scale_factor=0.5, mode="bilinear", antialias=True).mean(1)
-    centre = torch.stack([layout.x + layout.mark_x, layout.y + layout.mark_y], -1)[:, 0]  # (B,2)
-    along = torch.arange(SIZE // 2) * 2 + 0.5  # of the middle of each small pixel, in pixels
-    right = 0
-    for picture, (x, y), weave in zip(small, centre.tolist(), layout.weave[:, 0].tolist()):
-        at_y, at_x = torch.meshgrid(along - y, along - x, indexing="ij")
-        inside = at_x.square() + at_y.square() <= (MARK - 1) ** 2
-        flat = torch.stack([torch.ones(int(inside.sum())), at_x[inside], at_y[inside]], 1).double()  # (P,3)
-        missed = []
-        for turns_x, turns_y in render._FREQUENCIES:
-            wave = (2 * torch.pi / TILE * (turns_x * at_x + turns_y * at_y))[inside].double()
-            fit = torch.cat([flat, wave.cos()[:, None], wave.sin()[:, None]], 1)  # (P,5)
-            found = torch.linalg.lstsq(fit, picture[inside][:, None]).solution
-            missed.append(float((fit @ found - picture[inside][:, None]).square().sum()))
-        right += missed.index(min(missed)) == weave
-    assert 0.4 < right / count < 0.65
 
 
 def test_stripes_run_as_they_are_called() -> None:

@@ -8,56 +8,22 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from authors_paste import drawn, paste
+from authors_paste import drawn
 from saccade.data.scenes import kernels
-from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.drawing import Drawing
-from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
-from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 
-COLOUR = (200, 100, 50)
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-def pasted(ink: int, below: int = 0) -> list[int]:
-    canvas = Image.new("RGB", (1, 1), (below, below, below))
-    paste(canvas, np.full((1, 1), ink, np.uint8), COLOUR, 0, 0)
-    return [int(value) for value in np.asarray(canvas)[0, 0]]
-
-
-def test_ink_counts_twice() -> None:
-    """Half ink: 200 · 128/255 = 100.4 is painted as 100; 100 · 128/255 = 50.2 is what is seen of it on black."""
-    assert pasted(255) == [200, 100, 50]
-    assert pasted(128) == [50, 25, 13]  # 50 · 128/255 = 25.1, painted 25, seen 12.5
-    assert pasted(0) == [0, 0, 0]
-    assert pasted(128, below=255) == [177, 152, 140]  # and 255 · 127/255 = 127 of the background beside it
 
 
 @pytest.fixture(scope="module")
 def data() -> SceneData:
     return SceneData(SceneDataConfig("mref", glyphs="pack"), "test")
-
-
-def test_saccades_own_drawing_blends_once(data: SceneData) -> None:
-    """On black, colour · g/255 is seen here and colour · (g/255)² there: the same where the ink is full."""
-    layout = data.take(torch.arange(0, 60, 10)).scenes
-    ours = render(layout).permute(0, 2, 3, 1).numpy().astype(int)
-    black = np.zeros((100, 100, 3), np.uint8)
-    theirs = np.stack([drawn(layout, scene, black) for scene in range(len(layout))]).astype(int)
-    assert (theirs <= ours + 1).all()
-    assert (ours - theirs).max() > 40, "half ink is a quarter of the colour there"
-    masks = layout.all_objects().numpy()
-    assert not theirs[~masks].any()
-    ink = np.where(masks[..., None], ours, 0)
-    full = ink >= int(layout.rgb[layout.present].max()) - 1  # the brightest there is can only be full ink
-    assert full.any()
-    assert np.abs(ours - theirs)[full].max() <= 2
 
 
 def resized_here(glyph: np.ndarray, side: int) -> np.ndarray:
@@ -113,12 +79,6 @@ def test_both_draws_every_other_scene_as_the_authors_do_and_mostly_three_of_four
     for later in (1, 2, 3):
         assert torch.equal(mostly[later::4], authors[later::4])
     assert not torch.equal(blend[0], authors[0])
-
-
-def test_an_unknown_drawing_is_refused() -> None:
-    for made in (SceneSpec, Distractors):
-        with pytest.raises(ConfigError, match="drawing: found 'author'"):
-            made(drawing="author")
 
 
 @pytest.mark.gpu

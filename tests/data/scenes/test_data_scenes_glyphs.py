@@ -69,12 +69,6 @@ def test_disjoint_splits_share_no_glyph(tiny_mnist):
     assert (train.name, val.name, test.name) == ("mnist-train-30", "mnist-val-5000", "mnist-test-20")
 
 
-def test_merged_is_one_pool(tiny_mnist):
-    pools = [glyphs_for(split, "merged", folder=tiny_mnist) for split in ("train", "test")]
-    assert all(len(pool) == 5_050 for pool in pools)
-    assert torch.equal(pools[0].images, pools[1].images)
-
-
 def test_missing_mnist_says_what_to_do(no_mnist):
     for split in ("train", "val", "test"):
         with pytest.raises(DataError, match="saccade data get mnist"):
@@ -117,12 +111,6 @@ def test_glyph_sets_check_themselves():
             GlyphSet(*wrong, "x")
     with pytest.raises(DataError, match=r"no glyph of class \[3, 4"):
         GlyphSet(images, labels, "x").pick(labels, labels)
-
-
-def test_pick_reaches_every_glyph_of_the_class():
-    glyphs = GlyphSet(torch.zeros(30, 28, 28, dtype=torch.uint8), torch.arange(30) % 10, "x")
-    bits = torch.tensor([0, 2**31, 2**32 - 1])
-    assert glyphs.pick(torch.tensor([4, 4, 4]), bits).tolist() == [4, 14, 24]
 
 
 def test_pack_splits_are_balanced_and_disjoint():

@@ -1,20 +1,16 @@
 """MBG: which photographs a split may use, how they are cut, and folders that are not what they should be."""
 
 import hashlib
-import json
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.data.scenes import photographs
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.photographs import SHIPPED, Photographs, _cut, photographs_for
+from saccade.data.scenes.photographs import SHIPPED, Photographs, photographs_for
 from saccade.errors import DataError
 
 SPLITS = ("train", "val", "test")
@@ -51,16 +47,6 @@ def test_the_first_hundred_cuts_are_pinned():
     assert digest(cuts(Photographs(NOISE, "noise"), torch.arange(100))) == FIRST_HUNDRED
 
 
-def test_batch_and_order_do_not_matter():
-    background = Photographs(NOISE, "noise")
-    whole = cuts(background, torch.arange(60))
-    assert torch.equal(torch.cat([cuts(background, part) for part in torch.arange(60).split(7)]), whole)
-    order = torch.randperm(60, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(cuts(background, order), whole[order])
-    assert not torch.equal(cuts(background, torch.arange(60), seed=1), whole)
-    assert len({digest(cut) for cut in whole}) == 60
-
-
 def test_a_cut_is_a_piece_of_the_photograph_at_one_of_three_scales_perhaps_mirrored():
     """A picture that holds its own coordinates: red = column, green = row, blue = 77, at a short side of 150."""
     rows, columns = np.mgrid[:150, :200]
@@ -82,13 +68,6 @@ def test_a_cut_is_a_piece_of_the_photograph_at_one_of_three_scales_perhaps_mirro
         straight = cut.flip(-1) if flipped else cut
         assert torch.equal(straight[0] - straight[0, 0, 0], ramp.expand(100, 100))
         assert torch.equal(straight[1] - straight[1, 0, 0], ramp[:, None].expand(100, 100))
-
-
-def test_the_name_tells_sets_apart():
-    one, other = Photographs(NOISE[:2], "a-val"), Photographs(NOISE[1:3], "a-val")
-    assert one.name.startswith("a-val-2-")
-    assert one.name != other.name
-    assert one.name == Photographs(iter(NOISE[:2]), "a-val").name
 
 
 @pytest.mark.gpu
@@ -121,24 +100,6 @@ def test_splits_share_no_photograph_and_leave_none_out(tmp_path, folders, sizes)
     assert [len(each) for each in seen] == list(sizes)
     assert len(set.union(*seen)) == sum(folders.values())
     assert [each.name.rsplit("-", 2)[0] for each in sets] == [f"set-{split}" for split in SPLITS]
-
-
-@given(st.integers(3, 500), st.sampled_from([SPLITS, SPLITS[:2]]))
-def test_shares_are_tenths_and_never_empty(count, splits):
-    files = [Path(str(k)) for k in range(count)]
-    shares = [_cut(files, splits, split, Path()) for split in splits]
-    assert sorted(file for share in shares for file in share) == sorted(files)
-    assert all(len(share) == max(1, count // 10) for share in shares[1:])
-
-
-def test_the_cut_goes_by_name_not_by_where_the_folder_lies(tmp_path):
-    names = [f"{k:02d}" for k in range(30)]
-    here, there = fill(tmp_path / "a" / "set", names), fill(tmp_path / "b" / "c" / "set", names)
-    assert photographs_for("val", here).name == photographs_for("val", there).name
-    assert photographs_for("val", here).name != photographs_for("test", here).name
-    in_order = [int(path.stem) for path in photographs._in_hash_order(here)]
-    assert sorted(in_order) == list(range(30))
-    assert in_order != sorted(in_order)
 
 
 def test_what_cannot_be_read_is_named_counted_and_left_out(tmp_path):
@@ -184,15 +145,3 @@ def test_the_cache_comes_before_what_ships(tmp_path, monkeypatch):
     named = photographs_for("test", SHIPPED)
     assert len(named) == 3
     assert (named.set_name, named.name) == ("shipped", "shipped-test-3-c8aec02d"), "known by its pixels, however named"
-
-
-def test_what_ships_is_free_small_and_credited():
-    facts = json.loads((SHIPPED / "attribution.json").read_text(encoding="utf-8"))
-    files = {path.relative_to(SHIPPED).as_posix(): path for path in SHIPPED.rglob("*.jpg")}
-    assert sorted(each["file"] for each in facts["photographs"]) == sorted(files)
-    for each in facts["photographs"]:
-        assert each["licence"] in {"CC0 1.0", "public domain", "CC BY 2.0"}
-        assert all((each["title"], each["author"], each["source"]))
-        assert hashlib.sha256(files[each["file"]].read_bytes()).hexdigest() == each["sha256"]
-        assert min(Image.open(files[each["file"]]).size) == 150
-    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 250_000

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade.data.scenes import host
 from saccade.data.scenes import sampler as scenes_module
@@ -14,7 +13,6 @@ from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.hashing import hash_state
 from saccade.data.scenes.layout import GlyphLayout, SceneLayout, SceneSpec
-from saccade.data.scenes.render import InkedPixels, _listed_on_device, _listed_on_host
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
@@ -100,54 +98,6 @@ def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
         assert torch.equal(getattr(found, name), column), name
 
 
-@pytest.mark.parametrize("kind", ["black", "large", "multisets"])
-def test_host_and_device_list_the_same_pixels(kind):
-    layout, _ = stream(kind).scenes(torch.arange(40))
-    host, device = (in_order(list_pixels(layout)) for list_pixels in (_listed_on_host, _listed_on_device))
-    assert len(host["ink"]) > 1000
-    for name, column in host.items():
-        assert column.dtype == device[name].dtype, name
-        assert torch.equal(column, device[name]), name
-
-
-def in_order(pixels: InkedPixels) -> dict[str, Tensor]:
-    order = pixels.position.argsort()
-    return {name: getattr(pixels, name)[order] for name in ("obj", "position", "ink")}
-
-
-class Operations(TorchDispatchMode):
-    """Lists the operations that compute something."""
-
-    FREE = ("view", "slice", "select", "squeeze", "unsqueeze", "expand", "alias", "detach", "t", "lift_fresh")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = func.__name__.split(".")[0]
-        if name not in self.FREE:
-            self.names.append(name)
-        return func(*args, **(kwargs or {}))
-
-
-def training(chunk: int = 64) -> SceneData:
-    data = SceneData(SceneDataConfig(glyphs="pack", asks=4), "train")
-    data.stream.chunk = chunk
-    return data
-
-
-def test_a_training_batch_of_made_scenes_costs_few_operations():
-    """Some thirty, nearly all of them small and on the host: it must never hold up a GPU."""
-    data = training()
-    data.take(torch.arange(64), together=4)
-    with Operations() as operations:
-        data.take(torch.arange(64, 128), together=4)
-    assert 0 < len(operations.names) < 40
-    assert operations.names.count("gather") == 2
-    assert "index" not in operations.names[-5:]  # pictures and layouts are slices
-
-
 def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
     scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
     layout, images = scenes.scenes(torch.arange(4, 20))
@@ -160,6 +110,12 @@ def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
     for name, column in layout.tensors().items():
         assert torch.equal(getattr(backwards, name).flip(0), column)
         assert torch.equal(getattr(kept_layout, name)[4:20], column)
+
+
+def training(chunk: int) -> SceneData:
+    data = SceneData(SceneDataConfig(glyphs="pack", asks=4), "train")
+    data.stream.chunk = chunk
+    return data
 
 
 def test_a_batch_is_the_same_wherever_training_begins():

@@ -5,9 +5,7 @@ import threading
 import pytest
 import torch
 
-from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.stream import Prefetcher, SceneStream
+from saccade.data.scenes.stream import Prefetcher
 from saccade.errors import DataError
 
 CPU = torch.device("cpu")
@@ -63,17 +61,3 @@ def test_an_endless_stream_is_the_same_with_and_without_looking_ahead():
     for start in range(0, 4096, 256):
         numbers = torch.arange(start, start + 256)
         assert torch.equal(ahead.take(numbers).images, here.take(numbers).images)
-
-
-def test_a_stream_makes_nothing_ahead_until_training_has_settled(monkeypatch):
-    """Where its chunks are made ahead at all; the first steps of a run may compile."""
-    monkeypatch.setattr("saccade.data.scenes.stream._SETTLED", 2)
-    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), seed=0, chunk=16)
-    stream._ahead = Prefetcher(stream._make, CPU)
-    begun = []
-    monkeypatch.setattr(stream._ahead, "start", begun.append)
-    for _ in range(2):
-        stream.scenes(torch.arange(8, 16))
-    assert begun == []
-    stream.scenes(torch.arange(8, 16))
-    assert begun == [1]

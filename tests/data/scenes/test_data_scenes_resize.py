@@ -5,9 +5,8 @@ import torch
 from PIL import Image
 
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.host import HALF, _shifted, mixed_alike
-from saccade.data.scenes.placement import Occupancy, Tries, packed_rows
-from saccade.data.scenes.resize import inked, resized
+from saccade.data.scenes.placement import Occupancy, Tries
+from saccade.data.scenes.resize import resized
 
 
 def test_within_two_levels_of_pillow_and_the_same_ink():
@@ -30,48 +29,6 @@ def test_padding_does_not_change_a_glyph_nor_does_autocast():
     assert torch.equal(small, large[:, :21, :21])
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(resized(glyph, torch.tensor([19]), 21), small)
-
-
-def test_ink_is_where_a_resized_glyph_is_not_zero():
-    glyphs = glyphs_for("val", "pack").images[:140]
-    sizes = torch.arange(14, 84).repeat(2)
-    marks = inked(glyphs, sizes, 84)
-    assert torch.equal(marks, (resized(glyphs, sizes, 84) > 0).float())
-    assert 0 < marks.mean() < 0.5
-    assert not inked(glyphs[:1], torch.tensor([0]), 84).any()  # a side of 0 is no glyph
-
-
-def test_glyphs_of_one_size_together_are_the_same():
-    glyphs = glyphs_for("val", "pack").images[:30]
-    for size in (1, 14, 28, 83, 130):
-        together = mixed_alike(glyphs.numpy(), size)
-        expected = resized(glyphs, torch.full((30,), size), size)
-        assert torch.equal(torch.from_numpy(together).add(0.5).floor(), expected)
-        assert np.array_equal(together >= HALF, expected.numpy() > 0)
-
-
-def test_rows_of_bits_move_to_the_right_across_words():
-    rng = np.random.default_rng(0)
-    for words in (1, 2, 3):
-        rows = rng.integers(0, 2**20, (130, 1)).astype(np.uint64)
-        padded = np.concatenate([rows, np.zeros((130, words - 1), np.uint64)], axis=1)
-        shift = np.arange(130) % (64 * words - 20)
-        moved = np.stack(list(_shifted(padded, shift.astype(np.uint64))), axis=1)
-        for row, by, found in zip(rows[:, 0].tolist(), shift.tolist(), moved.tolist()):
-            assert sum(word << (64 * number) for number, word in enumerate(found)) == row << by
-
-
-def test_rows_packed_and_shifted_like_strings():
-    generator = torch.Generator().manual_seed(1)
-    for width in (21, 48, 84):
-        patch = torch.rand(5, width, width, generator=generator) > 0.6
-        x = torch.randint(0, 101 - width, (5,), generator=generator)
-        words = packed_rows(patch.float(), x, 100)  # (2, 5, width)
-        for n in range(5):
-            for row in range(width):
-                number = int(words[0, n, row]) | int(words[1, n, row]) << 63
-                plain = sum(1 << (c + int(x[n])) for c in range(width) if patch[n, row, c])
-                assert number == plain
 
 
 def test_a_box_is_free_exactly_when_a_slice_is_empty():
@@ -97,17 +54,3 @@ def test_a_box_is_free_exactly_when_a_slice_is_empty():
             assert top >= 0
             assert max(left, top) + side <= 100
             assert bool(free[n, t]) == (not canvas[n, top : top + side, left : left + side].any())
-
-
-def test_tries_for_some_pictures_look_at_those():
-    """One picture is full, the others empty: only in it is nothing free, whichever are asked about and added to."""
-    occupancy = Occupancy(3, 70, 5, torch.device("cpu"))
-    full = torch.ones(1, 70, 70)
-    occupancy.add(torch.tensor([2]), full, torch.tensor([0]), torch.tensor([0]))
-    occupancy.refresh()
-    for pictures in ([2, 0], [1, 2], [0, 1, 2]):
-        lanes = torch.arange(len(pictures))[:, None]
-        tries = occupancy.draw(torch.tensor(pictures), (lanes, lanes), torch.arange(50), (5 << 16, 70 << 16))
-        free = occupancy.is_free(tries)
-        assert [bool(row.all()) for row in free] == [picture != 2 for picture in pictures]
-        assert free.any(dim=1).tolist() == [picture != 2 for picture in pictures]

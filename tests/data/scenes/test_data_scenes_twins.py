@@ -11,7 +11,6 @@ from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.twins import CELL, free_places, move_to, on_other_background, other_background
-from saccade.errors import DataError
 
 GLYPHS = glyphs_for("test", "pack")
 
@@ -52,18 +51,6 @@ def test_a_moved_object_lies_on_free_ground_a_cell_away(layout, places, number):
     assert torch.equal(masks[rest], layout.masks()[rest])
     changed = (render(moved) != render(layout)).any(1)
     assert not (changed & ~masks[at] & ~layout.mask_of(obj)).any()
-
-
-def test_a_moved_scene_renders_the_same_the_slow_way(layout, places):
-    moved = move_to(layout, movable(places), places)
-    assert torch.equal(render(moved), render(replace(moved, may_overlap=True)))
-
-
-def test_an_object_without_a_place_is_not_moved(layout, places):
-    stuck = (layout.present & ~places.found).nonzero()[0]
-    scene, obj = layout[stuck[:1]], stuck[1:]
-    with pytest.raises(DataError, match=f"scene {int(stuck[0])}: no free place for object {int(obj)}"):
-        move_to(scene, obj, free_places(scene))
 
 
 @pytest.mark.parametrize("background", [Black(), Distractors()])

@@ -18,7 +18,7 @@ from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.scenes.twin_scores import coarsest_cell, twin_scores
 from saccade.families.question.scenes.twins import SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
-from saccade.metrics.maps.interventions import ALIKE
+from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel, Raw
 from saccade.show.score_tables import answer_sections, score_tables, scores_section
 from saccade.trace import Look

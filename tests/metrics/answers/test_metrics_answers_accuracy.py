@@ -1,6 +1,5 @@
 import math
 
-import pytest
 import torch
 
 from saccade.metrics import accuracy, accuracy_by_scale, correct
@@ -25,12 +24,3 @@ def test_bins_are_closed_on_the_right_and_the_first_also_on_the_left():
     assert [b.accuracy for b in bins[:2]] == [0.5, 1.0]
     assert math.isnan(bins[2].accuracy)
     assert bins[4].accuracy == 1.0
-
-
-def test_bins_weighted_by_n_give_the_accuracy_back():
-    generator = torch.Generator().manual_seed(0)
-    answers, truth = (torch.randint(5, (500,), generator=generator) for _ in range(2))
-    scales = torch.rand(500, generator=generator) * 2.5 + 0.5
-    bins = accuracy_by_scale(answers, truth, scales)
-    assert sum(b.n for b in bins) == 500
-    assert sum(b.n * b.accuracy for b in bins) / 500 == pytest.approx(accuracy(answers, truth))

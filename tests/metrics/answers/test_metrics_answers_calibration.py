@@ -35,12 +35,6 @@ def test_calibration_by_hand() -> None:
     assert calibration_error(confidence, right) == pytest.approx(expected)
 
 
-def test_who_is_as_sure_as_right_has_no_error() -> None:
-    assert calibration_error(torch.full((4,), 0.75), torch.tensor([1.0, 1, 1, 0])) == pytest.approx(0)
-    assert calibration_error(torch.ones(3), torch.ones(3)) == 0
-    assert math.isnan(calibration_error(torch.zeros(0), torch.zeros(0)))
-
-
 def test_confusion_has_a_row_for_each_true_class() -> None:
     found = confusion_matrix(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), 3)
     assert found.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]

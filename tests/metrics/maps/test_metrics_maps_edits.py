@@ -23,25 +23,6 @@ def test_a_softmax_keeps_its_sum_and_a_gate_is_not_scaled():
     assert look().edit(FIRST).validate().weights is not None
 
 
-def test_weights_move_in_equal_parts():
-    onto = torch.tensor([[False, False], [True, True]])
-    for norm in ("softmax", "sigmoid"):
-        assert look(norm).edit(FIRST, onto=onto).weights.tolist() == [[[0, 0.25], [0.375, 0.375]]]
-    nowhere = torch.zeros(2, 2, dtype=torch.bool)
-    assert look().edit(FIRST, onto=nowhere).weights.tolist() == [[[0, 0.25], [0.125, 0.125]]]
-
-
-def test_each_example_and_step_can_have_cells_of_its_own():
-    weights = torch.full((2, 3, 2, 2), 0.25)
-    cells = torch.zeros(2, 3, 2, 2, dtype=torch.bool)
-    cells[1, 2, 0, 0] = True
-    edited = Look("l", "gate", "multiplier", weights, norm="sigmoid").edit(cells).weights
-    assert edited.sum() == weights.sum() - 0.25
-    assert edited[1, 2, 0, 0] == 0
-    slots = Look("s", "slots", "multiplier", torch.tensor([[0.75, 0.25]]), norm="softmax")
-    assert slots.edit(torch.tensor([True, False])).weights.tolist() == [[0, 1]]
-
-
 def test_cells_on_a_mask():
     """Cells of 10 × 10 pixels, told apart by how much of them a mask covers."""
     frame = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]], dtype=torch.float64)
@@ -128,25 +109,6 @@ def test_necessity_and_sufficiency_by_hand():
     assert summary["changed"]["all"]["move"] == 1
     assert summary["right"]["all"]["move"] == pytest.approx(2 / 3)
     assert EditScores().scores() == {}
-
-
-def test_changes_alone_make_the_same_scores():
-    """Of four questions the oracle changes where removal does, noise half of the time, a constant never."""
-    removed = torch.tensor([1.0, 1.0, 1.0, 0.0])
-    for changed, necessity in (
-        (removed, 1.0),
-        (torch.tensor([1.0, 0.0, 1.0, 0.0]), 2 / 3),
-        (torch.zeros(4), 0.0),
-    ):
-        scores = EditScores()
-        edits = {"zero_target": changed, "zero_random": torch.zeros(4), "target_removed": removed}
-        scores.add_changes(torch.arange(4), {"all": edits, "hop1": {"zero_target": changed}})
-        found = scores.interventions()
-        assert found["n"] == 4
-        assert found["model"]["scores"] == {"edit_necessity": pytest.approx(necessity)}  # nothing was kept alone
-        assert found["model"]["baselines"] == {"random_cells": {"edit_necessity": 0.0}}
-        assert found["model"]["edits"]["changed"]["hop1"]["zero_target"] == pytest.approx(float(changed.mean()))
-        assert "right" not in found["model"]["edits"]
 
 
 def test_a_question_that_does_not_count_is_left_out():

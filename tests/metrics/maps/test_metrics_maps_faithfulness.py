@@ -79,15 +79,6 @@ def test_several_answers_of_one_picture_have_a_curve_each():
         deletion(lambda x, i: torch.where(i[:, None] == 1, 1.5, 0.5).expand(-1, 2), images, weights, fill=0.0)
 
 
-def test_the_fill_is_what_replaces():
-    """With fill ½ half of the weight always stays: 1, .8, .65, .55, .5."""
-    weights = torch.tensor([[[0.4, 0.3, 0.2, 0.1]]])
-    images = torch.ones(1, 1, 1, 4)
-    for fill in (0.5, torch.full((1, 1, 1), 0.5), torch.full((1, 1, 1, 4), 0.5)):
-        curve = deletion(linear(weights), images, weights, fill=fill, steps=4)
-        assert curve.probability[0].tolist() == pytest.approx([1, 0.8, 0.65, 0.55, 0.5])
-
-
 @given(seed=st.integers(0, 500), steps=st.integers(1, 60), max_batch=st.integers(1, 100))
 @settings(max_examples=30, deadline=None)
 def test_the_right_order_is_best_and_the_reverse_worst(seed, steps, max_batch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from saccade import geometry
@@ -15,19 +14,6 @@ CHOICE = torch.tensor([[[0, 5], [1, 1]]])
 def test_the_mean_over_glimpses_of_each_steps_own_map() -> None:
     assert at_glimpses(MAPS, CHOICE).tolist() == [[2.5, 7.0]]  # (0 + 5)/2; cell 1 twice
     assert at_glimpses(MAPS[:, 0], CHOICE).tolist() == [[2.5, 1.0]]  # one map for all steps
-
-
-def test_steps_that_do_not_count_are_nan() -> None:
-    found = at_glimpses(MAPS, CHOICE, torch.tensor([[True, False]]))
-    assert found[0, 0] == 2.5
-    assert bool(found[0, 1].isnan())
-    assert bool(at_random(MAPS, 2, torch.tensor([[False, True]]))[0, 0].isnan())
-
-
-def test_random_glimpses_are_what_draws_are_on_average() -> None:
-    assert at_random(MAPS, 2).tolist() == [[2.5, 8.5]]
-    draws = torch.randint(6, (1, 2, 20_000), generator=torch.Generator().manual_seed(0))
-    assert at_glimpses(MAPS, draws)[0].tolist() == pytest.approx(at_random(MAPS, 2)[0].tolist(), abs=0.05)
 
 
 def test_nobody_finds_more_saliency_than_who_follows_it() -> None:
@@ -49,9 +35,3 @@ def test_a_cell_is_in_a_box_if_its_centre_is() -> None:
             [[False, False, False], [False, False, False]],
         ]
     ]
-
-
-def test_frames_of_each_picture_count() -> None:
-    shifted = torch.stack([geometry.scale_shift((10.0, 10.0), (start, 0.0)) for start in (0.0, 10.0)])
-    boxes = torch.tensor([[[10.0, 0.0, 20.0, 10.0]]]).expand(2, 1, 4)
-    assert cells_in_boxes(boxes, shifted, (1, 2)).flatten(1).tolist() == [[False, True], [True, False]]

@@ -68,24 +68,6 @@ def test_the_bound_of_a_product_is_the_best_of_every_choice_of_cells(cells):
     torch.testing.assert_close(found, strength_of_every_choice(evidence, cells), atol=1e-6, rtol=0)
 
 
-def test_in_a_product_every_further_grid_can_only_help():
-    evidence = some_evidence()
-    strengths = [
-        true_positive_strength(grids("product", CELLS[:many]).oracle(evidence), evidence) for many in (1, 2, 3)
-    ]
-    assert bool((strengths[1] >= strengths[0] - 1e-6).all())
-    assert bool((strengths[2] >= strengths[1] - 1e-6).all())
-    assert bool((strengths[2] > strengths[0] + 0.01).any())
-
-
-def test_the_bound_of_a_mean_is_its_best_grid():
-    """Picture by picture: the best cell of all grids, wherever it is."""
-    evidence = some_evidence()
-    each = [true_positive_strength(grids("last", [cells]).oracle(evidence), evidence) for cells in CELLS]
-    found = true_positive_strength(grids("mean").oracle(evidence), evidence)
-    torch.testing.assert_close(found, torch.stack(each).amax(0))
-
-
 @pytest.mark.parametrize("total", ["product", "mean", "last"])
 @pytest.mark.parametrize("peaky", [1.0, 8.0])
 def test_no_weights_exceed_the_bound(total, peaky):
@@ -118,17 +100,6 @@ def test_there_is_no_bound_of_boxes_of_turned_products_or_of_too_many_overlaps(m
     assert grids("product").oracle(evidence) is None
 
 
-def test_pictures_with_frames_of_their_own_have_bounds_of_their_own():
-    evidence = some_evidence()
-    shifts = [geometry.scale_shift((2.0, 2.0), (float(shift), 0.0)) for shift in range(B)]
-    fine = Grid(torch.stack(shifts), (6, 5))
-    found = Grids((fine, Grid(frame_over((2, 2)), (2, 2))), "product").oracle(evidence)
-    for number, frame in enumerate(shifts):
-        own = Grids((Grid(frame, (6, 5)), Grid(frame_over((2, 2)), (2, 2))), "product")
-        torch.testing.assert_close(found[number], own.oracle(evidence[number : number + 1])[0])
-    assert Grids((fine, fine), "product").at(torch.zeros(0, dtype=torch.int64)).oracle(evidence[:0]).shape == (0, *SIZE)
-
-
 def test_the_grids_of_a_trace_are_those_its_total_is_made_of():
     crop = Look("crop", "crop", "crop", frame=geometry.identity(), grid=(4, 4))
     fed = Look("fed", "soft", "input", torch.rand(B, 4, 4), frame=frame_over((4, 4)))
@@ -152,14 +123,3 @@ def test_a_look_with_steps_counts_once_for_each_of_them(total, times):
     assert [cells for _, cells in found.grids] == [(3, 2)] * times
     bound = true_positive_strength(found.oracle(some_evidence()), some_evidence())
     assert bool((true_positive_strength(trace.image_map("total"), some_evidence()) <= bound + 1e-6).all())
-
-
-def test_pictures_that_are_placed_differently_keep_their_frames():
-    canvas = torch.stack([geometry.scale_shift((1.0, 1.0), (float(shift), 0.0)) for shift in range(B)])
-    trace = traced([torch.rand(B, 2, 2)], "last", canvas=canvas)
-    (grid,) = grids_of(trace, SIZE).grids
-    assert torch.equal(grid.frame, trace.frame_on(trace.looks[0], SIZE))
-    rows = torch.tensor([2, 2, 0])
-    assert torch.equal(grids_of(trace, SIZE).at(rows).grids[0].frame, grid.frame[rows])
-    shared = grids("last").at(rows).grids
-    assert [tuple(frame.shape) for frame, _ in shared] == [(2, 3)] * 3

@@ -102,22 +102,6 @@ def test_the_mask_of_what_is_asked_for_has_all():
         assert torch.allclose(found[name], torch.tensor(expected), atol=1e-5), name
 
 
-def test_a_map_that_is_part_right_has_its_share():
-    """Seven tenths on what is asked for, the rest even: what is even stays where it is."""
-    even = torch.full((PICTURES, SIDE, SIDE), 0.3 / SIDE**2)
-
-    def make(asked: int, target: Tensor, other: Tensor) -> Tensor:
-        mask = other if asked else target
-        count = mask.sum(dim=(1, 2), keepdim=True).clamp(min=1)
-        return 0.7 * mask / count + even
-
-    found = scores_of(make)
-    assert torch.allclose(found["follow"], torch.tensor(0.7), atol=1e-5)
-    assert torch.allclose(found["turn"], torch.tensor(0.7), atol=1e-5)
-    assert found["specific"].eq(1).all()
-    assert torch.allclose(found["hold"], torch.tensor(1.0), atol=1e-5)
-
-
 def test_numbers_by_hand():
     """One row of four pixels; the target moves from the first to the last, the other from the second to the third."""
     place = torch.eye(4, dtype=torch.bool)[:, None, None]  # (4,1,1,4): one mask for each pixel

@@ -7,7 +7,7 @@ import torch
 
 from saccade import geometry
 from saccade.metrics import attention_near, distance, pointing_at
-from saccade.metrics.maps.points import at_points, diagonals, disc, exactly_at
+from saccade.metrics.maps.points import at_points, disc, exactly_at
 
 SIZE = (6, 8)
 NOWHERE = [math.nan, math.nan]
@@ -34,19 +34,9 @@ def test_a_disc_by_hand():
     assert disc(point(3.5, 2.5), radius(math.sqrt(2) + 1e-4), SIZE).sum() == 9
 
 
-def test_the_pixel_that_holds_the_point_is_near_however_small_the_radius():
-    assert disc(point(3.1, 2.9), radius(1e-3), SIZE)[0].nonzero().tolist() == [[2, 3]]
-
-
 def test_no_point_or_one_far_outside_has_no_disc():
     points = torch.tensor([NOWHERE, [100.0, 2.0]])
     assert not disc(points, radius(1.0, 2), SIZE).any()
-
-
-def test_diagonals_of_boxes_and_of_the_picture_where_there_is_none():
-    boxes = torch.tensor([[1.0, 1.0, 4.0, 5.0], [math.nan] * 4, [2.0, 2.0, 2.0, 2.0]])
-    assert diagonals(boxes, (3, 4)).tolist() == pytest.approx([5, 5, 5])
-    assert diagonals(boxes, SIZE).tolist() == pytest.approx([5, 10, 10])
 
 
 def test_scores_by_hand():

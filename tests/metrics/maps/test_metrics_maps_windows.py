@@ -33,15 +33,6 @@ def test_a_window_beside_holds_nothing_of_the_target_and_one_over_holds_it_all(s
     assert (x1 - x0, y1 - y0) == (pytest.approx(30), pytest.approx(20))
 
 
-def test_where_there_is_no_such_place_that_is_said():
-    middle = torch.tensor([[40.0, 40.0, 60.0, 60.0]])
-    wide = torch.tensor([[0.0, 0.0, 80.0, 80.0]])
-    assert beside(wide, middle, SIZE)[1].tolist() == [False]  # every window of 80 reaches the middle
-    assert over(torch.tensor([[0.0, 0.0, 10.0, 10.0]]), middle, SIZE)[1].tolist() == [False]  # too small
-    within = torch.tensor([[0.0, 0.0, 30.0, 30.0]])
-    assert over(CROP, torch.tensor([[50.0, 50.0, 60.0, 60.0]]), SIZE, within=within)[1].tolist() == [False]
-
-
 def test_a_window_round_the_target_is_moved_inside_the_picture():
     target = torch.tensor([[0.0, 40.0, 10.0, 60.0]])
     assert grown(target, 1.5, 20.0).tolist() == [[20, 30]]

@@ -36,16 +36,6 @@ def test_the_truth_scores_one(score, stories):
     assert score(supporting.double() / 2, supporting, present).eq(1).all()
 
 
-@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
-def test_the_opposite_of_the_truth_scores_lowest(score, stories):
-    supporting, present, _ = stories
-    worst = {support_hit: 0.0, support_rank: 1 / 4, support_mass: 0.0}[
-        score
-    ]  # three sentences stand before either fact
-    found = score((~supporting & present).double() * torch.arange(1, SLOTS + 1), supporting, present)
-    assert found.allclose(torch.tensor(worst, dtype=torch.double))
-
-
 @pytest.mark.parametrize(
     ("score", "expected"),
     [(support_hit, 0.4), (support_rank, 1 / 2.5), (support_mass, 0.4)],
@@ -67,15 +57,6 @@ def test_noise_scores_what_chance_gives_on_the_mean(score, expected, stories):
     supporting, present, generator = stories
     found = score(torch.rand(COUNT, SLOTS, generator=generator), supporting, present)
     assert float(found.mean()) == pytest.approx(expected, abs=0.02)
-
-
-def test_weight_on_empty_slots_is_no_weight_on_sentences(stories):
-    supporting, present, _ = stories
-    weights = supporting * 0.1 + ~present * 0.3
-    assert support_hit(weights, supporting, present).eq(1).all()
-    assert support_mass(weights, supporting, present).allclose(torch.ones(()).double())
-    assert mass_elsewhere(weights, present).allclose(torch.tensor(0.9 / 1.1).double())
-    assert mass_elsewhere(supporting.double(), present).eq(0).all()
 
 
 def test_no_fact_in_memory_and_no_weight_have_no_score():
@@ -117,15 +98,6 @@ def test_a_map_that_moves_with_its_sentences_holds_and_a_constant_does_too():
     assert weights_hold(before, torch.tensor([[0.6, 0.2, 0.1, 0.1]]), kept).item() == pytest.approx(1)
     assert weights_hold(torch.ones(1, 4), torch.ones(1, 4), kept).item() == pytest.approx(1)
     assert weights_hold(before, torch.tensor([[0.0, 0.0, 1.0, 0.0]]), kept).item() == pytest.approx(1 / 9)
-
-
-def test_noise_holds_as_two_independent_maps_do():
-    """Of two sentences with weights drawn evenly from the simplex, the mean total variation is 1/3."""
-    generator = torch.Generator().manual_seed(0)
-    first, second = torch.rand(20_000, 2, generator=generator).double().unbind(1)
-    before, after = (torch.stack([each, 1 - each], 1) for each in (first, second))
-    found = weights_hold(before, after, torch.tensor([0, 1]).expand(20_000, 2))
-    assert float(found.mean()) == pytest.approx(2 / 3, abs=0.01)
 
 
 def test_where_weight_went():

@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.families.caption.vocabulary import tokenise
 from saccade.metrics import (
     bleu,
     cider_each,
     meteor_jar,
     meteor_lite,
     meteor_missing,
-    rouge_l,
     rouge_l_each,
 )
 from saccade.metrics.text.tokens import ptb_tokens
@@ -80,35 +78,3 @@ def test_any_text_becomes_words_without_white_space_or_capitals(text):
     for word in ptb_tokens(text):
         assert word.split() == [word]
         assert word == word.lower()
-
-
-ORDINARY = st.lists(
-    st.sampled_from(
-        ["a", "The", "dog", "dog's", "isn't", "T-shirt", "two-", "12:30", "10,000", "red,", "ball.", '"Go"']
-    ),
-    max_size=9,
-).map(" ".join)
-
-
-@given(ORDINARY)
-def test_what_a_model_says_is_cut_as_what_it_learned_from(text):
-    """Ordinary captions: the words that are learned are the words that are scored, joined by spaces or not."""
-    words = ptb_tokens(text)
-    assert tokenise(text) == words
-    assert ptb_tokens(" ".join(words)) == words
-
-
-def test_the_oracle_may_come_tokenised_or_as_it_was_written():
-    """Of all pictures but those with words that are cut again in lower case ("AT&T")."""
-    both = [
-        (captions, words)
-        for captions, words in zip(CAPTIONS, FIXTURE["words"])
-        if all(ptb_tokens(text) == text.split() for text in words)
-    ]
-    written, cut = zip(*both)
-    assert len(both) == 10
-    expected = cider_each([said for said, *_ in written], written)
-    for said, known in ((written, cut), (cut, written), (cut, cut)):
-        oracle = [first for first, *_ in said]
-        assert cider_each(oracle, known).tolist() == expected.tolist()
-        assert bleu(oracle, known)["bleu_4"] == rouge_l(oracle, known) == meteor_lite(oracle, known) == 1

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, rgb
+from saccade.data.scenes.drawing import Drawing, check_drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import mask_of, object_masks, occupied_pixels
@@ -94,7 +94,6 @@ class GlyphLayout:
 
     def mask_of(self, obj: Tensor) -> Tensor:
         """(B, H, W) bool: the visible pixels of object ``obj`` (B,) of each scene."""
-        self._check_objects(obj)
         return mask_of(self, obj)
 
     def all_objects(self) -> Tensor:
@@ -116,12 +115,10 @@ class GlyphLayout:
 
     def remove(self, obj: Tensor) -> Self:
         """Take object ``obj`` (B,) out of each scene."""
-        self._check_objects(obj)
         return replace(self, present=with_object(self.present, obj, torch.zeros_like(obj, dtype=torch.bool)))
 
     def move(self, obj: Tensor, x: Tensor, y: Tensor) -> Self:
         """Put the upper left corner of object ``obj`` (B,) of each scene at ``x``, ``y`` (B,)."""
-        self._check_objects(obj)
         room = self.spec.size - self.side.gather(1, obj[:, None]).squeeze(1)  # (B,)
         outside = (x < 0) | (y < 0) | (x > room) | (y > room)
         if bool(outside.any()):
@@ -136,15 +133,6 @@ class GlyphLayout:
         """The columns by name: all fields that have a row for each scene."""
         values = {column.name: getattr(self, column.name) for column in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
-
-    def _check_objects(self, obj: Tensor) -> None:
-        if obj.shape != self.index.shape:
-            raise DataError(f"one object per scene is needed: expected {len(self)} numbers, found {tuple(obj.shape)}")
-        inside = (obj >= 0) & (obj < self.present.shape[1])
-        there = inside & self.present.gather(1, obj.clamp(0, self.present.shape[1] - 1)[:, None]).squeeze(1)
-        if not bool(there.all()):
-            b = int((~there).nonzero()[0])
-            raise DataError(f"scene {int(self.index[b])} has no object {int(obj[b])}; it has {int(self.count[b])}")
 
 
 Layout = TypeVar("Layout", bound=GlyphLayout)
@@ -226,7 +214,4 @@ class SceneLayout(GlyphLayout):
 
     def recolour(self, obj: Tensor, colour: Tensor) -> SceneLayout:
         """Give object ``obj`` (B,) of each scene the colour ``colour`` (B,); its noise stays."""
-        self._check_objects(obj)
-        if len(colour) and not 0 <= int(colour.min()) <= int(colour.max()) < len(COLOURS):
-            raise DataError(f"colours are numbered 0..{len(COLOURS) - 1}, found {colour.tolist()}")
         return replace(self, colour=with_object(self.colour, obj, colour))

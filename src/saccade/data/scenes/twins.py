@@ -103,17 +103,8 @@ def free_places(layout: SceneLayout, *, least: int = CELL, tries: int = TRIES) -
 
 
 def move_to(layout: SceneLayout, obj: Tensor, places: Places) -> SceneLayout:
-    """The object ``obj`` (B,) of each scene moved to its place.
-
-    Raises:
-        DataError: no place was found for one of them.
-    """
+    """The object ``obj`` (B,) of each scene moved to its place, which was found."""
     at = obj[:, None]
-    if not bool(places.found.gather(1, at).all()):
-        scene = int((~places.found.gather(1, at).squeeze(1)).nonzero()[0])
-        raise DataError(
-            f"scene {int(layout.index[scene])}: no free place for object {int(obj[scene])}; choose one that is found"
-        )
     moved = layout.move(obj, places.x.gather(1, at).squeeze(1), places.y.gather(1, at).squeeze(1))
     return replace(moved, may_overlap=layout.may_overlap)  # on free ground nothing overlaps
 

@@ -41,9 +41,9 @@ from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.caption.word_scores import PICTURES, WordEvidence, add_words
 from saccade.metrics import (
-    WordScores,
     bleu_intervals,
     cider_each,
+    mean_defined,
     mean_interval,
     meteor_jar,
     meteor_lite,
@@ -140,14 +140,10 @@ class CaptionScores:
 
     def by_kind(self) -> dict[str, dict[str, float]]:
         """The mean of every score over the words of each kind."""
-        words, values = WordScores(), self.maps.total.values()
-        words.add(
-            {name: each[:, None] for name, each in values.items()},
-            {kind: self.columns[kind][:, None] for kind in KINDS},
-            self.maps.groups,
-        )
-        means = {name: words.means(name) for name in values}
-        return {kind: {name: means[name][kind].mean for name in values} for kind in KINDS}
+        values = self.maps.total.values()
+        return {
+            kind: {name: mean_defined(each[self.columns[kind]]).mean for name, each in values.items()} for kind in KINDS
+        }
 
 
 @torch.no_grad()

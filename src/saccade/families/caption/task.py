@@ -49,7 +49,7 @@ from saccade.losses import (
     word_log_likelihood,
 )
 from saccade.metrics import bleu, same_caption
-from saccade.metrics.result import Described, Evaluation, evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import CachedFeatures
@@ -340,9 +340,9 @@ class CaptionTask(PictureTask):
         scores = score_captions(
             model, chosen, beam=beam, length_penalty=length_penalty, **altered, limit=limit, progress=progress
         ).summary()
-        search: Described = {"beam": beam, "length_penalty": length_penalty}
+        search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
         if config.is_generated:
-            made: Described = {"glyphs": chosen.material, "seed": config.seed, **search}
+            made = {"glyphs": chosen.material, "seed": config.seed, **search}
             return evaluation(scores, data=config.name, split=split, **made)
         scores["counts"]["skipped"] = len(chosen.skipped)
         if split == "test" and config.options.get("splits") == "dev":

@@ -184,9 +184,6 @@ def _sweep(
 
 
 def _probabilities(found: Tensor, picture: Tensor) -> Tensor:
-    if found.dim() not in (1, 2) or len(found) != len(picture):
-        expected = f"({len(picture)},) or ({len(picture)},A)"
-        raise ShapeError("what probability(images, pictures) returned", expected, found.shape)
     found = found if found.dtype == torch.float64 else found.float()
     outside = ~((found >= -1e-4) & (found <= 1 + 1e-4))  # NaN is outside too
     if bool(outside.any()):

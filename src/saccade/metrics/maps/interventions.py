@@ -20,8 +20,7 @@ score              what is changed                             1 for a picture w
 Does the map go with what was asked for, when a scene is rendered again with one thing changed?
 
 These scores read maps and never an answer. They say something *about the scene*: does the map lie on what was asked
-for? A segmenter that knows the question passes them, whatever the model's answer rests on;
-:mod:`saccade.metrics.maps.interventions` asks that.
+for? A segmenter that knows the question passes them, whatever the model's answer rests on.
 
 ================  ====================================================================  ============================
 score             definition                                                            noise, or blind to the query
@@ -58,60 +57,20 @@ their masses: an even map ranks by area. Removing an object also has an effect, 
 no model was trained on; so recolouring is what counts.
 
 Axes: B pictures, N objects, K ways in which an object is changed, A answers, H and W pixels.
-
-Maps of scenes and of their twins, scored beside rivals, in two groups that are kept apart.
-
-A twin is a scene that is rendered again with one thing changed. What is scored:
-
-==========  =============================================================================  =============================
-group       scores                                                                         asks
-==========  =============================================================================  =============================
-``scene``   ``map_follow``, ``map_turn``, ``map_specific``, ``map_hold``                   does the map lie on what was
-            (:mod:`saccade.metrics.maps.interventions`)                                     asked for?
-``model``   ``cause_top``, ``cause_pairs``, ``misplaced``, ``off_objects``                 does the map say what the
-            (:mod:`saccade.metrics.maps.interventions`), ``edit_necessity``,                     answer rests on?
-            ``edit_sufficiency`` (:mod:`saccade.metrics.maps.edits`)
-==========  =============================================================================  =============================
-
-Rivals have the same scores of other maps:
-
-===================  =============================================================================================
-``foreground``       the model's map, times "this pixel is brighter than 5 %" (:func:`foreground`)
-``shuffled``         the model's maps of another picture and of its twins
-``uniform``          an even map on the model's grids
-``centre_gaussian``  a blob in the middle
-``target_mask``      the pixels of what is asked for: a segmenter that knows the question and nothing of the model
-``grid_oracle``      the map of the model's grids with the largest share on one object: for ``scene`` what is asked for,
-                     for ``model`` the one with the largest effect. It bounds that share, and none of the scores here:
-                     it knows nothing of the other objects, so a model can have more ``cause_pairs``
-``object_area``      for ``cause_top`` and ``cause_pairs`` alone: the areas of the objects in place of their masses
-``random_cells``     for edits alone: as many cells elsewhere, drawn at random
-``heaviest_cells``   for edits alone: as many cells elsewhere, the heaviest
-===================  =============================================================================================
-
-Where nothing is left to look at (what is asked for was removed) an oracle and a mask are even maps.
-
-Everything here is a function of maps: no model is needed. Axes: B questions, N objects, H and W pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.intervals import ColumnBuffer, Values
 from saccade.metrics.labels import correct
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import Grids
-from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.localisation import mass_on, shares, total_variation, where_defined
-from saccade.metrics.maps.scorer import can_exchange
-from saccade.metrics.result import Part
 
 
 def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor:
@@ -122,12 +81,8 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor
         new_truth: what the target now is, (B,).
         old_truth: what it was, (B,); must differ everywhere, or there is nothing to follow.
     """
-    same = new_truth == old_truth
-    if bool(same.any()):
-        index = int(same.nonzero()[0, 0])
-        raise DataError(
-            f"picture {index}: the re-rendered target has its old answer {int(old_truth[index])}; give it another"
-        )
+    if bool((new_truth == old_truth).any()):
+        raise DataError("new_truth: a re-rendered target has its old answer; give it another")
     return correct(after, new_truth)
 
 
@@ -262,15 +217,11 @@ APART = 0.05
 
 
 def answer_shift(before: Tensor, after: Tensor) -> Tensor:
-    """TV(p, p′) (…): how far the answer moved, 0 … 1, of probabilities (…,A) that sum to 1.
+    """TV(p, p′) (…): how far the answer moved, 0 … 1, of probabilities (…,A) that sum to 1, not of logits.
 
     >>> answer_shift(torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])).item()
     0.25
     """
-    for name, told in (("before", before), ("after", after)):
-        sums = told.double().sum(-1)
-        if bool(((sums - 1).abs() > 1e-3).any()) or bool((told < 0).any()):
-            raise DataError(f"{name}: expected probabilities of the answers, ≥ 0 with a sum of 1; apply softmax first")
     return 0.5 * (before - after).abs().sum(-1)
 
 
@@ -351,221 +302,3 @@ def off_objects(maps: Tensor, masks: Tensor) -> Tensor:
 def _no_mass(mass: Tensor, present: Tensor) -> Tensor:
     """Whether the masses (B,N) of the objects present are unknown: the map was all zeros."""
     return (mass.isnan() & present).any(1)
-
-
-GROUPS = ("scene", "model")
-BRIGHT = 0.05
-"""A pixel of which no channel is brighter is background."""
-ALIKE = 2.0
-"""Areas are alike if neither is more than this many times the other."""
-
-
-@dataclass(frozen=True)
-class TwinMaps:
-    """The map of each question about a scene and about its twins, (B,H,W) each; "other" is another object."""
-
-    first: Tensor
-    """Maps of the unchanged scene."""
-    other_question: Tensor
-    """Maps of the unchanged scene, asked for the other object."""
-    target_moved: Tensor
-    target_removed: Tensor
-    other_moved: Tensor
-    other_removed: Tensor
-    other_recoloured: Tensor
-
-    def map(self, change: Callable[[str, Tensor], Tensor]) -> TwinMaps:
-        """The same with each of them replaced by ``change(name, maps)``."""
-        return TwinMaps(**{each.name: change(each.name, getattr(self, each.name)) for each in fields(self)})
-
-
-@dataclass(frozen=True)
-class TwinTruth:
-    """Where the objects of :class:`TwinMaps` are, (B,H,W) bool each."""
-
-    target: Tensor
-    other: Tensor
-    target_new: Tensor
-    """After its move."""
-    other_new: Tensor
-    has_moved: Tensor
-    """(B,) bool: both found free ground; else scores of moves are undefined."""
-    is_alike: Tensor
-    """(B,) bool: the areas of both are alike; else scores that set one change beside the other are undefined."""
-
-    def asked_for(self, name: str) -> Tensor:
-        """The pixels (B,H,W) of what is asked for where :class:`TwinMaps` has ``name``; none once it is removed."""
-        if name == "target_removed":
-            return torch.zeros_like(self.target)
-        return {"other_question": self.other, "target_moved": self.target_new}.get(name, self.target)
-
-
-def foreground(images: Tensor) -> Tensor:
-    """(B,H,W) bool: where pictures (B,C,H,W) in 0..1 have a channel brighter than 5 %."""
-    return images.amax(1) > BRIGHT
-
-
-def alike(one: Tensor, other: Tensor) -> Tensor:
-    """(B,) bool: whether the areas of two masks (B,H,W) are alike."""
-    areas = [mask.sum(dim=(-2, -1)) for mask in (one, other)]  # (B,) each
-    return torch.maximum(*areas) <= ALIKE * torch.minimum(*areas)
-
-
-def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
-    """The scores (B,) of the group ``scene``."""
-    first, alike, moved = maps.first, truth.is_alike, truth.is_alike & truth.has_moved
-    follow = map_follow(
-        first,
-        Moved(maps.target_moved, truth.target, truth.target_new),
-        Moved(maps.other_moved, truth.other, truth.other_new),
-    )
-    specific = torch.stack([
-        where_defined(map_specific(first, [maps.target_moved], [maps.other_moved]), moved),
-        where_defined(map_specific(first, [maps.target_removed], [maps.other_removed]), alike),
-    ])  # (2,B)  # fmt: skip
-    held = {
-        "map_hold_moved": where_defined(map_hold(first, maps.other_moved), truth.has_moved),
-        "map_hold_recoloured": map_hold(first, maps.other_recoloured),
-        "map_hold_removed": map_hold(first, maps.other_removed),
-    }
-    return {
-        "map_follow": where_defined(follow, moved),
-        "map_turn": map_turn(first, maps.other_question, truth.target, truth.other),
-        "map_specific": specific.nanmean(0),
-        "map_hold": torch.stack(list(held.values())).nanmean(0),
-        **held,
-    }
-
-
-def about_model(maps: Tensor, objects: Tensor, effects: Tensor) -> dict[str, Tensor]:
-    """The scores (B,) of the group ``model``: of maps (B,H,W), objects (B,N,H,W) bool and their effects (B,N)."""
-    mass = mass_on(maps, objects)  # (B,N)
-    return {
-        "cause_top": cause_top(mass, effects),
-        "cause_pairs": cause_pairs(mass, effects),
-        "misplaced": misplaced(maps, objects, effects),
-        "off_objects": off_objects(maps, objects),
-    }
-
-
-class TwinScores:
-    """Scores of maps and of their rivals, added batch by batch."""
-
-    def __init__(self) -> None:
-        self.own: dict[str, Values] = {group: Values() for group in GROUPS}
-        """Scores of the maps, by group."""
-        self.rivals: dict[str, dict[str, Values]] = {group: {} for group in GROUPS}
-        """By group and by the name of the rival."""
-        self.edits = EditScores()
-        """Scores of answers to edited attention, if the model takes any; from fewer questions."""
-        self._kept = ColumnBuffer()
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    @property
-    def groups(self) -> Tensor:
-        """The picture of each question that was scored (B,)."""
-        return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
-
-    def add(
-        self,
-        maps: TwinMaps,
-        truth: TwinTruth,
-        objects: Tensor,
-        effects: Tensor,
-        groups: Tensor,
-        *,
-        bright: TwinMaps | None = None,
-        grids: Grids | None = None,
-    ) -> None:
-        """Score a batch.
-
-        Args:
-            maps: of the questions about scenes and their twins.
-            truth: where things are in them.
-            objects: (B,N,H,W) bool: all objects of the unchanged scenes.
-            effects: (B,N) of each on the answer, see :func:`saccade.metrics.maps.interventions.object_effects`.
-            groups: (B,) id of each question's picture.
-            bright: :func:`foreground` of the pictures of all ``maps``.
-            grids: those of the maps; None: pixels, and there is no oracle.
-        """
-        self._kept.append(group=groups)
-        self.own["scene"].add_values(about_scene(maps, truth))
-        self.own["model"].add_values(about_model(maps.first, objects, effects))
-        for name, others in rivals(maps, truth, groups, bright=bright, grids=grids).items():
-            self.rivals["scene"].setdefault(name, Values()).add_values(about_scene(others, truth))
-            rival = others.first
-            if name == "grid_oracle" and grids is not None:  # the best map of the grids is another one there
-                best = grids.to(rival.device).oracle(_cause(objects, effects))  # (B,H,W)
-                rival = rival if best is None else best
-            self.rivals["model"].setdefault(name, Values()).add_values(about_model(rival, objects, effects))
-        area = objects.sum(dim=(-2, -1)).to(effects)  # (B,N)
-        ranks = {"cause_top": cause_top(area, effects), "cause_pairs": cause_pairs(area, effects)}
-        self.rivals["model"].setdefault("object_area", Values()).add_values(ranks)
-
-    def join(self, later: TwinScores) -> None:
-        """Add what was scored of later questions."""
-        self._kept.join(later._kept)
-        self.edits.join(later.edits)
-        for group in GROUPS:
-            self.own[group].join(later.own[group])
-            for name, held in later.rivals[group].items():
-                self.rivals[group].setdefault(name, Values()).join(held)
-
-    def summary(self) -> Part:
-        """Plain numbers: ``n``; of each group its scores, ``baselines``, ``intervals`` and ``counts``."""
-        found: Part = {"n": len(self), "scene": self._group("scene"), "model": self._group("model")}
-        if len(self.edits):
-            self.edits.add_to(found["model"])
-        return found
-
-    def _group(self, group: str) -> Part:
-        own, intervals = self.own[group], self.own[group].intervals(self.groups)
-        return {
-            "scores": own.means(),
-            "baselines": {name: held.means() for name, held in self.rivals[group].items()},
-            "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
-            "counts": {name: each.n for name, each in intervals.items()},
-        }
-
-
-def _cause(objects: Tensor, effects: Tensor) -> Tensor:
-    """The pixels (B,H,W) of the object with the largest effect."""
-    largest = torch.where(effects.isnan(), -1.0, effects).argmax(1)  # (B,)
-    return objects[torch.arange(len(objects), device=objects.device), largest]
-
-
-def rivals(
-    maps: TwinMaps, truth: TwinTruth, groups: Tensor, *, bright: TwinMaps | None = None, grids: Grids | None = None
-) -> dict[str, TwinMaps]:
-    """The maps of each rival, by its name; what is given is what :meth:`TwinScores.add` takes."""
-    size = (maps.first.shape[-2], maps.first.shape[-1])
-    own = (Grids.pixels(size) if grids is None else grids).to(maps.first.device)
-
-    def blind(lay: Callable[..., Tensor]) -> TwinMaps:
-        pictures = 1 if own.is_shared else len(maps.first)
-        laid = own.through(lambda frame, cells: lay(frame, cells, size, pictures=pictures))  # (1|B,H,W)
-        return maps.map(lambda name, each: laid.expand_as(each))
-
-    found: dict[str, TwinMaps] = {}
-    if bright is not None:
-        found["foreground"] = maps.map(lambda name, each: each * getattr(bright, name))
-    if can_exchange(groups):
-        other = baselines.derangement(groups).to(maps.first.device)  # (B,)
-        found["shuffled"] = maps.map(lambda name, each: each[other])
-    found["uniform"] = blind(baselines.uniform)
-    found["centre_gaussian"] = blind(baselines.centre_gaussian)
-    found["target_mask"] = maps.map(lambda name, each: even_where_empty(truth.asked_for(name).float()))
-    if grids is not None and own.is_shared:
-        best = own.oracle(torch.cat((truth.target, truth.other, truth.target_new)))  # (3B,H,W)
-        if best is not None:
-            target, asked, new = torch.split(best, len(truth.target))
-            named = {"other_question": asked, "target_moved": new, "target_removed": torch.zeros_like(target)}
-            found["grid_oracle"] = maps.map(lambda name, _: even_where_empty(named.get(name, target)))
-    return found
-
-
-def even_where_empty(maps: Tensor) -> Tensor:
-    """Maps (B,H,W) with ones in the place of a map of zeros."""
-    return torch.where((maps.sum(dim=(-2, -1), keepdim=True) > 0), maps, 1.0)

@@ -1,8 +1,6 @@
 """How maps lie on masks: where the attention is, how much of it, and how it ranks the pixels.
 
-What every score of a map shares: the checks, the scaling by the peak, and the order of pixels.
-
-Axes: B pictures, H and W pixels. A map is (B,H,W), finite and ≥ 0; evidence is (B,H,W) bool.
+A map is (B,H,W), finite and ≥ 0; evidence is (B,H,W) bool.
 
 How much of a map lies where, and how far two maps are apart.
 
@@ -38,14 +36,12 @@ Precision and recall of maps as detectors of evidence pixels, pooled over pictur
 
 Each map is divided by its own maximum, then the pixels of all pictures go into one ranking (micro average): sweep a
 threshold, call every pixel at or above it "evidence", compare. The area is average precision, Σ ΔR·P, with tied pixels
-taken together. Two ways to the same curve:
-
-* :func:`pr_curve` and :func:`pr_auc` sort every pixel: exact, for what fits into memory;
-* :func:`pr_counts` counts pixels on a fixed grid of thresholds; counts add up (``+``) over batches and processes in
-  constant memory. The grid is geometric, 1,024 thresholds to each halving of the value, down to the smallest normal
-  number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat
-  ones; it amounts to rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels
-  lie below a millionth of the peak, and their order counts too.
+taken together.
+:func:`pr_counts` counts pixels on a fixed grid of thresholds; counts add up (``+``) over batches and processes in
+constant memory. The grid is geometric, 1,024 thresholds to each halving of the value, down to the smallest normal
+number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat ones;
+it amounts to rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels lie below
+a millionth of the peak, and their order counts too.
 
 A picture without evidence has no right ranking: it is left out and counted in ``undefined``. A map of zeros stays in:
 all its pixels are tied at the bottom. Without any evidence at all the curve is empty and the area NaN.
@@ -99,8 +95,6 @@ def check_mask(mask: Tensor, name: str) -> Tensor:
     """The mask (B,H,W), once it is known to be one."""
     if mask.dtype != torch.bool:
         raise DataError(f"{name}: expected a bool mask, found {mask.dtype}; compare it with a threshold first")
-    if mask.dim() != 3 or mask.shape[1] * mask.shape[2] == 0:
-        raise ShapeError(name, "(B,H,W) with at least one pixel", mask.shape)
     return mask
 
 

@@ -279,8 +279,6 @@ class MapScorer:
         is_numbered = groups is None
         if groups is None:
             groups = torch.arange(self._pictures, self._pictures + pictures)  # (B,)
-        if groups.shape != (pictures,):
-            raise ShapeError("groups", f"({pictures},), one picture for each map", groups.shape)
         self._numbered, self._pictures = is_numbered, self._pictures + pictures
         return groups.cpu() if rows is None else groups.cpu()[rows.cpu()]
 

@@ -47,7 +47,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.metrics.intervals import ColumnBuffer, Interval, Mean, Values, mean_defined, mean_interval
 from saccade.metrics.maps.faithfulness import pixel_ranks
 from saccade.metrics.maps.interventions import causal_follow
 from saccade.metrics.maps.localisation import total_variation
@@ -61,43 +60,6 @@ def words_among(words: Tensor, kinds: Mapping[str, Iterable[int]]) -> dict[str, 
     """
     ids = {kind: torch.tensor(list(members), dtype=words.dtype, device=words.device) for kind, members in kinds.items()}
     return {kind: torch.isin(words, members) for kind, members in ids.items()}
-
-
-class WordScores:
-    """Named scores of words, added up batch by batch: means over all words and over those of each kind.
-
-    >>> scores = WordScores()
-    >>> strength, colour = torch.tensor([[0.5, 0.1, torch.nan]]), torch.tensor([[True, False, False]])
-    >>> scores.add({"strength": strength}, {"colour": colour}, torch.tensor([0]))
-    >>> {kind: round(mean.mean, 2) for kind, mean in scores.means("strength").items()}
-    {'all': 0.3, 'colour': 0.5}
-    """
-
-    def __init__(self) -> None:
-        self._values, self._kinds, self._pictures = Values(), ColumnBuffer(), ColumnBuffer()
-
-    def add(self, values: Mapping[str, Tensor], kinds: Mapping[str, Tensor], pictures: Tensor) -> None:
-        """Keep the scores of a batch of captions.
-
-        Args:
-            values: name → (B,T), NaN at words that are not scored; the same names in every batch.
-            kinds: name → (B,T) bool; the same names in every batch, and none of them "all".
-            pictures: ids (B,); captions of one picture have the same.
-        """
-        words = next(iter(values.values())).shape[1] if values else 0
-        self._values.add_values({name: each.flatten() for name, each in values.items()})  # (B·T,)
-        self._kinds.append(**{kind: each.flatten() for kind, each in kinds.items()})  # (B·T,)
-        self._pictures.append(picture=pictures.cpu().repeat_interleave(words))  # (B·T,)
-
-    def means(self, name: str) -> dict[str, Mean]:
-        """The mean of one score over ``all`` words, and over the words of each kind."""
-        values = self._values[name]  # (N,)
-        by_kind = {kind: mean_defined(values[self._kinds[kind]]) for kind in self._kinds.names}
-        return {"all": mean_defined(values), **by_kind}
-
-    def interval(self, name: str, *, level: float = 0.95) -> Interval:
-        """The mean over all words with its interval, with the picture as the unit."""
-        return mean_interval(self._values[name], self._pictures["picture"], level=level)
 
 
 TOP = 0.1

@@ -108,14 +108,8 @@ def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str
     Raises:
         DataError: not one hypothesis and at least one reference with words for each picture; the message names it.
     """
-    for name, captions in (("hypotheses", hypotheses), ("references", references)):
-        if isinstance(captions, str):
-            raise DataError(f"{name}: found one string, expected one entry for each picture: wrap it in a list")
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"captions: {len(hypotheses)} hypotheses and references of {len(references)} pictures; give one hypothesis "
-            "for each picture"
-        )
+    if isinstance(hypotheses, str) or len(hypotheses) != len(references):
+        raise DataError(f"captions: expected a list with one hypothesis for each of {len(references)} pictures")
     return [_judged(index, said, known) for index, (said, known) in enumerate(zip(hypotheses, references))]
 
 

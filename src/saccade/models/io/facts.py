@@ -144,7 +144,7 @@ class Score:
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
     interventions: dict[str, Any] = field(default_factory=dict)
-    """Scores of maps of re-rendered scenes, see ``saccade.metrics.maps.interventions``; empty where there were none."""
+    """Scores of maps of re-rendered scenes, see ``saccade.metrics.maps.twins``; empty where there were none."""
     confusion: dict[str, Any] = field(default_factory=dict)
     """For one label per example: the confusion matrix."""
     per_class: dict[str, Any] = field(default_factory=dict)

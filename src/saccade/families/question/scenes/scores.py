@@ -29,8 +29,8 @@ from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
 from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.maps.interventions import TwinScores
 from saccade.metrics.maps.scorer import MapScorer, MapScores
+from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import (

@@ -1,6 +1,6 @@
 """Scores of a model's maps on scenes that are rendered again, and of its answers when its attention is edited.
 
-Maps are scored by :mod:`saccade.metrics.maps.interventions`, edits by :mod:`saccade.metrics.maps.edits`.
+Maps are scored by :mod:`saccade.metrics.maps.twins`, edits by :mod:`saccade.metrics.maps.edits`.
 
 Axes: B questions, N slots, K other colours, A answers.
 
@@ -26,7 +26,8 @@ from saccade.families.question.scenes.data import SceneBatch
 from saccade.families.question.scenes.edits import can_aim, can_edit, crop_edit_scores, edit_scores
 from saccade.families.question.scenes.twins import LEAST, SceneTwins, TwinQueries
 from saccade.metrics.maps.baselines import Grids, grids_of
-from saccade.metrics.maps.interventions import TwinMaps, TwinScores, foreground, object_effects
+from saccade.metrics.maps.interventions import object_effects
+from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import EncodedPictures, distinct
 

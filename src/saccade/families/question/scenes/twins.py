@@ -23,7 +23,7 @@ from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.twins import Places, free_places
 from saccade.families.question.scenes.data import SceneBatch
-from saccade.metrics.maps.interventions import TwinTruth, alike
+from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
 
 LEAST = 10
@@ -120,7 +120,7 @@ class SceneTwins:
         return masks[self.scene]
 
     def asked(self) -> dict[str, TwinQueries]:
-        """Pictures and questions of the maps of :class:`~saccade.metrics.maps.interventions.TwinMaps`."""
+        """Pictures and questions of the maps of :class:`~saccade.metrics.maps.twins.TwinMaps`."""
         query, target, other = self.batch.query, self.number(self.target), self.number(self.other)  # (B,) each
         other_query = self.batch.layout.classes.gather(1, self.other[:, None]).squeeze(1)  # (B,)
         return {

@@ -38,7 +38,7 @@ from saccade.metrics.labels import details_of
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.result import CountValue, DetailEntries, Part, Scores, Summary, only_defined, summarise
+from saccade.metrics.result import CountValue, Part, Scores, Summary, only_defined, summarise
 from saccade.metrics.verdict import EvidenceReliance, against_chance, sampled, verdict
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
@@ -116,7 +116,7 @@ class TableScores:
                 word: {"n": counts[word], **each} for word, each in compared.items() if each
             }
 
-    def _details(self) -> DetailEntries:
+    def _details(self) -> Part:
         """What was taken for what, answer by answer, and the worst mistakes."""
         said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         return details_of(said, label, confidence, of_true, self.words).to_json(self._place)

@@ -1,0 +1,119 @@
+"""The one type of table: for pages, for the terminal, and for documents as Markdown.
+
+A number is a :class:`Cell`: its exact value, the text that is shown, and a note that says where it came from (n, split,
+seed, interval, source), which appears on hover and again in the footnotes, so that it survives printing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Value = str | int | float | bool | None
+
+DASH = "–"
+"""What stands where there is no value."""
+NO_VALUE = "not measured, not published, or not defined here"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value with what is shown for it and where it came from."""
+
+    value: Value
+    text: str = ""
+    """What is shown; by default the value in a plain format."""
+    note: str = ""
+    """Provenance: n, split, seed, interval, where from."""
+
+    @property
+    def shown(self) -> str:
+        """The text for this cell."""
+        return self.text or _plain(self.value)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cell is set as a number: to the right, in figures of equal width."""
+        return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a dash stands for the value, alone or before what was published instead: ``– (18.93)``."""
+        return self.shown.split(" ")[0] == DASH
+
+
+def percent(value: float | None, *, note: str = "") -> Cell:
+    """A fraction shown in percent: ``percent(0.979)`` reads 97.9 %."""
+    if value is None or not math.isfinite(value):
+        return Cell(value, note=note)
+    return Cell(value, f"{100 * value:.1f}\u202f%", note)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; on a page numbers line up and the best row is set off."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell | Value]]
+    """A text may have several lines."""
+    caption: str = ""
+    note: str = ""
+    """What a reader must know of all of it, in a line under it."""
+    source: str = ""
+    """Where the whole table comes from, in a line under it."""
+    best_row: int | None = None
+    """Index of the row to set off."""
+    dash: str = NO_VALUE
+    """What it means that a value is missing, in a line under a table that lacks one."""
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The rows, every value in a cell."""
+        return [[value if isinstance(value, Cell) else Cell(value) for value in row] for row in self.rows]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as they are shown, without the narrow space of pages, which many a terminal has no sign for."""
+        return [[cell.shown.replace("\u202f", "") for cell in row] for row in self.cells]
+
+    @property
+    def number_columns(self) -> list[bool]:
+        """Whether each column holds numbers and nothing else."""
+        rows = self.cells
+        return [
+            any(row[place].is_number for row in rows)
+            and all(row[place].is_number or not row[place].value for row in rows)
+            for place in range(len(self.columns))
+        ]
+
+    @property
+    def lacks_a_value(self) -> bool:
+        """Whether a dash stands somewhere."""
+        return any(cell.is_missing for row in self.cells for cell in row)
+
+    def markdown(self) -> str:
+        r"""The rows and columns as Markdown, without the caption.
+
+        >>> print(Table(("a", "b"), [("1", "2\n3")]).markdown(), end="")
+        | a | b |
+        |---|---|
+        | 1 | 2<br>3 |
+        """
+        head, *body = (
+            "| " + " | ".join(text.replace("\n", "<br>") for text in line) + " |\n"
+            for line in (self.columns, *self.texts)
+        )
+        return head + "|" + "---|" * len(self.columns) + "\n" + "".join(body)
+
+
+def _plain(value: Value) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")  # thin spaces, read alike everywhere
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value

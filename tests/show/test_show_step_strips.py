@@ -1,0 +1,204 @@
+"""Strips of what was said step by step: panels, gates and glimpses on the right pixels, one scale a kind."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from glimpse_traces import glimpse_trace
+from saccade.record import Record
+from saccade.show import step_strips as module
+from saccade.show.overlay import Mask, Scanpath, draw_marks
+from saccade.show.report_sources import report_from_records
+from saccade.show.sheet import MARGIN, SHARE, Panel
+from saccade.show.step_strips import WORDS as LAYOUT
+from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
+from word_traces import CELLS, GATES, WORDS, word_trace
+
+PICTURE = Image.new("RGB", (50, 40))
+GUTTER = LAYOUT.gutter
+LABELS = [("seven", 0.875), ("three", 0.5)]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Panel]:
+    """The panels that reached the last sheet."""
+    kept: list[Panel] = []
+    draw = module.draw_sheet
+
+    def spy(panels, *args, **options):
+        kept[:] = panels
+        return draw(panels, *args, **options)
+
+    monkeypatch.setattr(module, "draw_sheet", spy)
+    return kept
+
+
+def texts(panel: Panel) -> list[str]:
+    return [text for lines in (panel.lines, *panel.cards) for text, *_ in lines]
+
+
+def pixels(panel: Panel) -> np.ndarray:
+    return np.asarray(panel.images[0])
+
+
+def words_drawn(drawn: list[Panel], **options) -> list[Panel]:
+    word_strip(PICTURE, options.pop("trace", word_trace()), **{"words": WORDS, **options})
+    return list(drawn)
+
+
+def rows_drawn(drawn: list[Panel], **options) -> list[list[Panel]]:
+    """Five pictures and a text in each row."""
+    glimpse_strip(PICTURE, options.pop("trace", glimpse_trace()), **{"labels": LABELS, **options})
+    return [drawn[start : start + 6] for start in range(0, len(drawn), 6)]
+
+
+def test_the_picture_comes_first_and_then_a_panel_for_every_word(drawn) -> None:
+    panels = words_drawn(drawn)
+    assert [panel.share for panel in panels] == [None, *GATES]
+    assert texts(panels[0]) == ["50 × 40 px"]
+    assert texts(panels[2]) == ["small", "p 75% · β 0.50", "peak 0.810"]
+    without = words_drawn(drawn, trace=word_trace(gates=False), words=WORDS[:1])
+    assert [panel.share for panel in without] == [None, None]
+    assert texts(without[1]) == ["a", "p 90%", "peak 0.810"]
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_the_map_of_a_word_peaks_in_its_cell(cells: bool, drawn) -> None:
+    """Cells of 10 × 10 pixels, shown fourfold: 40 pixels each; a white picture is darkest where nothing is."""
+    panels = words_drawn(drawn, cells=cells)[1:]
+    for panel, cell in zip(panels, CELLS):
+        lightness = np.asarray(panel.images[0].convert("L"), dtype=float)
+        y, x = np.unravel_index(lightness.argmax(), lightness.shape)
+        assert (y // 40, x // 40) == divmod(cell, 5)
+    colours = len(np.unique(pixels(panels[0]).reshape(-1, 3), axis=0))
+    assert (colours == 2) == cells  # the one cell, and all others
+
+
+def test_a_shared_scale_leaves_weak_maps_dark(drawn) -> None:
+    trace = word_trace()
+    weights = trace.looks[0].weights.clone()
+    weights[0, 0] = 1 / 20  # evenly
+    weak = dataclasses.replace(trace, looks=(dataclasses.replace(trace.looks[0], weights=weights),))
+    own, shared = (pixels(words_drawn(drawn, trace=weak, scale=scale)[1]).mean() for scale in ("own", "shared"))
+    assert own > shared + 50
+
+
+def test_evidence_and_drawn_cells_are_marked_on_their_own_panels(drawn) -> None:
+    inside = torch.zeros(40, 50, dtype=torch.bool)
+    inside[5:15, 5:15] = True
+    plain, marked = words_drawn(drawn), words_drawn(drawn, evidence=[None, Mask(inside)])
+    differs = [bool(np.any(pixels(one) != pixels(other))) for one, other in zip(plain, marked)]
+    assert differs == [False, False, True, False, False]
+    trace = word_trace()
+    look = dataclasses.replace(trace.looks[0], kind="hard", choice=torch.tensor([[6, 7, 13, 19, 19]]))
+    ringed = words_drawn(drawn, trace=dataclasses.replace(trace, looks=(look,)))
+    assert np.any(pixels(ringed[1]) != pixels(plain[1]))
+
+
+def test_rows_are_equally_long_and_long_words_widen_narrow_columns_up_to_a_point() -> None:
+    """Five panels at three a row are three and two, at four a row too."""
+    three, four = (word_strip(PICTURE, word_trace(), words=WORDS, columns=columns) for columns in (3, 4))
+    assert three.size == four.size
+
+    def width(word: str) -> int:
+        return word_strip(PICTURE, word_trace(), words=[*WORDS[:3], (word, 0.5)], columns=5, panel=50).width
+
+    assert width("seven") == 2 * MARGIN + 5 * 110 + 4 * GUTTER
+    assert width("seven") < width("photographer") < width("x" * 100) == 2 * MARGIN + 5 * 180 + 4 * GUTTER
+    assert word_strip(PICTURE, word_trace(gates=False), words=WORDS[:1], panel=50).width == 480
+
+
+def test_the_sentence_stands_above() -> None:
+    told = word_strip(PICTURE, word_trace(), words=WORDS, answer="a small red seven")
+    assert told.height > word_strip(PICTURE, word_trace(), words=WORDS).height
+    assert np.asarray(told.convert("L"))[MARGIN : MARGIN + 26].min() < 80  # dark ink
+
+
+def test_the_bar_is_as_long_as_the_gate_is_open() -> None:
+    """Panels are 200 wide; below each the bar of β has its colour on that share of it."""
+    sheet = np.asarray(word_strip(PICTURE, word_trace(), words=WORDS, columns=9))
+    orange = (sheet == [int(SHARE[place : place + 2], 16) for place in (1, 3, 5)]).all(-1)
+    row = orange[: -3 * MARGIN].any(1).nonzero()[0][0]
+    for number, gate in enumerate(GATES, start=1):
+        left = MARGIN + number * (200 + GUTTER)
+        assert orange[row, left - 1 : left + 201].sum() == pytest.approx(gate * 200, abs=2)
+
+
+def test_a_row_for_each_label_and_one_for_nothing_more(drawn) -> None:
+    assert [texts(row[-1]) for row in rows_drawn(drawn)] == [
+        ["seven", "88% sure"], ["three", "50% sure"], ["nothing more"],
+    ]  # fmt: skip
+    empty = rows_drawn(drawn, trace=glimpse_trace(labels=0), labels=())
+    assert [texts(row[-1]) for row in empty] == [["nothing more"]]
+    endless = rows_drawn(drawn, trace=glimpse_trace(labels=4), labels=LABELS * 2)
+    assert [texts(row[-1])[0] for row in endless] == ["seven", "three"] * 2
+
+
+def test_glimpses_are_where_their_cells_are(monkeypatch) -> None:
+    """Cell 7 of 4 × 5 is row 1, column 2: of a picture shown at 200 × 160 its centre is (100, 60)."""
+    seen: list[Scanpath] = []
+    monkeypatch.setattr(
+        module, "draw_marks", lambda image, marks, size: (seen.extend(marks), draw_marks(image, marks, size))[1]
+    )
+    glimpse_strip(PICTURE, glimpse_trace(), labels=LABELS)
+    assert [path.points for path in seen] == [
+        [(20.0, 20.0), (100.0, 60.0)],
+        [(140.0, 100.0), (140.0, 100.0)],
+        [(180.0, 140.0), (140.0, 20.0)],
+    ]
+
+
+def test_numbers_of_one_place_share_a_disc() -> None:
+    blank = Image.new("RGB", (100, 100), (90, 120, 150))
+    apart = draw_marks(blank, [Scanpath([(20, 50), (80, 50)])], blank.size)
+    together = draw_marks(blank, [Scanpath([(50, 50), (50, 50)])], blank.size)
+    coloured = [(np.asarray(each) != np.asarray(blank)).any(-1) for each in (apart, together)]
+    assert coloured[0][50, 15:85].all()  # two discs and the line between them
+    assert not coloured[1][:, :30].any()
+    assert not coloured[1][:, 70:].any()
+    assert blank.getcolors() == [(10_000, (90, 120, 150))]  # the picture itself stays
+
+
+def test_saliency_before_and_after_share_a_scale(drawn) -> None:
+    """What is glimpsed away is dark after and was not before; elsewhere a cell keeps its colour."""
+    row = rows_drawn(drawn, cells=True)[0]
+    before, after = pixels(row[0]), pixels(row[4])
+    assert (after[20, 20] < before[20, 20]).any()  # cell 0 was glimpsed
+    assert (after[60, 100] != before[60, 100]).any()  # so was cell 7
+    assert (after[140, 20] == before[140, 20]).all()  # cell 15 was not
+    trace = glimpse_trace()
+    faded = [
+        dataclasses.replace(look, weights=look.weights / 2) if look.name in ("saliency", "inhibited") else look
+        for look in trace.looks
+    ]
+    again = rows_drawn(drawn, trace=dataclasses.replace(trace, looks=tuple(faded)), cells=True)
+    assert np.array_equal(pixels(again[0][4]), after)  # only the common peak counts
+
+
+def test_evidence_is_drawn_with_the_glimpses_alone(drawn) -> None:
+    inside = torch.zeros(40, 50, dtype=torch.bool)
+    inside[30:38, 5:9] = True
+    plain, outlined = (rows_drawn(drawn, outline=outline)[0][:5] for outline in ((), Mask(inside)))
+    same = [np.array_equal(pixels(one), pixels(other)) for one, other in zip(plain, outlined)]
+    assert same == [True, True, True, False, True]
+
+
+def test_a_report_draws_each_record_by_its_steps(soft_trace) -> None:
+    assert (has_words(word_trace()), has_words(glimpse_trace())) == (True, False)
+    assert (has_glimpses(glimpse_trace()), has_glimpses(soft_trace)) == (True, False)
+    info = {"model": "m", "answer": "{three, seven}", "labels": [["seven", 0.875], ["three", 0.5]], "confidence": 0.4}
+    words = [{"word": "a", "log_probability": 0.0}, {"word": "dog"}]
+    caption = Record(word_trace(), {"answer": "a dog", "words": words, "log_probability": -1.5}, PICTURE)
+    page = report_from_records([Record(glimpse_trace(), info, PICTURE), caption]).html()
+    strips = (
+        glimpse_strip(PICTURE, glimpse_trace(), labels=LABELS, answer="{three, seven} (40%)"),
+        word_strip(PICTURE, word_trace(), words=[("a", 1.0), ("dog", 0.0)], answer="a dog"),
+    )
+    for strip in strips:
+        assert f'width="{strip.width}" height="{strip.height}"' in page
+    assert "log probability" in page
