@@ -88,14 +88,3 @@ def test_a_note_that_cannot_be_read_is_an_error_unless_changes_are_accepted(tmp_
         go_on(out, task())
     go_on(out, task(), accept_changed_data=True)
     assert len(accepted(out)) == 1
-
-
-def test_a_run_that_was_refused_before_its_first_step_may_start_anew(tmp_path: Path) -> None:
-    """The note of a run that was killed before its first checkpoint is no reason to refuse the folder."""
-    out = begun(tmp_path / "r")
-    for name in ("metrics.jsonl", "log.txt"):
-        (out / name).unlink(missing_ok=True)
-    for path in sorted((out / "checkpoints").rglob("*"), reverse=True):
-        path.unlink() if path.is_file() else path.rmdir()
-    assert {path.name for path in out.iterdir()} == {"config.yaml", "data.json", "checkpoints"}
-    assert fit(task(), RECIPE, out, device="cpu", progress="quiet").stopped == "finished"
