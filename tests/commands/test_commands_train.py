@@ -73,14 +73,6 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     assert facts.training["metrics"]["accuracy"] == best
 
 
-def test_settings_reach_the_run(tmp_path: Path) -> None:
-    result = train_tiny(tmp_path / "r", "phases.0.steps=1", seed=7, data="mref", precision="32-true")
-    assert (result.stopped, result.step, result.phase) == ("finished", 1, "main")
-    recipe = yaml.safe_load((tmp_path / "r" / "config.yaml").read_text())["recipe"]
-    assert (recipe["seed"], recipe["data"]["name"], recipe["precision"]) == (7, "mref", "32-true")
-    assert read_facts(tmp_path / "r" / "model").seed == 7
-
-
 def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
     whole, bytes_each = (
         read_facts(train_tiny(tmp_path / dtype, f"stored={dtype}").out / "model") for dtype in ("float32", "int8")
@@ -123,14 +115,6 @@ def test_parts_of_another_model(run: Path, tmp_path: Path, recwarn: pytest.Warni
     assert not [warning for warning in recwarn if "begins anew" in str(warning.message)]  # it was asked for
     with pytest.raises(ConfigError, match=r"start_parts: the pattern 'tower\.\*' fits no parameter"):
         train_tiny(tmp_path / "none", "start_parts=[tower.*]", start=run)
-
-
-def test_one_phase_alone(tmp_path: Path) -> None:
-    two = "phases=[{name: first, steps: 1}, {name: second, steps: 2}]"
-    result = train_tiny(tmp_path / "r", two, phases=["second"])
-    assert (result.phase, result.step) == ("second", 2)
-    with pytest.raises(ConfigError, match="no phase 'thrid' in the recipe 'soft-mref': choose from first, second"):
-        train_tiny(tmp_path / "none", two, phases=["thrid"])
 
 
 @pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("authors", 5)])

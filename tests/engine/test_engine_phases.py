@@ -41,16 +41,6 @@ def test_statistics_can_be_frozen_by_themselves(tmp_path):
     assert frozen == {"stem.1.running_mean", "stem.1.running_var", "stem.1.num_batches_tracked"}
 
 
-def test_second_phase_thaws(tmp_path):
-    task = TinyTask()
-    before = weights(task)
-    phases = [{"name": "a", "steps": 3, "train": ["head.*"]}, {"name": "b", "steps": 3, "train": ["stem.*"]}]
-    result = run(tmp_path, task, *phases)
-    assert (result.phase, result.step) == ("b", 6)
-    assert not any(torch.equal(before[name], after) for name, after in weights(task).items())
-    assert {entry["phase"] for entry in read_metrics(result.out)} == {"a", "b"}
-
-
 def test_epochs_count_steps(tmp_path):
     result = run(tmp_path, TinyTask(epoch_samples=64), {"epochs": 2, "validate_every": 1})
     assert result.step == 16
@@ -135,15 +125,6 @@ def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
         assert torch.equal(published[1][name], published[0][name]), name
     newest = CheckpointStore(result.out / "checkpoints").load_newest()[0].tensors
     assert int(newest["ema_updates"]) == 12  # the head's average forgets how it was before this phase
-
-
-def test_restore_best_ends_with_the_best_weights(tmp_path):
-    task = TinyTask()
-    task.scripted = [0.2, 0.9, 0.4, 0.3]
-    phase = {"steps": 12, "validate_every": 3, "select": {}, "restore_best": True}
-    result = run(tmp_path, task, phase)
-    published = load_file(result.model / "model.safetensors")
-    assert all(torch.equal(published[name], value) for name, value in weights(task).items())
 
 
 def test_a_resumed_run_asks_for_the_batches_of_the_phase_it_stands_in(tmp_path):

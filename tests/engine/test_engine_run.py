@@ -84,21 +84,6 @@ def test_bad_options(tmp_path, options, words):
     assert not (tmp_path / "run").exists()
 
 
-def test_autocast_reaches_the_model(tmp_path):
-    """On one device Fabric would not autocast a marked method; the wrapper sees to it."""
-    seen = []
-
-    class Spy(TinyTask):
-        def loss(self, raw, batch, loss):
-            seen.append(raw["logits"].dtype)
-            return super().loss(raw, batch, loss)
-
-    task = Spy(norm=False)
-    task.model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    fit(task, tiny_recipe({"steps": 1}, precision="bf16-mixed"), tmp_path / "run", **QUIET)
-    assert seen[:2] == [torch.bfloat16, torch.float32]
-
-
 def test_tensorboard_missing_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"saccade-attention\[tensorboard\]"):
