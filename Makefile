@@ -6,11 +6,10 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
 PYTEST_OPTIONS = -n 2 --dist loadfile --no-loadscope-reorder
-COUNT  ?= 200
 MINUTES ?= 10
 PARTS   ?= many_machines published_models
 
-.PHONY: run test tests test-extras quick lint docs bench fuzz kill soak tables chromium wheel wheel-open release-check install clean
+.PHONY: run test tests test-extras quick lint docs bench fuzz tables chromium wheel wheel-open release-check install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -44,12 +43,6 @@ bench: $(DEV)  ## speed and memory, measured side by side
 
 fuzz: $(DEV)  ## hostile inputs of every kind for MINUTES: no traceback, deadlines and a memory bound held
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
-
-kill: $(DEV)  ## SIGKILL commands that write, run them again, compare what they leave (COUNT=200 kills)
-	OMP_NUM_THREADS=1 $(BIN)/python tools/kill.py --count $(COUNT)
-
-soak: $(DEV)  ## 64 clients at a server, honest and hostile, for MINUTES: no 5xx, equal answers, flat memory
-	$(BIN)/python tools/soak.py --minutes $(MINUTES)
 
 tables: $(DEV)  ## write the tables of README and docs anew from results
 	$(BIN)/python tools/tables.py

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 import saccade.families.multiset.data as multisets
 from saccade import geometry
 from saccade.families.multiset.data import MultisetBatch
-from saccade.models.base import Raw
 from saccade.models.hsal import HsalConfig
 from saccade.models.multiset_reader import LabelReader
+from saccade.outputs import Act, MultisetOutput
 from saccade.trace import Look
 
 SMALL = {
@@ -51,19 +51,20 @@ class Known(LabelReader):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor) -> MultisetOutput:
         mine = slice(self.done, self.done + len(encoding))  # pictures come in order, a few at a time
         self.done += len(encoding)
         said = self.said[mine]
         logits = torch.zeros(*said.shape, int(self.said.max()) + 1)
-        return {
-            "class_logits": logits,
-            "said": said,
-            "location": self.cells[mine],
-            "saliency.weights": self.saliency[mine],
-            "saliency.energy": 10 * self.saliency[mine, 0] + 1,
-        }
+        saliency = self.saliency[mine]
+        return MultisetOutput(
+            logits,
+            {"saliency": Act(weights=saliency)},
+            said=said,
+            location=self.cells[mine],
+            energy=10 * saliency[:, 0] + 1,
+        )
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        active = (raw["said"] == 10).cumsum(1) == 0
-        return (Look("covert", "soft", "multiplier", raw["saliency.weights"], frame=self.frame, active=active),)
+    def looks(self, output: MultisetOutput) -> tuple[Look, ...]:
+        active = (output.said == 10).cumsum(1) == 0
+        return (Look("covert", "soft", "multiplier", output.acts["saliency"].weights, frame=self.frame, active=active),)

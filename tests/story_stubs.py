@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.attention.memory import memory_look
+from saccade.attention.memory import HOP
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world.reader import derive
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.story import StoryModel
-from saccade.trace import Look
+from saccade.outputs import Act, ModelOutput
 
 LOOKS = ("hop1", "hop2")
 
@@ -32,11 +32,8 @@ class StubModel(StoryModel):
     def __init__(self, words: tuple[str, ...], memory: int = 12) -> None:
         super().__init__()
         self.config, self.words = StubConfig(len(words), memory), words
+        self.look_specs = dict.fromkeys(LOOKS, HOP)
         self.unused = torch.nn.Parameter(torch.zeros(1))
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        return LOOKS
 
     def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
         """The answer, and the weights of the sentences."""
@@ -45,10 +42,10 @@ class StubModel(StoryModel):
     def encode(self, story: Tensor) -> Tensor:
         return story
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         return self.forward_raw(encoding, query, attention=attention)
 
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         batch, slots, _ = story.shape
         logits = torch.zeros(batch, len(self.words))
         weights = torch.zeros(batch, slots)
@@ -61,10 +58,7 @@ class StubModel(StoryModel):
                 left = [text for at, text in enumerate(sentences) if own[at] == 0 or bool((given[:, at] > 0).all())]
                 answer, _ = self.told(left, self._text(query[row]))
             logits[row, self.words.index(answer) if answer in self.words else 0] = 1.0
-        return {"logits": logits} | {f"{name}.weights": weights for name in LOOKS}
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        return tuple(memory_look(name, raw[f"{name}.weights"], raw[f"{name}.weights"]) for name in LOOKS)
+        return ModelOutput(logits, {name: Act(weights=weights, scores=weights) for name in LOOKS})
 
     def _text(self, ids: Tensor) -> str:
         return " ".join(self.words[number] for number in ids.tolist() if number)

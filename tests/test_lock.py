@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.atomic import LockedError, locked
+from saccade.atomic import locked
 from saccade.errors import OutputError
 
 HOLD = """
@@ -49,7 +49,7 @@ def holder(path: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
 def test_the_second_is_refused_until_the_first_ends(tmp_path: Path) -> None:
     path = tmp_path / "l"
     with holder(path) as process:
-        with pytest.raises(LockedError, match="runs/a"), locked(path, "trains into runs/a"):
+        with pytest.raises(OutputError, match="runs/a"), locked(path, "trains into runs/a"):
             pass
         process.communicate("end\n", timeout=60)
     assert not path.exists()

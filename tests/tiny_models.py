@@ -6,13 +6,15 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from saccade import geometry
 from saccade.config import to_dict
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.soft import SoftModel
+from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look
 
 QUERIES = ("0", "1", "2", "north")
@@ -41,6 +43,11 @@ def save_tiny(folder: Path, seed: int = 0, **changes: object) -> Path:
     return folder
 
 
+def named(output: ModelOutput) -> dict[str, Tensor]:
+    """All tensors of an output by where they are: ".logits", ".acts['stage1'].weights"."""
+    return {pytree.keystr(path): leaf for path, leaf in pytree.tree_flatten_with_path(output)[0]}
+
+
 class OneHotModel(QueryModel):
     """Looks at the one cell (of 5×7, 10 pixels each) that the query names, whatever the picture shows."""
 
@@ -56,14 +63,14 @@ class OneHotModel(QueryModel):
         self.encoded += 1
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         """All weight on cell number ``query``."""
         cells = self.GRID[0] * self.GRID[1]
         weights = nn.functional.one_hot(query, cells).float().unflatten(1, self.GRID)  # (B,5,7)
         brightness = encoding.mean((1, 2, 3))
-        return {"logits": torch.stack([brightness, -brightness], dim=-1), "weights": weights}
+        return ModelOutput(torch.stack([brightness, -brightness], dim=-1), {"cell": Act(weights=weights)})
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """One look whose cells tile a 50×70 input."""
         frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
-        return (Look("cell", "soft", "multiplier", raw["weights"], norm="softmax", frame=frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)

@@ -47,10 +47,6 @@ _swept: set[str] = set()
 """Folders in which this process has looked for drafts of dead writers."""
 
 
-class LockedError(OutputError):
-    """Another process holds the lock."""
-
-
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn any OSError inside into an OutputError about ``path``."""
@@ -202,8 +198,7 @@ def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) 
         wait: called once with what the holder does, before waiting for it; None: a held lock is refused at once.
 
     Raises:
-        LockedError: another process holds it.
-        OutputError: the lock file cannot be written.
+        OutputError: another process holds it, or the lock file cannot be written.
     """
     from filelock import FileLock, Timeout  # not needed by whoever only reads
 
@@ -214,7 +209,7 @@ def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) 
             lock.acquire(blocking=False)
         except Timeout:
             if wait is None:
-                raise LockedError(f"{said}; wait for it or stop it") from None
+                raise OutputError(f"{said}; wait for it or stop it") from None
             wait(said)
             lock.acquire()
     try:

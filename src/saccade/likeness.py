@@ -145,9 +145,7 @@ class Likeness:
         many, scores = ((shapes.get(name) or (0,))[0] for name in ("centre", "scores"))
         width = min(many, LARGEST)
         upper = (width * (width + 1) // 2,)
-        expected = dict(zip(_NAMES, ((many,), (many,), upper, (scores,), (scores,))))
-        problem = "" if many and scores and shapes == expected else f"should hold {expected}, found {shapes}"
-        if not problem:
+        if many and scores and shapes == dict(zip(_NAMES, ((many,), (many,), upper, (scores,), (scores,)))):
             whitening = torch.zeros(width, width, dtype=tensors["whitening"].dtype)
             rows, columns = torch.triu_indices(width, width)
             whitening[rows, columns] = tensors["whitening"]
@@ -157,8 +155,7 @@ class Likeness:
             is_count = not found.not_below.is_floating_point() and int(found.not_below[-1]) >= 1
             if is_finite and bool((found.spread > 0).all()) and is_ordered and is_count:
                 return found
-            problem = "not finite, or scores that are not in order"
-        raise CheckpointError(f"{where}: no sound statistics of features: {problem}; fit them again")
+        raise CheckpointError(f"{where}: no sound statistics of features; fit them again")
 
 
 def fit_likeness(features: Tensor, held_out: Tensor) -> Likeness:

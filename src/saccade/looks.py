@@ -79,9 +79,7 @@ class Look(ShortRepr):
         """Number of examples B; 1 for a crop whose frame all examples share."""
         if self.weights is not None:
             return self.weights.shape[0]
-        if self.frame is None:
-            raise ShapeError(f"look '{self.name}'", "weights or a frame", ())
-        return self.frame.shape[0] if self.frame.dim() == 3 else 1
+        return self.frame.shape[0] if self.frame is not None and self.frame.dim() == 3 else 1
 
     @property
     def is_shared(self) -> bool:
@@ -129,15 +127,14 @@ class Look(ShortRepr):
             raise DataError(f"look '{self.name}' was computed from other weights: it multiplied nothing in the model")
         if self.kind == "crop":
             return geometry.sample(values, cast(Tensor, self.frame), cast(geometry.Size, self.grid))
-        if self.weights is None:
-            raise ShapeError(f"look '{self.name}'", "weights", ())
+        own = cast(Tensor, self.weights)
         if self.kind == "gate" or self.full is not None:
-            mask = self.full if self.full is not None else self.weights.unsqueeze(-3)  # (B[,T],C|1,H,W)
+            mask = self.full if self.full is not None else own.unsqueeze(-3)  # (B[,T],C|1,H,W)
             mask = mask + self.base if self.base else mask
             mask = mask if self.gain is None else mask * self.gain[..., None, None, None]
             return mask * (values.unsqueeze(1) if self.has_steps else values)  # (B[,T],C,H,W)
         cells = values.flatten(2).transpose(1, 2) if self.is_spatial else values  # (B,N,C)
-        weights = self.weights.flatten(-2) if self.is_spatial else self.weights  # (B[,T],N)
+        weights = own.flatten(-2) if self.is_spatial else own  # (B[,T],N)
         if self.kind == "hard" and self.role == "multiplier" and self.choice is not None:
             weights = torch.nn.functional.one_hot(self.choice, weights.shape[-1]).to(cells)  # (B[,T],N)
         context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)

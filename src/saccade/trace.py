@@ -21,6 +21,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError, nearest
 from saccade.looks import Kind, Look, Norm, Role, as_slice
+from saccade.outputs import ModelOutput
 from saccade.short_repr import ShortRepr
 
 __all__ = ["COMBINE", "SCHEMA_VERSION", "AttentionTrace", "Kind", "Look", "Norm", "Output", "Role", "Total"]
@@ -281,4 +282,4 @@ class Output(ShortRepr):
 
     logits: Tensor
     trace: AttentionTrace
-    aux: dict[str, Tensor] = field(default_factory=dict)
+    aux: ModelOutput = field(default_factory=ModelOutput)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
+from saccade.attention.episodes import AttentionGRU, EpisodeGate, WeightedSum, gates
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -114,13 +114,3 @@ def test_gradients_of_an_episode() -> None:
 def test_a_weighted_sum_by_hand(assert_near: Near) -> None:
     """¼ (1, 2) + ¾ (3, −2) = (2.5, −1)."""
     assert_near(WeightedSum()(torch.tensor([[[1.0, 2.0], [3.0, -2.0]]]), torch.tensor([[0.25, 0.75]])), [[2.5, -1.0]])
-
-
-@pytest.mark.parametrize("norm", ["sigmoid", "softmax"])
-def test_the_look_of_a_pass_is_the_input_of_a_recurrent_net(norm: GateNorm) -> None:
-    scores, present = torch.tensor([[1.0, 2.0, -torch.inf]]), torch.tensor([[True, True, False]])
-    look = episode_look("pass1", gates(scores, present, norm), scores, norm, torch.tensor([True]))
-    look.validate()
-    assert (look.kind, look.role, look.norm) == ("slots", "input", norm)
-    assert look.active is not None
-    assert look.active.tolist() == [True]

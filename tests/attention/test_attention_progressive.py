@@ -64,7 +64,8 @@ def test_against_loops(batch: int, channels: int, height: int, width: int, conte
     gate = ProgressiveAttention(channels, 2, hidden=3, context=context).double()
     features = torch.randn(batch, channels, height, width, dtype=torch.float64)
     with torch.no_grad():
-        attended, weights, scores = gate.attend(features, torch.randn(batch, 2, dtype=torch.float64))
+        act = gate.attend(features, torch.randn(batch, 2, dtype=torch.float64))
+    attended, weights, scores = act.context, act.weights, act.scores
     for b in range(batch):
         for i in range(height):
             for j in range(width):
@@ -80,7 +81,7 @@ def test_gradients(context: int) -> None:
     gate = ProgressiveAttention(2, 3, hidden=4, context=context).double()
     features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: tuple(gate.attend(f, q)), (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: gate.attend(f, q).context, (features, query))
 
 
 @pytest.mark.parametrize("context", [1, 3])

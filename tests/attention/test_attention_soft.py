@@ -37,7 +37,8 @@ def test_against_loops(batch: int, channels: int, height: int, width: int, seed:
     features = torch.randn(batch, channels, height, width, dtype=torch.float64)
     query = torch.randn(batch, 2, dtype=torch.float64)
     with torch.no_grad():
-        context, weights, scores = attention.attend(features, query)
+        act = attention.attend(features, query)
+    context, weights, scores = act.context, act.weights, act.scores
     for b in range(batch):
         exponentials = [scores[b, i, j].exp() for i in range(height) for j in range(width)]
         expected = torch.zeros(channels, dtype=torch.float64)
@@ -54,7 +55,7 @@ def test_gradients() -> None:
     attention = SoftAttention(2, 3, hidden=4).double()
     features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: tuple(attention.attend(f, q)), (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
 
 
 def test_one_huge_score_meets_the_arg_max() -> None:

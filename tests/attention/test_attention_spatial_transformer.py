@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention import SpatialTransformer
-from saccade.attention.spatial_transformer import START, crop_look, window
+from saccade.attention.spatial_transformer import START, window
 from saccade.errors import ConfigError
+from saccade.outputs import Act, crop_spec
 
 Near = Callable[..., None]
 
@@ -185,7 +186,8 @@ def test_the_look_is_what_was_used(bounded: bool, assert_near: Near) -> None:
 
 def test_the_frame_is_theta_in_pixels(assert_near: Near) -> None:
     """The left half of 40×20 pixels, upper three quarters, read at 4×5: cells of 4 by 7.5 pixels from the corner on."""
-    look = crop_look("crop", torch.tensor([[[0.5, 0, -0.5], [0, 0.75, -0.25]]]), (4, 5), (40, 20))
+    theta = torch.tensor([[[0.5, 0, -0.5], [0, 0.75, -0.25]]])
+    look = crop_spec((4, 5), (40, 20)).look("crop", Act(theta=theta))
     assert look.frame is not None
     assert_near(look.frame, [[[2.0, 0, 0], [0, 7.5, 0]]])
 

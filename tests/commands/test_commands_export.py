@@ -25,10 +25,10 @@ from saccade.commands.export import export
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
 from saccade.families import family_of_model, models
-from saccade.models.base import Raw
 from saccade.models.caption_decoding import allowed
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
+from saccade.outputs import ModelOutput
 from saccade.predict import load
 from saccade.trace import Output
 from tiny_models import OneHotModel, save_tiny, tiny_facts
@@ -299,7 +299,7 @@ def test_a_search_that_no_graph_can_hold_is_refused(
 class Undecided(OneHotModel):
     """Answers by a branch on what the picture shows, which no graph can hold."""
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         return super().ask(encoding * 2 if bool(encoding.mean() > 0.5) else encoding, query)
 
 

@@ -27,11 +27,11 @@ from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import summarise
-from saccade.models.base import AttentionModel, Given, Raw
+from saccade.models.base import AttentionModel, Given
 from saccade.models.io.facts import ModelFacts
+from saccade.outputs import Act, LookSpec, ModelOutput
 from saccade.tasks.losses import PhaseSettings
 from saccade.tasks.task import Batch, Task
-from saccade.trace import Look
 
 NAMES, PLACES = ("mary", "john", "sandra"), ("kitchen", "garden", "office", "hall")
 BUCKETS = 97
@@ -99,10 +99,10 @@ class StoryModel(AttentionModel):
     """Sentences are sums of word vectors; the query is one more vector, and its products are the scores."""
 
     Config = StoryConfig
-    look_names = ("sentence",)
 
     def __init__(self, config: StoryConfig) -> None:
         super().__init__()
+        self.look_specs = {"sentence": LookSpec("slots", "multiplier", "softmax")}
         self.config = config
         self.words = nn.Embedding(BUCKETS, config.width, padding_idx=0)
         self.query = nn.Embedding(config.queries, config.width)
@@ -111,17 +111,13 @@ class StoryModel(AttentionModel):
     def encode(self, words: Tensor) -> Tensor:
         return self.words(words).sum(2)  # (B,S,D)
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         is_there = (encoding != 0).any(-1)  # (B,S): the rest is padding
         scores = torch.einsum("bsd,bd->bs", encoding, self.query(query)).masked_fill(~is_there, -1e9)
         given = self.given(attention, "sentence", scores.shape)
         weights = scores.softmax(-1) if given is None else given  # (B,S)
         context = torch.einsum("bs,bsd->bd", weights, encoding)
-        return {"logits": self.answer(context), "sentence.weights": weights, "sentence.scores": scores}
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        weights, scores = raw["sentence.weights"], raw["sentence.scores"]
-        return (Look("sentence", "slots", "multiplier", weights, norm="softmax", scores=scores),)
+        return ModelOutput(self.answer(context), {"sentence": Act(context, weights, scores)})
 
 
 @dataclass(frozen=True)
@@ -180,7 +176,7 @@ class StoryTask(Task):
     def inputs(self, batch: Batch) -> dict[str, Any]:
         return {"words": batch["words"], "query": batch["query"]}
 
-    def loss(self, raw: Raw, batch: Batch, loss: PhaseSettings) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: PhaseSettings) -> dict[str, Tensor]:
         return {"loss": cross_entropy(raw["logits"], batch["label"])}
 
     def metric_names(self) -> tuple[str, ...]:

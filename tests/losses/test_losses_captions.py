@@ -18,6 +18,7 @@ from saccade.losses import (
     smoothed_cross_entropy,
     word_log_likelihood,
 )
+from saccade.outputs import Act, CaptionOutput
 
 CELLS, WORDS, VOCABULARY = 4, 2, 3
 
@@ -80,22 +81,22 @@ class Example:
         self.parameters = (self.first, self.second, self.said_first, self.said_second)
         self.words = torch.tensor([words])
 
-    def raw(self, cells: tuple[int, int], *, expected: bool = False) -> dict[str, Tensor]:
+    def raw(self, cells: tuple[int, int], *, expected: bool = False) -> CaptionOutput:
         """What a model would give that drew these cells."""
         one, two = cells
         log_alpha = torch.stack([self.first.log_softmax(0), self.second[one].log_softmax(0)])  # (T,L)
-        return {
-            "logits": torch.stack([self.said_first[one], self.said_second[one, two]]).unsqueeze(0),
-            "word.log_prob": torch.stack([log_alpha[0, one], log_alpha[1, two]]).unsqueeze(0),
-            "entropy": -(log_alpha.exp() * log_alpha).sum(1).unsqueeze(0),
-            "expected": torch.tensor([expected]),
-        }
+        return CaptionOutput(
+            torch.stack([self.said_first[one], self.said_second[one, two]]).unsqueeze(0),
+            {"word": Act(log_prob=torch.stack([log_alpha[0, one], log_alpha[1, two]]).unsqueeze(0))},
+            entropy=-(log_alpha.exp() * log_alpha).sum(1).unsqueeze(0),
+            expected=torch.tensor([expected]),
+        )
 
     def probability(self, cells: tuple[int, int]) -> Tensor:
-        return self.raw(cells)["word.log_prob"].sum().exp()
+        return self.raw(cells).acts["word"].log_prob.sum().exp()
 
     def log_likelihood(self, cells: tuple[int, int]) -> Tensor:
-        return word_log_likelihood(self.raw(cells)["logits"], self.words).sum()
+        return word_log_likelihood(self.raw(cells).logits, self.words).sum()
 
     def gradients(self, objective: Tensor) -> list[Tensor]:
         found = torch.autograd.grad(objective, self.parameters, allow_unused=True)
@@ -141,12 +142,12 @@ def test_of_what_was_expected_no_draw_is_judged() -> None:
 
 def test_parts_by_hand() -> None:
     """p(y) = 1/2 and 1/4, p(s) = 1/2 each, b = −1, in one caption of two words and a padding."""
-    raw = {
-        "logits": torch.tensor([[[0.0, 0.0], [0.0, math.log(3)], [5.0, 0.0]]]),
-        "word.log_prob": torch.tensor([[math.log(0.5), math.log(0.5), math.log(0.1)]]),
-        "entropy": torch.tensor([[0.3, 0.5, 9.0]]),
-        "expected": torch.tensor([False]),
-    }
+    raw = CaptionOutput(
+        torch.tensor([[[0.0, 0.0], [0.0, math.log(3)], [5.0, 0.0]]]),
+        {"word": Act(log_prob=torch.tensor([[math.log(0.5), math.log(0.5), math.log(0.1)]]))},
+        entropy=torch.tensor([[0.3, 0.5, 9.0]]),
+        expected=torch.tensor([False]),
+    )
     words = torch.tensor([[1, 0, -1]])
     earned = math.log(1 / 2) + math.log(1 / 4)
     advantage = earned + 2

@@ -20,8 +20,8 @@ from saccade.losses import (
     multiset_reward,
     stop_cross_entropy,
 )
-from saccade.models.base import Raw
 from saccade.models.hsal import HsalConfig, HsalModel
+from saccade.outputs import MultisetOutput
 
 Near = Callable[..., None]
 CELLS, CLASSES, STEPS = 4, 2, 3  # classes and stop: three things to say
@@ -54,12 +54,10 @@ class Enumerated:
             F.one_hot(cells, CELLS).unsqueeze(2).double() * FORCE,
             F.one_hot(said, CLASSES + 1).double() * FORCE,
         )
-        assert torch.equal(self.raw["location"].squeeze(-1), cells)
-        assert torch.equal(self.raw["said"], said)
+        assert torch.equal(self.raw.location.squeeze(-1), cells)
+        assert torch.equal(self.raw.said, said)
         self.labels = torch.tensor([LABELS]).expand(len(chosen), 2)
-        self.log_chance = (self.raw["location_log_prob"].squeeze(-1) + self.raw["said_log_prob"])[:, :2].sum(
-            1
-        )  # (144,)
+        self.log_chance = (self.raw.location_log_prob.squeeze(-1) + self.raw.said_log_prob)[:, :2].sum(1)  # (144,)
         self.chance = self.log_chance.exp().detach()
 
     def expected(self, part: str, **options: object) -> Tensor:
@@ -73,8 +71,8 @@ class Enumerated:
         return {name: gradient for name, gradient in zip(named, found) if gradient is not None}
 
 
-def rows(raw: Raw) -> list[Raw]:
-    return [{key: tensor[i : i + 1] for key, tensor in raw.items()} for i in range(len(raw["said"]))]
+def rows(raw: MultisetOutput) -> list[MultisetOutput]:
+    return [raw[i : i + 1] for i in range(len(raw.said))]
 
 
 def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
@@ -97,13 +95,13 @@ def test_the_chances_of_all_rollouts_sum_to_one(case: Enumerated) -> None:
 def test_the_mean_gradient_is_that_of_the_myopic_objective(settings: dict[str, object]) -> None:
     """Of each action the reward that its whole distribution expects, given what went before."""
     case = Enumerated(1, **settings)
-    priority = case.raw["priority.weights"].detach()  # (144,T,2,2)
-    looked = (case.raw["glimpse.weights"] * priority).sum((2, 3))  # E[P at the glimpse]: (144,T)
-    shares = case.raw["class_logits"].softmax(-1)  # (144,T,Y)
+    priority = case.raw.acts["priority"].weights.detach()  # (144,T,2,2)
+    looked = (case.raw.acts["glimpse"].weights * priority).sum((2, 3))  # E[P at the glimpse]: (144,T)
+    shares = case.raw.logits.softmax(-1)  # (144,T,Y)
     objective = torch.zeros(())
     for t in range(2):
         for label in range(CLASSES + 1):
-            said = case.raw["said"].clone()
+            said = case.raw.said.clone()
             said[:, t] = label
             reward = multiset_reward(said, case.labels)[:, t]  # (144,)
             objective = objective + (case.chance * shares[:, t, label] * reward).sum()
@@ -112,8 +110,8 @@ def test_the_mean_gradient_is_that_of_the_myopic_objective(settings: dict[str, o
 
 
 def test_with_rewards_to_go_it_is_that_of_the_total(case: Enumerated) -> None:
-    rewards = multiset_reward(case.raw["said"], case.labels)[:, :2].sum(1)
-    rewards = (rewards + case.raw["location_reward"][:, :2].sum((1, 2))).detach()  # (144,)
+    rewards = multiset_reward(case.raw.said, case.labels)[:, :2].sum(1)
+    rewards = (rewards + case.raw.location_reward[:, :2].sum((1, 2))).detach()  # (144,)
     total = (case.log_chance.exp() * rewards).sum()
     assert_same(case.gradients(case.expected("policy_loss", to_go=True)), case.gradients(-total))
 
@@ -129,8 +127,8 @@ def test_the_mean_over_what_could_be_drawn_has_the_gradient_that_draws_estimate(
 
 def test_the_baseline_learns_what_to_expect(case: Enumerated, assert_near: Near) -> None:
     """Its gradient is that of the squared error to the rewards of the two steps that count."""
-    values = torch.stack([case.raw["location_value"].squeeze(-1), case.raw["class_value"]], -1)[:, :2]  # (144,2,2)
-    rewards = [case.raw["location_reward"].squeeze(-1), multiset_reward(case.raw["said"], case.labels)]
+    values = torch.stack([case.raw.location_value.squeeze(-1), case.raw.class_value], -1)[:, :2]  # (144,2,2)
+    rewards = [case.raw.location_reward.squeeze(-1), multiset_reward(case.raw.said, case.labels)]
     error = (values - torch.stack(rewards, -1)[:, :2]).square().mean((1, 2))  # (144,)
     assert_near(case.expected("value_loss"), (case.chance * error).sum())
 
@@ -139,7 +137,7 @@ def test_an_empty_picture_is_taught_to_stop_and_nothing_else(case: Enumerated) -
     empty = torch.full((1, 2), -1)
     loss = hsal_loss(rows(case.raw)[3], empty)
     assert (loss["policy_loss"], loss["value_loss"], loss["class_reward"], loss["entropy"]) == (0, 0, 0, 0)
-    assert loss["loss"] == stop_cross_entropy(rows(case.raw)[3]["class_logits"], empty).mean()
+    assert loss["loss"] == stop_cross_entropy(rows(case.raw)[3].logits, empty).mean()
 
 
 def test_entropy_by_hand(assert_near: Near) -> None:
@@ -170,13 +168,13 @@ SAYING = {
     "controller.encode", "controller.remember", "controller.classify",
 }  # fmt: skip
 """The way from a picture to a class; a phase that freezes the backbone takes it out."""
-REACHED: dict[str, tuple[Callable[[Raw, Tensor], Tensor], set[str]]] = {
-    "policy of glimpses": (lambda raw, _: raw["location_log_prob"].sum(), {"controller.locate"}),
-    "policy of classes": (lambda raw, _: raw["said_log_prob"].sum(), SAYING),
+REACHED: dict[str, tuple[Callable[[MultisetOutput, Tensor], Tensor], set[str]]] = {
+    "policy of glimpses": (lambda raw, _: raw.location_log_prob.sum(), {"controller.locate"}),
+    "policy of classes": (lambda raw, _: raw.said_log_prob.sum(), SAYING),
     "value": (lambda raw, labels: hsal_loss(raw, labels)["value_loss"], {"controller.value"}),
     "means": (lambda raw, labels: hsal_expected_loss(raw, labels)["policy_loss"], {*SAYING, "controller.locate"}),
     "stop": (lambda raw, labels: hsal_loss(raw, labels)["stop_loss"], SAYING),
-    "single object": (lambda raw, _: raw["single_logits"].sum(), {"backbone", "single"}),
+    "single object": (lambda raw, _: raw.single_logits.sum(), {"backbone", "single"}),
 }
 
 

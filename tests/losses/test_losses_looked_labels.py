@@ -7,6 +7,7 @@ from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
 
 from saccade.losses import LookedRewards, hsal_expected_loss, hsal_loss, looked_rewards, multiset_rewards
+from saccade.outputs import MultisetOutput
 
 STOP = 4
 
@@ -54,9 +55,9 @@ INSIDE = torch.tensor([[[[True, False], [False, False]], [[False, False], [True,
 """The first label on the first of 2×2 cells, the second on the lower two."""
 
 
-def looked(raw: dict[str, Tensor], labels: Tensor, elsewhere: float = ELSEWHERE) -> LookedRewards:
+def looked(raw: MultisetOutput, labels: Tensor, elsewhere: float = ELSEWHERE) -> LookedRewards:
     inside = INSIDE.expand(len(labels), -1, -1, -1)
-    return looked_rewards(raw["said"], raw["location"], labels, inside, classes=CLASSES + 1, elsewhere=elsewhere)
+    return looked_rewards(raw.said, raw.location, labels, inside, classes=CLASSES + 1, elsewhere=elsewhere)
 
 
 def drawn_and_mean(case: Enumerated) -> tuple[Tensor, Tensor]:
@@ -83,10 +84,10 @@ def test_the_gradient_of_the_draws_is_that_of_the_expected_rewards() -> None:
     """By enumeration: a reward is a constant of its rollout; a glimpse's depends on the class drawn after it."""
     case = Enumerated(2)
     told = looked(case.raw, case.labels)
-    worth = told.classes.gather(-1, case.raw["said"].unsqueeze(-1)).squeeze(-1)  # (144,T)
-    there = told.glimpses.flatten(2).gather(2, case.raw["location"]).squeeze(-1)  # (144,T)
-    there = there * case.raw["location_reward"].squeeze(-1)  # (144,T)
-    scored = case.raw["said_log_prob"] * worth + case.raw["location_log_prob"].squeeze(-1) * there  # (144,T)
+    worth = told.classes.gather(-1, case.raw.said.unsqueeze(-1)).squeeze(-1)  # (144,T)
+    there = told.glimpses.flatten(2).gather(2, case.raw.location).squeeze(-1)  # (144,T)
+    there = there * case.raw.location_reward.squeeze(-1)  # (144,T)
+    scored = case.raw.said_log_prob * worth + case.raw.location_log_prob.squeeze(-1) * there  # (144,T)
     objective = (case.chance * scored[:, :2].sum(1)).sum()
     drawn = case.gradients(drawn_and_mean(case)[0])
     saying = {name for name in drawn if not name.startswith("controller.value")}
@@ -97,28 +98,28 @@ def test_the_gradient_of_the_draws_is_that_of_the_expected_rewards() -> None:
 def test_where_to_look_learns_from_every_cell_given_what_was_said(assert_near) -> None:
     """One rollout by hand: the first step says the label 0, so that only the first cell is worth its priority."""
     case = Enumerated(2)
-    number = int((case.raw["said"][:, :2] == torch.tensor(LABELS)).all(1).nonzero()[0])
+    number = int((case.raw.said[:, :2] == torch.tensor(LABELS)).all(1).nonzero()[0])
     one = rows(case.raw)[number]
     labels, told = case.labels[:1], looked(one, case.labels[:1], 0.0)
-    looks, priority = (one[key][0].flatten(1) for key in ("glimpse.weights", "priority.weights"))  # (T,4) each
+    looks, priority = (one.acts[name].weights[0].flatten(1) for name in ("glimpse", "priority"))  # (T,4) each
     glimpsed = looks[0, 0] * priority[0, 0] + (looks[1, 2:] * priority[1, 2:]).sum()
-    named = (one["class_logits"].softmax(-1)[0, :2] * told.classes[0, :2]).sum()
+    named = (one.logits.softmax(-1)[0, :2] * told.classes[0, :2]).sum()
     assert_near(hsal_expected_loss(one, labels, looked=told)["policy_loss"], -(named + glimpsed))
 
 
 def test_the_log_of_the_mean_reward_by_hand(assert_near) -> None:
     """Labels 0 and 1 said in their order; each glimpse is worth P + 0.05 on the box of its label, nothing beside it."""
     case = Enumerated(2)
-    number = int((case.raw["said"][:, :2] == torch.tensor(LABELS)).all(1).nonzero()[0])
+    number = int((case.raw.said[:, :2] == torch.tensor(LABELS)).all(1).nonzero()[0])
     one, labels = rows(case.raw)[number], case.labels[:1]
-    looks, priority = (one[key][0].flatten(1) for key in ("glimpse.weights", "priority.weights"))  # (T,4) each
+    looks, priority = (one.acts[name].weights[0].flatten(1) for name in ("glimpse", "priority"))  # (T,4) each
     lower = priority[1, 2:] + 0.05  # (2,)
     glimpsed = looks[0, 0].log() + ((looks[1, 2:] * lower).sum() / lower.max()).log()
     told = looked(one, labels, 0.0)
-    named = (one["class_logits"].softmax(-1)[0, :2] * told.classes[0, :2]).sum()
+    named = (one.logits.softmax(-1)[0, :2] * told.classes[0, :2]).sum()
     found = hsal_expected_loss(one, labels, looked=told, log_glimpses=True)["policy_loss"]
     assert_near(found, -(named + glimpsed))
     below = looked(one, labels, -0.5)
-    named = (one["class_logits"].softmax(-1)[0, :2] * below.classes[0, :2]).sum()
+    named = (one.logits.softmax(-1)[0, :2] * below.classes[0, :2]).sum()
     found = hsal_expected_loss(one, labels, looked=below, log_glimpses=True)["policy_loss"]
     assert_near(found, -(named + glimpsed))

@@ -116,9 +116,9 @@ def pictures(count: int = 6) -> Tensor:
 def test_a_model_without_captions_draws_its_own() -> None:
     model, images = build().eval(), pictures(64)
     raw = model.forward_raw(images, None)
-    words, log_prob = raw["word.emits"], raw["log_prob"]
+    words, log_prob = raw.acts["word"].emits, raw.log_prob
     assert words.shape == log_prob.shape == (64, 4)
-    assert ((words >= 0) == raw["word.active"]).all()
+    assert ((words >= 0) == raw.acts["word"].active).all()
     assert (words[:, 0] > 1).all()
     assert not (words == 1).any()
     for row in words.tolist():
@@ -133,27 +133,27 @@ def test_a_model_without_captions_draws_its_own() -> None:
 def test_a_drawn_caption_is_as_likely_as_when_it_is_given() -> None:
     model, images = build().eval(), pictures()
     raw = model.forward_raw(images, None)
-    words = raw["word.emits"]
+    words = raw.acts["word"].emits
     given = model.forward_raw(images, words)
-    active = raw["word.active"]
-    torch.testing.assert_close(raw["logits"][active], given["logits"][active])
-    torch.testing.assert_close(raw["word.weights"][active], given["word.weights"][active])
-    logits = given["logits"].clone()
+    active = raw.acts["word"].active
+    torch.testing.assert_close(raw.logits[active], given.logits[active])
+    torch.testing.assert_close(raw.acts["word"].weights[active], given.acts["word"].weights[active])
+    logits = given.logits.clone()
     logits[..., 1] = logits[:, 0, 0] = -torch.inf  # what is never said
     expected = logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(raw["log_prob"][active], expected[active])
+    torch.testing.assert_close(raw.log_prob[active], expected[active])
     model.wrap(raw, (31, 34)).trace.validate()
 
 
 def test_captions_of_a_picture_are_drawn_side_by_side_each_for_itself() -> None:
     model, images = build().eval(), pictures()
     raw = model.forward_raw(images, None, draws=3)
-    words = raw["word.emits"]
-    assert words.shape == raw["log_prob"].shape == (18, 4)
+    words = raw.acts["word"].emits
+    assert words.shape == raw.log_prob.shape == (18, 4)
     given = model.forward_raw(images.repeat_interleave(3, dim=0), words)
-    active = raw["word.active"]
-    torch.testing.assert_close(raw["logits"][active], given["logits"][active])
-    torch.testing.assert_close(raw["word.values"], given["word.values"])
+    active = raw.acts["word"].active
+    torch.testing.assert_close(raw.logits[active], given.logits[active])
+    torch.testing.assert_close(raw.acts["word"].values, given.acts["word"].values)
     assert any(len(set(map(tuple, of_one))) > 1 for of_one in words.view(6, 3, 4).tolist())
 
 
@@ -161,15 +161,15 @@ def test_captions_are_drawn_as_by_a_model_at_rest() -> None:
     model, images = build(dropout=0.6), pictures()
     model.eval()
     torch.manual_seed(3)
-    expected = model.forward_raw(images, None)["logits"]
+    expected = model.forward_raw(images, None).logits
     model.decoder.train()
     torch.manual_seed(3)
     raw = model.forward_raw(images, None)
-    torch.testing.assert_close(raw["logits"], expected)
+    torch.testing.assert_close(raw.logits, expected)
     assert model.decoder.training
     assert model.decoder.output.dropout.training
     assert not model.backbone.training  # whose statistics may be frozen
-    assert raw["log_prob"].requires_grad
+    assert raw.log_prob.requires_grad
 
 
 @pytest.mark.parametrize("kind", ["soft", "hard"])
@@ -177,8 +177,8 @@ def test_everything_learns_from_a_draw_under_autocast(kind: str) -> None:
     model = build(attention_kind=kind).train()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         raw = model.forward_raw(pictures(8), None)
-    assert raw["log_prob"].dtype == torch.float32
-    raw["log_prob"].sum().backward()
+    assert raw.log_prob.dtype == torch.float32
+    raw.log_prob.sum().backward()
     assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
 
 
@@ -186,15 +186,14 @@ def test_hard_attention_draws_cells_in_training_alone() -> None:
     model, images = build(attention_kind="hard", expected_share=0.5), pictures(32)
     before = model.baseline.clone()
     raw = model.train().forward_raw(images, None)
-    assert 0 < int(raw["expected"].sum()) < 32
-    assert raw["word.choice"].shape == raw["word.log_prob"].shape == raw["word.emits"].shape
+    assert 0 < int(raw.expected.sum()) < 32
+    assert raw.acts["word"].choice.shape == raw.acts["word"].log_prob.shape == raw.acts["word"].emits.shape
     assert torch.equal(model.baseline, before)  # it is about given words
     raw = model.eval().forward_raw(images, None)
-    assert "expected" not in raw
-    assert "word.choice" not in raw
+    assert raw.expected is raw.acts["word"].choice is None
 
 
 def test_kept_features_do_as_well() -> None:
     model = build().eval()
     features = model.encode(pictures())
-    assert model.forward_raw(None, None, features=features)["word.emits"].shape == (6, 4)
+    assert model.forward_raw(None, None, features=features).acts["word"].emits.shape == (6, 4)

@@ -34,8 +34,9 @@ from saccade.models.io.facts import Preprocessing
 from saccade.models.io.folder import load_model, save_model
 from saccade.models.sat import SatModel
 from saccade.models.story import TOY_WORDS, StoryModel
+from saccade.outputs import CaptionOutput, LabelOutput, ModelOutput, MultisetOutput, QuestionOutput
 from saccade.trace import AttentionTrace, Look, Output
-from tiny_models import tiny_facts
+from tiny_models import named, tiny_facts
 
 Inputs = dict[str, Tensor]
 
@@ -185,15 +186,11 @@ def part(inputs: Inputs, which: slice) -> Inputs:
     return {key: tensor[which] for key, tensor in inputs.items()}
 
 
-def assert_same(first: dict[str, Tensor], second: dict[str, Tensor], **tolerance: float) -> None:
-    assert first.keys() == second.keys()
-    for key in first:
-        torch.testing.assert_close(first[key], second[key], msg=lambda text, key=key: f"{key}: {text}", **tolerance)
-
-
-def logits_key(raw: dict[str, Tensor]) -> str:
-    """Under which name a result, or what is left of it beside the logits, has its logits."""
-    return "class_logits" if "said" in raw else "logits"
+def assert_same(first: ModelOutput, second: ModelOutput, **tolerance: float) -> None:
+    found, expected = named(first), named(second)
+    assert found.keys() == expected.keys()
+    for key in found:
+        torch.testing.assert_close(found[key], expected[key], msg=lambda text, key=key: f"{key}: {text}", **tolerance)
 
 
 def shape_of_logits(model: Any) -> tuple[int, ...]:
@@ -215,7 +212,7 @@ def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: 
         together = model.forward_raw(inputs["images"], queries, asks=2)
         alone = model.forward_raw(inputs["images"].repeat_interleave(2, dim=0), queries)
     assert_same(together, alone, rtol=1e-5, atol=1e-6)
-    assert together["logits"].shape[0] == 6
+    assert together.logits.shape[0] == 6
 
 
 @every_model
@@ -277,13 +274,14 @@ def test_forward_wraps_what_forward_raw_computes(name: str) -> None:
     model, (inputs, labels) = build(name).eval(), batch(name)
     raw, output = model.forward_raw(**inputs), model(**inputs)
     assert isinstance(output, Output)
-    assert all(type(tensor) is Tensor for tensor in raw.values())
-    assert_same(raw, {logits_key(raw): output.logits, **output.aux}, rtol=0, atol=0)
+    assert all(type(tensor) is Tensor for tensor in named(raw).values())
+    assert_same(raw, output.aux, rtol=0, atol=0)
+    assert output.logits is output.aux.logits
     assert output.logits.shape == (len(labels), *shape_of_logits(model))
     assert output.logits.isfinite().all()
     for look in output.trace.looks:
         if look.weights is not None:
-            assert torch.equal(look.weights, raw[f"{look.name}.weights"])
+            assert torch.equal(look.weights, raw.acts[look.name].weights)
 
 
 @every_variant
@@ -334,7 +332,7 @@ def test_examples_do_not_see_each_other(name: str) -> None:
         for index in range(len(labels)):
             here = slice(index, index + 1)
             alone = model.forward_raw(**part(inputs, here))
-            assert_same(alone, {key: tensor[here] for key, tensor in together.items()}, rtol=1e-5, atol=1e-5)
+            assert_same(alone, together[here], rtol=1e-5, atol=1e-5)
 
 
 def steps_of(look: Look) -> list[Look]:
@@ -350,7 +348,7 @@ def test_looks_rebuild_what_they_made(name: str) -> None:
     used = [look for look in output.trace.looks if look.role in ("multiplier", "mixture", "crop")]
     assert bool(used) == (shows_looks(name) and name.partition("/")[0] not in FED)
     for look in used:
-        values, context = output.aux[f"{look.name}.values"], output.aux[f"{look.name}.context"]
+        values, context = output.aux.acts[look.name].values, output.aux.acts[look.name].context
         torch.testing.assert_close(look.rebuild(values), context, rtol=1e-5, atol=1e-5)
         contexts = context.unbind(1) if look.has_steps else (context,)  # (B,C,…) of each step
         assert len(contexts) == len(steps_of(look))
@@ -472,13 +470,13 @@ STACKS = ("StackBackward", "CatBackward")
 """Operations that lay the steps of a look side by side."""
 
 
-def learnt_by(look: Look, aux: dict[str, Tensor]) -> Tensor:
+def learnt_by(look: Look, aux: ModelOutput) -> Tensor:
     """The tensor through which a look learns.
 
     The window of a crop, the log-probability of a draw, the mask of all channels where there is one, else the weights.
     """
     if look.weights is None:
-        return aux[f"{look.name}.theta"]  # (B,2,3)
+        return aux.acts[look.name].theta  # (B,2,3)
     if look.full is not None:
         return look.full  # (B,C,H,W)
     return look.log_prob if look.role == "policy" else look.weights  # (B[,T]), (B[,T],…)
@@ -522,7 +520,7 @@ def test_gradients_reach_the_weights_of_looks(name: str) -> None:
         assert all(torch.equal(look.weights, look.weights[:1, :1, :1].expand_as(look.weights)) for look in used)
         return
     watched = [watch(learnt_by(look, output.aux), has_steps=look.has_steps) for look in used]
-    loss_of({logits_key(output.aux): output.logits, **output.aux}, labels).backward()
+    loss_of(output.aux, labels).backward()
     for look, gradients in zip(used, watched):
         if look.role == "policy":  # which of its draws count depends on what was drawn before
             gradients = [torch.stack(gradients)]
@@ -585,19 +583,22 @@ def test_a_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
     assert_same(loaded.forward_raw(**inputs), model.eval().forward_raw(**inputs), rtol=0, atol=0)
 
 
-def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
+def loss_of(raw: ModelOutput, labels: Tensor) -> Tensor:
     """A loss by which everything learns: of answers, or of what is said in a row with whatever was drawn on the way."""
-    if "word.gain" in raw:
-        if "expected" in raw:
-            return hard_attention_loss(raw, labels, raw["baseline"])["loss"]
-        return caption_cross_entropy(raw["logits"], labels)
-    if "logits" not in raw:
-        single = F.cross_entropy(raw["single_logits"], labels[:, 0].clamp_min(0))
-        if "count_logits" in raw:
-            return single + count_loss(raw["count_logits"], labels)
-        return single + hsal_loss(raw, labels)["loss"] + sequence_cross_entropy(raw["class_logits"], labels)
-    answered = [raw["logits"], *([raw["helper_logits"]] if "helper_logits" in raw else [])]
-    answered += raw["scale_logits"].unbind(1) if "scale_logits" in raw else []
+    if isinstance(raw, CaptionOutput):
+        if raw.expected is not None:
+            return hard_attention_loss(raw, labels, raw.baseline)["loss"]
+        return caption_cross_entropy(raw.logits, labels)
+    if isinstance(raw, MultisetOutput):
+        single = F.cross_entropy(raw.single_logits, labels[:, 0].clamp_min(0))
+        if raw.count_logits is not None:
+            return single + count_loss(raw.count_logits, labels)
+        return single + hsal_loss(raw, labels)["loss"] + sequence_cross_entropy(raw.logits, labels)
+    answered = [raw.logits]
+    if isinstance(raw, QuestionOutput) and raw.helper_logits is not None:
+        answered.append(raw.helper_logits)
+    if isinstance(raw, LabelOutput) and raw.scale_logits is not None:
+        answered += raw.scale_logits.unbind(1)
     if labels.is_floating_point():
         return torch.stack([F.binary_cross_entropy_with_logits(logits, labels) for logits in answered]).sum()
     return torch.stack([F.cross_entropy(logits.flatten(0, -2), labels.flatten()) for logits in answered]).sum()
@@ -611,7 +612,7 @@ def right_answers(output: Output, labels: Tensor) -> Tensor:
     answer = output.trace.answer
     if labels.dim() == 1:
         return answer == labels
-    if "single_logits" not in output.aux:
+    if not isinstance(output.aux, MultisetOutput):
         return (answer == labels).all(1)
     said = answer.masked_fill(answer == output.logits.shape[-1] - 1, -1)  # (B,T)
     wanted = F.pad(labels, (0, said.shape[1] - labels.shape[1]), value=-1)  # (B,T)
@@ -673,7 +674,7 @@ class _Raw(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, inputs: Inputs) -> dict[str, Tensor]:
+    def forward(self, inputs: Inputs) -> ModelOutput:
         return self.model.forward_raw(**inputs)  # type: ignore[operator]
 
 

@@ -65,8 +65,8 @@ def test_attending_alike_by_hand(assert_near: Near) -> None:
 def test_no_attention_is_shown_as_none(name: str) -> None:
     """Every cell 1/HW: a map that says nothing, since the model looked everywhere alike."""
     raw = published(name).forward_raw(torch.rand(2, 3, 100, 100), torch.tensor([3, 7]))
-    assert torch.equal(raw["stage4.weights"], torch.full((2, 4, 4), 1 / 16))
-    torch.testing.assert_close(raw["stage4.context"], raw["stage4.values"].mean((2, 3)))
+    assert torch.equal(raw.acts["stage4"].weights, torch.full((2, 4, 4), 1 / 16))
+    torch.testing.assert_close(raw.acts["stage4"].context, raw.acts["stage4"].values.mean((2, 3)))
 
 
 def test_modulation_by_hand(assert_near: Near) -> None:
@@ -98,7 +98,7 @@ def test_film_is_stage_and_modulation_in_turn() -> None:
         row = table.weight.T[query] + table.bias  # (B,2C)
         features = stage(features) * (1 + row[:, :32, None, None]) + row[:, 32:, None, None]
     logits = model.head(features.mean((2, 3)))
-    torch.testing.assert_close(model.forward_raw(images, query)["logits"], logits)
+    torch.testing.assert_close(model.forward_raw(images, query).logits, logits)
 
 
 def test_film_encodes_what_comes_before_the_query() -> None:

@@ -91,8 +91,8 @@ def test_equal_sentences_are_read_once_and_nothing_else_changes() -> None:
     read: list[int] = []
     model.reader.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
     asked = query[:1].repeat(2, 1)
-    once = model.forward_raw(table[rows], asked, rows=rows, query_row=torch.tensor([5, 5]))["logits"]
-    each = model.forward_raw(table[rows], asked)["logits"]
+    once = model.forward_raw(table[rows], asked, rows=rows, query_row=torch.tensor([5, 5])).logits
+    each = model.forward_raw(table[rows], asked).logits
     assert read == [4, 1, 8, 2], "sentences and questions, with rows and without"
     torch.testing.assert_close(once, each, rtol=0, atol=1e-12)
 
@@ -145,18 +145,18 @@ def test_the_number_of_passes_can_be_taught() -> None:
     raw = model.forward_raw(story, query[:1].repeat(2, 1), passes=torch.tensor([1, 2]), attention=gates)
     for row, chosen in enumerate([(1, 2, 2), (1, 0, 2)]):
         alone = model.forward_raw(story[:1], query[:1], attention=choosing(model, *chosen))
-        torch.testing.assert_close(raw["logits"][row], alone["logits"][0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(raw.logits[row], alone.logits[0], rtol=0, atol=1e-12)
 
 
 def test_each_word_follows_the_one_said_before() -> None:
     """Given what it says itself, it goes on in the same way; given another word, it does not."""
     model, story, query = built(answer_words=3)
     raw = model.forward_raw(story, query)
-    own = raw["logits"].argmax(-1)  # (B,A)
-    assert torch.equal(model.forward_raw(story, query, said=own)["logits"], raw["logits"])
-    told = model.forward_raw(story, query, said=(own + 1) % model.config.words)["logits"]
-    assert torch.equal(told[:, 0], raw["logits"][:, 0])
-    assert (told[:, 1:] - raw["logits"][:, 1:]).abs().amax((1, 2)).min() > 1e-6
+    own = raw.logits.argmax(-1)  # (B,A)
+    assert torch.equal(model.forward_raw(story, query, said=own).logits, raw.logits)
+    told = model.forward_raw(story, query, said=(own + 1) % model.config.words).logits
+    assert torch.equal(told[:, 0], raw.logits[:, 0])
+    assert (told[:, 1:] - raw.logits[:, 1:]).abs().amax((1, 2)).min() > 1e-6
 
 
 @pytest.mark.parametrize(

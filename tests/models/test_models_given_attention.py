@@ -18,7 +18,6 @@ from test_models_common import (
     build,
     every_model,
     every_variant,
-    logits_key,
     shows_looks,
     source,
 )
@@ -30,6 +29,7 @@ from saccade.families import family_of_model, models
 from saccade.models.base import AttentionModel, QueryModel
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel
+from saccade.outputs import ModelOutput
 from saccade.trace import Look, Output
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -53,11 +53,6 @@ def doubled(name: str, **settings: Any) -> tuple[Any, dict[str, Tensor]]:
     inputs, _ = batch(name)
     wide = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
     return model.double().eval(), wide
-
-
-def computed(output: Output) -> dict[str, Tensor]:
-    """All plain tensors of an output."""
-    return {logits_key(output.aux): output.logits, **output.aux}
 
 
 def other(look: Look, kind: str, inputs: dict[str, Tensor]) -> Tensor:
@@ -89,9 +84,9 @@ def test_its_own_attention_given_back_changes_nothing(name: str) -> None:
     own = model(**inputs)
     given = own.trace.as_given()
     assert tuple(given) == model.look_names == tuple(look.name for look in own.trace.looks)
-    assert_same(computed(model(**inputs, attention=given)), computed(own), **EXACT)
+    assert_same(model(**inputs, attention=given).aux, own.aux, **EXACT)
     for look, weights in given.items():
-        assert_same(computed(model(**inputs, attention={look: weights})), computed(own), **EXACT)
+        assert_same(model(**inputs, attention={look: weights}).aux, own.aux, **EXACT)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +105,7 @@ def test_its_own_attention_given_back_changes_nothing(name: str) -> None:
 def test_whatever_the_settings(name: str, settings: dict[str, Any]) -> None:
     model, inputs = doubled(name, **settings)
     own = model(**inputs)
-    assert_same(computed(model(**inputs, attention=own.trace.as_given())), computed(own), **EXACT)
+    assert_same(model(**inputs, attention=own.trace.as_given()).aux, own.aux, **EXACT)
     for look in own.trace.looks:
         given = other(look, "one-hot", inputs)
         assert_used(model(**inputs, attention={look.name: given}), look.name, given)
@@ -133,8 +128,8 @@ def assert_used(output: Output, name: str, given: Tensor) -> None:
     else:
         assert torch.equal(look.weights, given)
     if look.role in USED:
-        context = look.rebuild(output.aux[f"{name}.values"])
-        torch.testing.assert_close(context, output.aux[f"{name}.context"], **EXACT)
+        context = look.rebuild(output.aux.acts[name].values)
+        torch.testing.assert_close(context, output.aux.acts[name].context, **EXACT)
     if look.role == "policy":
         assert torch.equal(look.choice, given.flatten(-2).argmax(-1))
 
@@ -197,8 +192,8 @@ def test_later_looks_follow_a_given_one_and_earlier_ones_do_not(name: str) -> No
     first, second, last = own.trace.looks
     changed = model(**inputs, attention={second.name: other(second, "random", inputs)})
     assert torch.equal(changed.trace.looks[0].weights, first.weights)
-    assert torch.equal(changed.aux[f"{second.name}.values"], own.aux[f"{second.name}.values"])
-    assert not torch.allclose(changed.aux[f"{last.name}.values"], own.aux[f"{last.name}.values"])
+    assert torch.equal(changed.aux.acts[second.name].values, own.aux.acts[second.name].values)
+    assert not torch.allclose(changed.aux.acts[last.name].values, own.aux.acts[last.name].values)
     assert not torch.allclose(changed.trace.looks[2].weights, last.weights)
 
 
@@ -230,12 +225,9 @@ class _WithoutLooks(AttentionModel):
     def encode(self, numbers: Tensor) -> Tensor:
         return numbers
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Any = None) -> dict[str, Tensor]:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Any = None) -> ModelOutput:
         self.given(attention, "map", encoding.shape)
-        return {"logits": encoding}
-
-    def looks(self, raw: dict[str, Tensor]) -> tuple[Look, ...]:
-        return ()
+        return ModelOutput(encoding)
 
 
 def test_a_model_without_looks_says_so() -> None:
@@ -243,7 +235,7 @@ def test_a_model_without_looks_says_so() -> None:
     model, inputs = doubled("story-lstm")
     with pytest.raises(ConfigError, match="StoryLSTMModel has no attention that can be given; leave out 'hop1'"):
         model(**inputs, attention={"hop1": numbers})
-    assert _WithoutLooks().respond(numbers)["logits"] is numbers
+    assert _WithoutLooks().respond(numbers).logits is numbers
     with pytest.raises(ConfigError, match="_WithoutLooks has no attention that can be given; leave out 'map'"):
         _WithoutLooks().respond(numbers, attention={"map": numbers})
 
@@ -291,28 +283,31 @@ def hsal() -> tuple[HsalModel, Tensor, Output]:
 
 def test_given_glimpses_are_the_cells_that_are_seen() -> None:
     model, images, own = hsal()
-    cells = (own.aux["glimpse.choice"] + 1) % (model.grid[0] * model.grid[1])  # (B,T·k)
+    cells = (own.aux.acts["glimpse"].choice + 1) % (model.grid[0] * model.grid[1])  # (B,T·k)
     weights = F.one_hot(cells, model.grid[0] * model.grid[1]).double().unflatten(-1, model.grid)  # (B,T·k,h,w)
     raw = model(images, attention={"glimpse": weights}).aux
     by_label = cells.unflatten(1, (model.steps, -1))  # (B,T,k)
-    assert torch.equal(raw["location"], by_label)
+    assert torch.equal(raw.location, by_label)
     torch.testing.assert_close(
-        raw["location_reward"], raw["priority.weights"].flatten(2).gather(2, by_label), rtol=0, atol=0
+        raw.location_reward, raw.acts["priority"].weights.flatten(2).gather(2, by_label), rtol=0, atol=0
     )
-    assert raw["glimpse.log_prob"].abs().max() == 0
-    assert (raw["location_log_prob"] < 0).all()  # of the model's own scores
-    assert (raw["inhibited.weights"].flatten(2).gather(2, by_label) == 0).all()
+    assert raw.acts["glimpse"].log_prob.abs().max() == 0
+    assert (raw.location_log_prob < 0).all()  # of the model's own scores
+    assert (raw.acts["inhibited"].weights.flatten(2).gather(2, by_label) == 0).all()
 
 
 def test_what_is_left_is_what_is_salient_next_unless_that_is_given_too() -> None:
     model, images, own = hsal()
-    left, salient = torch.rand_like(own.aux["inhibited.weights"]), torch.rand_like(own.aux["saliency.weights"])
+    left, salient = (
+        torch.rand_like(own.aux.acts["inhibited"].weights),
+        torch.rand_like(own.aux.acts["saliency"].weights),
+    )
     raw = model(images, attention={"inhibited": left}).aux
-    assert torch.equal(raw["saliency.weights"][:, 1:], left[:, :-1])
-    assert torch.equal(raw["saliency.weights"][:, 0], own.aux["saliency.weights"][:, 0])
+    assert torch.equal(raw.acts["saliency"].weights[:, 1:], left[:, :-1])
+    assert torch.equal(raw.acts["saliency"].weights[:, 0], own.aux.acts["saliency"].weights[:, 0])
     both = model(images, attention={"inhibited": left, "saliency": salient}).aux
-    assert torch.equal(both["inhibited.weights"], left)
-    assert torch.equal(both["saliency.weights"], salient)
+    assert torch.equal(both.acts["inhibited"].weights, left)
+    assert torch.equal(both.acts["saliency"].weights, salient)
 
 
 @pytest.fixture(params=["sat-soft", "sat-hard"])
@@ -351,8 +346,8 @@ def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner
     model, encoding = captioner
     given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
     raw = model.respond(encoding, attention=given)
-    assert torch.equal(raw["word.emits"], model.caption(encoding, attention=given).words[:, 0])
-    assert torch.equal(raw["word.weights"], given["word"])
+    assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
+    assert torch.equal(raw.acts["word"].weights, given["word"])
 
 
 def test_a_search_takes_no_more_maps_than_words_that_it_may_say(captioner: tuple[SatModel, Tensor]) -> None:
@@ -370,14 +365,16 @@ def test_the_cell_is_picked_by_the_given_weights() -> None:
     cells = torch.arange(inputs["words"].numel()).reshape(inputs["words"].shape) % 5  # (B,T)
     weights = F.one_hot(cells, model.grid[0] * model.grid[1]).double() * 0.4 + 0.1
     output = model(**inputs, attention={"word": weights.unflatten(-1, model.grid)})
-    assert torch.equal(output.aux["word.choice"], cells)
+    assert torch.equal(output.aux.acts["word"].choice, cells)
     wanted = (
-        output.aux["word.values"]
-        .flatten(2)
+        output.aux.acts["word"]
+        .values.flatten(2)
         .transpose(1, 2)
         .gather(1, cells.unsqueeze(-1).expand(-1, -1, model.channels))
     )  # (B,T,D)
-    torch.testing.assert_close(output.aux["word.context"], wanted * output.aux["word.gain"].unsqueeze(-1), **EXACT)
+    torch.testing.assert_close(
+        output.aux.acts["word"].context, wanted * output.aux.acts["word"].gain.unsqueeze(-1), **EXACT
+    )
 
 
 def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
@@ -397,7 +394,7 @@ def test_the_first_steps_alone_are_used_and_the_later_ones_computed_again(name: 
     model, inputs = doubled(name)
     own = model(**inputs)
     again = model(**inputs, attention=own.trace.look(look).as_given(told))
-    assert_same(computed(again), computed(own), **EXACT)
+    assert_same(again.aux, own.aux, **EXACT)
     assert again.trace.meta == {"given": [look], "given_steps": {look: told}}
     given = other(own.trace.look(look), "one-hot", inputs)[:, :told]
     changed = model(**inputs, attention={look: given})

@@ -17,6 +17,8 @@ from saccade.losses import cross_entropy, reinforce
 from saccade.models.hard import HardConfig, HardModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.soft import SoftConfig, SoftModel
+from saccade.outputs import ModelOutput
+from tiny_models import named
 
 
 @pytest.fixture
@@ -43,8 +45,8 @@ def test_the_look_of_the_paper(published: HardModel) -> None:
     assert (look.name, look.kind, look.role, look.norm) == ("stage4", "hard", "mixture", "softmax")
     assert look.weights is not None
     assert look.weights.shape == (2, 4, 4)
-    assert output.aux["stage4.values"].shape == (2, 5, 4, 4)
-    assert output.aux["stage4.posterior"].shape == (2, 4, 4)
+    assert output.aux.acts["stage4"].values.shape == (2, 5, 4, 4)
+    assert output.aux.posterior.shape == (2, 4, 4)
 
 
 def test_it_has_the_parameters_of_soft_and_no_more(published: HardModel) -> None:
@@ -66,10 +68,10 @@ def test_cross_entropy_on_the_logits_is_the_marginal_loss(published: HardModel) 
         for i in range(4):
             for j in range(4):
                 answer = published.head(features[b, :, i, j][None]).softmax(-1)[0, label[b]]
-                total = total + raw["stage4.weights"][b, i, j] * answer
+                total = total + raw.acts["stage4"].weights[b, i, j] * answer
         expected.append(-total.log())
-    torch.testing.assert_close(cross_entropy(raw["logits"], label), torch.stack(expected).mean())
-    torch.testing.assert_close(raw["logits"].logsumexp(-1), torch.zeros(3), rtol=0, atol=1e-5)
+    torch.testing.assert_close(cross_entropy(raw.logits, label), torch.stack(expected).mean())
+    torch.testing.assert_close(raw.logits.logsumexp(-1), torch.zeros(3), rtol=0, atol=1e-5)
 
 
 def test_the_head_in_training_normalises_over_all_cells() -> None:
@@ -86,16 +88,16 @@ def test_the_likeliest_location_speaks_for_itself(published: HardModel) -> None:
     nn.init.normal_(published.attention.scorer.from_query.weight, std=3)
     raw = published.forward_raw(*scenes(4))
     for b in range(4):
-        row, column = divmod(int(raw["stage4.weights"][b].argmax()), 4)
-        torch.testing.assert_close(raw["argmax_logits"][b].exp(), raw["stage4.values"][b, :, row, column])
-    assert not torch.allclose(raw["argmax_logits"], raw["logits"], atol=1e-4)
+        row, column = divmod(int(raw.acts["stage4"].weights[b].argmax()), 4)
+        torch.testing.assert_close(raw.argmax_logits[b].exp(), raw.acts["stage4"].values[b, :, row, column])
+    assert not torch.allclose(raw.argmax_logits, raw.logits, atol=1e-4)
 
 
 def test_the_posterior_is_of_the_answer_that_was_given(published: HardModel) -> None:
     raw = published.forward_raw(*scenes(4))
-    answer = raw["logits"].argmax(-1)
-    joint = raw["stage4.weights"] * raw["stage4.values"][torch.arange(4), answer]  # α p(ŷ|cell): (B,4,4)
-    torch.testing.assert_close(raw["stage4.posterior"], joint / joint.sum((1, 2), keepdim=True))
+    answer = raw.logits.argmax(-1)
+    joint = raw.acts["stage4"].weights * raw.acts["stage4"].values[torch.arange(4), answer]  # α p(ŷ|cell): (B,4,4)
+    torch.testing.assert_close(raw.posterior, joint / joint.sum((1, 2), keepdim=True))
 
 
 def test_the_classifier_never_sees_the_query(published: HardModel) -> None:
@@ -125,15 +127,15 @@ def test_a_mixture_of_labels_by_hand() -> None:
     odds 1 and 9: p = 1/8 + 27/40 = 4/5, odds 4. The likeliest cell is the second."""
     log = math.log
     raw = told(labelled(), [0.25, 0.75], [[log(3), -log(3)], [0.0, log(9)]])
-    torch.testing.assert_close(raw["logits"], torch.tensor([[log(3 / 5), log(4)]]))
-    torch.testing.assert_close(raw["argmax_logits"], torch.tensor([[-log(3), log(9)]]))
+    torch.testing.assert_close(raw.logits, torch.tensor([[log(3 / 5), log(4)]]))
+    torch.testing.assert_close(raw.argmax_logits, torch.tensor([[-log(3), log(9)]]))
 
 
 def test_labels_nearly_certain_keep_their_digits() -> None:
     """Far beyond where p or 1 − p is 0 in float32: two cells of one mind, and two that differ."""
     raw = told(labelled(), [0.5, 0.5], [[200.0, 200.0], [-200.0, -200.0], [300.0, 100.0], [1e4, -1e4]])
     expected = [200.0, -200.0, 100.0 + math.log(2), 0.0]  # 1 − p = ½(e⁻³⁰⁰ + e⁻¹⁰⁰); one sure each way: a half
-    torch.testing.assert_close(raw["logits"], torch.tensor([expected]))
+    torch.testing.assert_close(raw.logits, torch.tensor([expected]))
 
 
 def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label() -> None:
@@ -146,31 +148,31 @@ def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label()
         for i in range(features.shape[2]):
             for j in range(features.shape[3]):
                 answer = model.head(features[b, :, i, j][None]).sigmoid()[0]
-                share[b] += raw["stage2.weights"][b, i, j] * answer
-    torch.testing.assert_close(raw["logits"].sigmoid(), share)
+                share[b] += raw.acts["stage2"].weights[b, i, j] * answer
+    torch.testing.assert_close(raw.logits.sigmoid(), share)
     torch.testing.assert_close(
-        F.binary_cross_entropy_with_logits(raw["logits"], label), F.binary_cross_entropy(share, label)
+        F.binary_cross_entropy_with_logits(raw.logits, label), F.binary_cross_entropy(share, label)
     )
-    torch.testing.assert_close(raw["stage2.context"], share)
+    torch.testing.assert_close(raw.acts["stage2"].context, share)
 
 
 def test_the_posterior_is_of_the_best_label() -> None:
     raw = labelled().forward_raw(**HardModel.example_batch(4, 0)[0])
-    best = raw["logits"].argmax(-1)
-    joint = raw["stage2.weights"] * raw["stage2.values"][torch.arange(4), best]  # α σ(label|cell): (B,h,w)
-    torch.testing.assert_close(raw["stage2.posterior"], joint / joint.sum((1, 2), keepdim=True))
+    best = raw.logits.argmax(-1)
+    joint = raw.acts["stage2"].weights * raw.acts["stage2"].values[torch.arange(4), best]  # α σ(label|cell): (B,h,w)
+    torch.testing.assert_close(raw.posterior, joint / joint.sum((1, 2), keepdim=True))
 
 
 def test_labels_of_the_twin_are_those_of_the_drawn_cells() -> None:
     model, (inputs, _) = labelled(estimator="reinforce", samples=3).train(), HardModel.example_batch(5, 0)
     output = model(**inputs)
     (look,) = output.trace.validate().looks
-    assert output.aux["sampled_logits"].shape == (5, 3, 3)
-    assert torch.equal(output.aux["sampled_logits"][:, 0], output.logits)
-    torch.testing.assert_close(look.rebuild(output.aux["stage2.values"]), output.logits.sigmoid())
+    assert output.aux.sampled_logits.shape == (5, 3, 3)
+    assert torch.equal(output.aux.sampled_logits[:, 0], output.logits)
+    torch.testing.assert_close(look.rebuild(output.aux.acts["stage2"].values), output.logits.sigmoid())
     certain = labelled(estimator="reinforce")
     one, all_of_them = certain.forward_raw(**inputs), labelled().forward_raw(**inputs)
-    torch.testing.assert_close(one["logits"], all_of_them["argmax_logits"])
+    torch.testing.assert_close(one.logits, all_of_them["argmax_logits"])
 
 
 def test_labels_are_one_graph() -> None:
@@ -178,7 +180,7 @@ def test_labels_are_one_graph() -> None:
     torch.compiler.reset()  # models share the code of forward_raw, and dynamo counts its versions
     captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
     with torch.no_grad():
-        torch.testing.assert_close(captured(**inputs)["logits"], model.forward_raw(**inputs)["logits"])
+        torch.testing.assert_close(captured(**inputs).logits, model.forward_raw(**inputs).logits)
 
 
 def test_in_eval_mode_the_likeliest_cell_answers() -> None:
@@ -189,9 +191,9 @@ def test_in_eval_mode_the_likeliest_cell_answers() -> None:
     assert look.weights is not None
     assert look.choice is not None
     assert torch.equal(look.choice, look.weights.flatten(1).argmax(1))
-    torch.testing.assert_close(look.rebuild(output.aux["stage2.values"]), output.aux["stage2.context"])
-    torch.testing.assert_close(output.logits.exp(), output.aux["stage2.context"])
-    assert not any(name.startswith("sampled") for name in output.aux)
+    torch.testing.assert_close(look.rebuild(output.aux.acts["stage2"].values), output.aux.acts["stage2"].context)
+    torch.testing.assert_close(output.logits.exp(), output.aux.acts["stage2"].context)
+    assert output.aux.sampled_logits is None
     assert torch.equal(model(**inputs).logits, output.logits)
 
 
@@ -200,30 +202,30 @@ def test_both_estimators_agree_where_the_likeliest_cell_is_certain() -> None:
     sampling.load_state_dict(summing.state_dict())
     inputs, _ = HardModel.example_batch(5, 0)
     raw, one = summing.forward_raw(**inputs), sampling.forward_raw(**inputs)
-    torch.testing.assert_close(one["logits"], raw["argmax_logits"])
+    torch.testing.assert_close(one.logits, raw.argmax_logits)
     for model in (summing, sampling):
         model.attention.scorer.to_score.weight.data.mul_(1e6)
-    torch.testing.assert_close(sampling.forward_raw(**inputs)["logits"], summing.forward_raw(**inputs)["logits"])
+    torch.testing.assert_close(sampling.forward_raw(**inputs).logits, summing.forward_raw(**inputs).logits)
 
 
 def test_in_training_it_draws() -> None:
     model, (inputs, _) = twin(samples=3).train(), HardModel.example_batch(8, 0)
     output = model(**inputs)
     (look,) = output.trace.validate().looks
-    sampled, log_prob = output.aux["sampled_logits"], output.aux["sampled_log_prob"]
+    sampled, log_prob = output.aux.sampled_logits, output.aux.sampled_log_prob
     assert (sampled.shape, log_prob.shape) == ((8, 3, 3), (8, 3))
     assert torch.equal(sampled[:, 0], output.logits)
     assert look.log_prob is not None
     assert torch.equal(log_prob[:, 0], look.log_prob)
-    torch.testing.assert_close(look.rebuild(output.aux["stage2.values"]), output.aux["stage2.context"])
+    torch.testing.assert_close(look.rebuild(output.aux.acts["stage2"].values), output.aux.acts["stage2"].context)
     choices = torch.stack([model(**inputs).trace.looks[0].choice for _ in range(10)])
     assert (choices != choices[:1]).any()
-    assert output.aux["entropy"].max() <= math.log(output.aux["stage2.weights"][0].numel()) + 1e-5
+    assert output.aux.entropy.max() <= math.log(output.aux.acts["stage2"].weights[0].numel()) + 1e-5
 
 
-def surrogate(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
-    wanted = labels[:, None, None].expand(-1, raw["sampled_logits"].shape[1], 1)
-    return reinforce(raw["sampled_logits"].gather(2, wanted).squeeze(2), raw["sampled_log_prob"])
+def surrogate(raw: ModelOutput, labels: Tensor) -> Tensor:
+    wanted = labels[:, None, None].expand(-1, raw.sampled_logits.shape[1], 1)
+    return reinforce(raw.sampled_logits.gather(2, wanted).squeeze(2), raw.sampled_log_prob)
 
 
 def test_every_parameter_learns_from_draws() -> None:
@@ -254,16 +256,16 @@ def test_replicas_draw_for_themselves() -> None:
     stack, (inputs, _) = ReplicaStack(models), HardModel.example_batch(8, 0)
     stack.body.train()
     raw = stack(**inputs)
-    assert raw["sampled_log_prob"].shape == (2, 8, 4)
-    torch.testing.assert_close(raw["stage2.weights"][0], raw["stage2.weights"][1])
-    assert not torch.equal(raw["stage2.choice"][0], raw["stage2.choice"][1])
+    assert raw.sampled_log_prob.shape == (2, 8, 4)
+    torch.testing.assert_close(raw.acts["stage2"].weights[0], raw.acts["stage2"].weights[1])
+    assert not torch.equal(raw.acts["stage2"].choice[0], raw.acts["stage2"].choice[1])
 
 
 def test_the_twin_is_one_graph_in_training() -> None:
     model, (inputs, _) = twin().train(), HardModel.example_batch(4, 0)
     torch.compiler.reset()  # models share the code of forward_raw, and dynamo counts its versions
     captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
-    assert captured(**inputs).keys() == model.forward_raw(**inputs).keys()
+    assert named(captured(**inputs)).keys() == named(model.forward_raw(**inputs)).keys()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.models.soft import SoftModel
+from saccade.outputs import Act
 
 Near = Callable[..., None]
 STAGES = ("stage1", "stage2", "stage3", "stage4")
@@ -74,17 +75,19 @@ def test_every_stage_sees_what_the_gate_before_it_let_through() -> None:
     features = images
     for name in STAGES[:3]:
         features = model.backbone.stages[name](features)
-        torch.testing.assert_close(raw[f"{name}.values"], features)
+        torch.testing.assert_close(raw.acts[name].values, features)
         alpha = model.gates[name].scorer(features, asked).sigmoid()  # type: ignore[union-attr, operator]
-        torch.testing.assert_close(raw[f"{name}.weights"], alpha)
+        torch.testing.assert_close(raw.acts[name].weights, alpha)
         attended = alpha[:, None] * features
-        torch.testing.assert_close(raw[f"{name}.context"], attended)
+        torch.testing.assert_close(raw.acts[name].context, attended)
         mean, variance = attended.mean((0, 2, 3)), attended.var((0, 2, 3), unbiased=False)
         features = (attended - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt()
     features = model.backbone.stages["stage4"](features)
-    torch.testing.assert_close(raw["stage4.values"], features, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(raw.acts["stage4"].values, features, rtol=1e-3, atol=1e-4)
     weights = model.attention.scorer(features, asked).flatten(1).softmax(1).unflatten(1, (4, 4))
-    torch.testing.assert_close(raw["stage4.context"], (weights[:, None] * features).sum((2, 3)), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(
+        raw.acts["stage4"].context, (weights[:, None] * features).sum((2, 3)), rtol=1e-3, atol=1e-4
+    )
 
 
 def test_the_total_is_the_product_of_all_maps(assert_near: Near) -> None:
@@ -107,7 +110,7 @@ def test_the_query_matters_at_every_attention(name: str) -> None:
             attention = model.attention if stage == "stage4" else model.gates[stage]
             nn.init.normal_(attention.scorer.from_query.weight, std=2.0 if stage == kept else 0.0)  # type: ignore
         raw = model.forward_raw(scene(1).expand(2, -1, -1, -1), torch.tensor([2, 7]))
-        differs = {stage for stage in STAGES if not torch.allclose(*raw[f"{stage}.weights"], atol=1e-5)}
+        differs = {stage for stage in STAGES if not torch.allclose(*raw.acts[stage].weights, atol=1e-5)}
         assert kept in differs
         assert differs <= set(STAGES[STAGES.index(kept) :])  # nothing before it
 
@@ -134,7 +137,7 @@ def spread(model: HAttNetModel) -> float:
     plain.backbone.load_state_dict(model.backbone.state_dict())
     images, query = torch.rand(16, 3, 100, 100), torch.randint(10, (16,))
     with torch.no_grad():
-        gated = model.train().forward_raw(images, query)["stage4.values"]
+        gated = model.train().forward_raw(images, query).acts["stage4"].values
         return float(gated.std() / plain.encode(images).std())
 
 
@@ -149,7 +152,7 @@ def test_gates_start_where_they_are_told() -> None:
     for start in (0.1, 0.5, 0.9):
         raw = published(gate_start=start).forward_raw(images, query)
         for name in STAGES[:3]:
-            assert abs(raw[f"{name}.weights"].mean() - start) < 0.1, name
+            assert abs(raw.acts[name].weights.mean() - start) < 0.1, name
 
 
 @pytest.mark.parametrize(
@@ -191,7 +194,7 @@ def test_pretrained_stages_are_neither_normed_nor_starved() -> None:
             for _ in range(20):
                 model.backbone.train()(images)  # statistics as a trained network has them: those of its own features
             model.norms.train()
-            plain, gated = model.backbone.eval()(images), model.forward_raw(images, query)["block7.values"]
+            plain, gated = model.backbone.eval()(images), model.forward_raw(images, query).acts["block7"].values
         return float((gated - plain).norm() / plain.norm())
 
     assert not published(**DEEP, pretrained=True).norms
@@ -210,9 +213,9 @@ def test_the_penalty_by_hand(assert_near: Near) -> None:
         nn.init.zeros_(scorer.to_score.weight)  # type: ignore[union-attr, arg-type]
         nn.init.constant_(scorer.to_score.bias, score)  # type: ignore[union-attr, arg-type]
     raw = model.forward_raw(torch.rand(3, 3, 40, 40), torch.tensor([0, 1, 0]))
-    assert_near(raw["penalty"], [0.25, 0.25, 0.25])  # one for each example, however many cells a stage has
+    assert_near(raw.penalty, [0.25, 0.25, 0.25])  # one for each example, however many cells a stage has
     with torch.inference_mode():  # nothing can be learned from it
-        assert "penalty" not in model.forward_raw(torch.rand(3, 3, 40, 40), torch.tensor([0, 1, 0]))
+        assert model.forward_raw(torch.rand(3, 3, 40, 40), torch.tensor([0, 1, 0])).penalty is None
 
 
 def spread_price(*openings: list[float]) -> Tensor:
@@ -222,10 +225,8 @@ def spread_price(*openings: list[float]) -> Tensor:
     """
     model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=3, spread_penalty=0.4))
     features = torch.stack([torch.tensor([[2.0, 2.0, 2.0, 6.0]]), torch.full((1, 4), 5.0)])[None]  # (1,2,1,4)
-    raw = {}
-    for name, opening in zip(model.gates, openings, strict=True):
-        raw |= {f"{name}.weights": torch.tensor([[opening]]), f"{name}.values": features}
-    return model._price(raw)
+    gates = zip(model.gates, openings, strict=True)
+    return model._price({name: Act(weights=torch.tensor([[opening]]), values=features) for name, opening in gates})
 
 
 def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
@@ -243,7 +244,7 @@ def test_an_even_gate_is_drawn_to_what_stands_out() -> None:
     opening = torch.full((1, 1, 4), 0.5, requires_grad=True)
     features = torch.tensor([[[[2.0, 2.0, 2.0, 6.0]]]])
     model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=2, spread_penalty=1.0))
-    model._price({"stage1.weights": opening, "stage1.values": features}).sum().backward()
+    model._price({"stage1": Act(weights=opening, values=features)}).sum().backward()
     slope = opening.grad.flatten()  # type: ignore[union-attr]
     assert (slope[:3] > 0).all()
     assert slope[3] < 0
@@ -251,7 +252,7 @@ def test_an_even_gate_is_drawn_to_what_stands_out() -> None:
 
 def test_without_a_price_there_is_no_penalty() -> None:
     for settings in ({}, {"gate_penalty": 0.1, "gated": []}):
-        assert "penalty" not in published(**settings).forward_raw(scene(), torch.tensor([0, 1]))
+        assert published(**settings).forward_raw(scene(), torch.tensor([0, 1])).penalty is None
 
 
 def test_the_penalty_closes_gates_and_leaves_the_last_attention_alone() -> None:
@@ -259,14 +260,14 @@ def test_the_penalty_closes_gates_and_leaves_the_last_attention_alone() -> None:
     images, query = scene(), torch.tensor([0, 1])
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     before = model.forward_raw(images, query)
-    before["penalty"].mean().backward()
+    before.penalty.mean().backward()
     assert all(parameter.grad is None for parameter in model.attention.parameters())
     for gate in model.gates.values():
         assert float(gate.scorer.to_score.bias.grad) > 0  # type: ignore[union-attr, arg-type]
     optimizer.step()
     after = model.forward_raw(images, query)
     for name in STAGES[:3]:
-        assert after[f"{name}.weights"].mean() < before[f"{name}.weights"].mean()
+        assert after[f"{name}.weights"].mean() < before.acts[name].weights.mean()
 
 
 def test_gates_go_where_they_are_told() -> None:

@@ -17,8 +17,9 @@ from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss
-from saccade.models.base import Raw
 from saccade.models.hsal import FineCells, HsalConfig, HsalModel
+from saccade.outputs import ModelOutput
+from tiny_models import named
 
 Near = Callable[..., None]
 T, K, GRID = 3, 2, (6, 7)  # of the tiny model
@@ -39,7 +40,7 @@ def forced(cells: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
     return F.one_hot(cells, CELLS) * 1e6, F.one_hot(said, CLASSES + 1) * 1e6
 
 
-def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor) -> Raw:
+def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor) -> dict[str, Tensor]:
     """Section 3 of the paper line by line, nothing projected beforehand, for given actions."""
     count, (h, w) = len(volume), model.grid
     found: dict[str, list[Tensor]] = {key: [] for key in ("class_logits", "locations", "mask", "saliency", "priority")}
@@ -91,20 +92,20 @@ def test_the_rollout_is_the_papers(changes: dict[str, Any], assert_near: Near) -
         raw = model.read(volume, *forced(cells, said))
         plain = plain_rollout(model, volume, cells, said)
     near = {"rtol": 1e-4, "atol": 1e-5}
-    assert torch.equal(raw["location"], cells)
-    assert torch.equal(raw["said"], said)
-    assert_near(raw["class_logits"], plain["class_logits"], **near)
-    assert_near(raw["glimpse.weights"].flatten(2), plain["locations"], **near)
-    assert_near(raw["covert.weights"], plain["mask"], **near)
-    assert_near(raw["saliency.weights"], plain["saliency"], **near)
-    assert_near(raw["priority.weights"], plain["priority"], **near)
-    assert_near(raw["location_reward"], plain["priority"].flatten(2).gather(2, cells), **near)
-    assert_near(raw["said_log_prob"], plain["class_logits"].log_softmax(-1).gather(2, said[..., None])[..., 0], **near)
+    assert torch.equal(raw.location, cells)
+    assert torch.equal(raw.said, said)
+    assert_near(raw.logits, plain["class_logits"], **near)
+    assert_near(raw.acts["glimpse"].weights.flatten(2), plain["locations"], **near)
+    assert_near(raw.acts["covert"].weights, plain["mask"], **near)
+    assert_near(raw.acts["saliency"].weights, plain["saliency"], **near)
+    assert_near(raw.acts["priority"].weights, plain["priority"], **near)
+    assert_near(raw.location_reward, plain["priority"].flatten(2).gather(2, cells), **near)
+    assert_near(raw.said_log_prob, plain["class_logits"].log_softmax(-1).gather(2, said[..., None])[..., 0], **near)
 
 
 def test_the_state_is_carried_or_not() -> None:
     carried, fresh = tiny().eval(), tiny(carry_state=False).eval()
-    first, second = (model.forward_raw(images())["class_logits"] for model in (carried, fresh))
+    first, second = (model.forward_raw(images()).logits for model in (carried, fresh))
     torch.testing.assert_close(first[:, 0], second[:, 0])
     assert (first[:, 1:] - second[:, 1:]).abs().max() > 1e-4
 
@@ -116,8 +117,8 @@ def test_glimpses_can_follow_the_priority() -> None:
         for parameter in model.controller.locate.parameters():
             parameter.zero_()
     raw = model.forward_raw(images())
-    assert torch.equal(raw["location"], raw["priority.weights"].flatten(2).argmax(-1, keepdim=True).expand(-1, -1, K))
-    model.train().forward_raw(images())["location_log_prob"].sum().backward()
+    assert torch.equal(raw.location, raw.acts["priority"].weights.flatten(2).argmax(-1, keepdim=True).expand(-1, -1, K))
+    model.train().forward_raw(images()).location_log_prob.sum().backward()
     assert model.controller.follow is not None
     assert model.controller.follow.grad is not None
     assert float(model.controller.follow.grad) != 0
@@ -126,20 +127,20 @@ def test_glimpses_can_follow_the_priority() -> None:
 
 def test_saliency_follows_from_step_to_step() -> None:
     raw = tiny().train().forward_raw(images())
-    before, after = raw["saliency.weights"], raw["inhibited.weights"]
+    before, after = raw.acts["saliency"].weights, raw.acts["inhibited"].weights
     assert torch.equal(before[:, 1:], after[:, :-1])
     assert (before[:, 0].amax((1, 2)) == 1).all()
     assert (before[:, 0].amin((1, 2)) == 0).all()
     assert (after <= before).all()
-    assert (after.flatten(2).gather(2, raw["location"]) == 0).all()
+    assert (after.flatten(2).gather(2, raw.location) == 0).all()
     assert not before.requires_grad
 
 
 def test_the_best_of_each_is_chosen_outside_training() -> None:
     raw = tiny().eval().forward_raw(images())
-    assert torch.equal(raw["glimpse.choice"], raw["glimpse.weights"].flatten(2).argmax(-1))
-    said = raw["class_logits"].argmax(-1)
-    assert torch.equal(raw["said"][raw["active"]], said[raw["active"]])
+    assert torch.equal(raw.acts["glimpse"].choice, raw.acts["glimpse"].weights.flatten(2).argmax(-1))
+    said = raw.logits.argmax(-1)
+    assert torch.equal(raw.said[raw.active], said[raw.active])
 
 
 def test_training_draws_from_what_it_says() -> None:
@@ -151,25 +152,25 @@ def test_training_draws_from_what_it_says() -> None:
         model.controller.encode.weight.zero_()
         model.controller.classify.bias.copy_(torch.tensor([1.0, 0.0, -1.0, 0.5]))
         raw = model.answer(model.encode(images(1)).expand(4000, -1, -1, -1))
-    shares = torch.bincount(raw["said"][:, 0], minlength=4) / 4000
-    torch.testing.assert_close(shares, raw["class_logits"][0, 0].softmax(0), rtol=0, atol=0.03)
-    cells = torch.bincount(raw["location"][:, 0, 0], minlength=CELLS) / 4000
+    shares = torch.bincount(raw.said[:, 0], minlength=4) / 4000
+    torch.testing.assert_close(shares, raw.logits[0, 0].softmax(0), rtol=0, atol=0.03)
+    cells = torch.bincount(raw.location[:, 0, 0], minlength=CELLS) / 4000
     torch.testing.assert_close(cells, torch.full((CELLS,), 1 / CELLS), rtol=0, atol=0.012)
-    assert (raw["said"][:, 0] != raw["said"][:, 1]).any()
+    assert (raw.said[:, 0] != raw.said[:, 1]).any()
 
 
 @pytest.fixture
-def ended() -> tuple[HsalModel, Raw]:
+def ended() -> tuple[HsalModel, ModelOutput]:
     """Three pictures, drawn to say: 1 1 stop, stop 2 0, 0 stop 1."""
     model = tiny().train()
     said = torch.tensor([[1, 1, 3], [3, 2, 0], [0, 3, 1]])
     return model, model.read(model.encode(images(3)), *forced(torch.randint(CELLS, (3, T, K)), said))
 
 
-def test_steps_count_until_stop_is_said(ended: tuple[HsalModel, Raw]) -> None:
+def test_steps_count_until_stop_is_said(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
-    assert raw["active"].tolist() == [[True, True, True], [True, False, False], [True, True, False]]
-    assert raw["said"].tolist() == [[1, 1, 3], [3, 2, 0], [0, 3, 1]]  # in training a rollout goes on
+    assert raw.active.tolist() == [[True, True, True], [True, False, False], [True, True, False]]
+    assert raw.said.tolist() == [[1, 1, 3], [3, 2, 0], [0, 3, 1]]  # in training a rollout goes on
     trace = model.wrap(raw, (31, 34)).trace.validate()
     labels = [[True, True, False], [False, False, False], [True, False, False]]
     assert trace.look("covert").active.tolist() == labels
@@ -196,7 +197,7 @@ def test_a_model_never_says_more_than_it_has_steps() -> None:
     assert (model(images()).trace.answer != model.stop).all()
 
 
-def test_what_the_looks_are(ended: tuple[HsalModel, Raw]) -> None:
+def test_what_the_looks_are(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
     looks = model.looks(raw)
     assert [(look.name, look.kind, look.role, look.norm) for look in looks] == [
@@ -209,14 +210,14 @@ def test_what_the_looks_are(ended: tuple[HsalModel, Raw]) -> None:
     assert [look.steps for look in looks] == [T, T, T, T * K, T]
     frame = model.backbone.frames["stage2"]
     assert all(torch.equal(look.frame, frame) for look in looks)
-    picked = raw["covert.values"].flatten(2).gather(2, looks[3].choice[:, None].expand(-1, 32, -1))  # (B,C,T·k)
+    picked = raw.acts["covert"].values.flatten(2).gather(2, looks[3].choice[:, None].expand(-1, 32, -1))  # (B,C,T·k)
     assert picked.shape == (3, 32, T * K)
     torch.testing.assert_close(
         looks[3].log_prob, looks[3].weights.flatten(2).gather(2, looks[3].choice[..., None])[..., 0].log()
     )
 
 
-def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, Raw]) -> None:
+def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
     trace = model.wrap(raw, (31, 34)).trace
     maps = trace.image_map("covert")  # (B,T,H,W)
@@ -233,8 +234,8 @@ def test_a_training_rollout_is_one_graph() -> None:
     raw = captured(images())
     torch.manual_seed(5)
     again = model.forward_raw(images())
-    for key in raw:
-        torch.testing.assert_close(raw[key], again[key], rtol=1e-5, atol=1e-5)
+    for found, expected in zip(named(raw).values(), named(again).values(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 class Asked(TorchDispatchMode):
@@ -277,9 +278,9 @@ def test_what_is_drawn_and_rewarded_is_in_full_precision() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         raw = model.read(coarse, *noise)
     plain = model.read(coarse.float(), *noise)
-    assert {key for key in raw if raw[key].dtype == torch.bfloat16} == set()
-    for key in raw:
-        assert torch.equal(raw[key], plain[key]), key
+    for (key, found), expected in zip(named(raw).items(), named(plain).values(), strict=True):
+        assert found.dtype != torch.bfloat16, key
+        assert torch.equal(found, expected), key
 
 
 def test_paper_sizes() -> None:
@@ -317,8 +318,8 @@ def test_a_saliency_model_of_your_own_by_name() -> None:
         raw = tiny(saliency="corner").eval().forward_raw(images())
     finally:
         del SALIENCY["corner"]
-    assert (raw["saliency.weights"][:, 0].flatten(1).argmax(1) == 0).all()
-    assert torch.equal(raw["saliency.energy"].sum((1, 2)), torch.ones(4))
+    assert (raw.acts["saliency"].weights[:, 0].flatten(1).argmax(1) == 0).all()
+    assert torch.equal(raw.energy.sum((1, 2)), torch.ones(4))
 
 
 def test_finer_activations_lie_under_their_cell() -> None:
@@ -346,14 +347,14 @@ def test_finer_activations_reach_the_controller() -> None:
     changed = encoding.clone()
     changed[:, 32:] += 1
     before, after = model.answer(encoding), model.answer(changed)
-    assert torch.equal(before["saliency.energy"], after["saliency.energy"])  # saliency is of the last stage alone
-    assert torch.equal(before["single_logits"], after["single_logits"])
-    assert (before["class_logits"] - after["class_logits"]).abs().max() > 1e-4
+    assert torch.equal(before.energy, after["energy"])  # saliency is of the last stage alone
+    assert torch.equal(before.single_logits, after["single_logits"])
+    assert (before.logits - after["class_logits"]).abs().max() > 1e-4
 
 
 def test_finer_cells_can_have_wider_spotlights() -> None:
     models = [tiny(sharpness=each).eval() for each in ((1.5, 2.0), (0.4, 0.5))]  # of the same weights
-    masks = [model.forward_raw(images())["covert.weights"][:, 0] for model in models]
+    masks = [model.forward_raw(images()).acts["covert"].weights[:, 0] for model in models]
     assert (masks[1] > masks[0]).all()
 
 
@@ -384,8 +385,8 @@ def test_a_picture_without_anything_on_it_does_no_harm() -> None:
     model = tiny().train()
     flat = model.encode(images(2)).detach()[:, :, :1, :1].expand(-1, -1, *GRID)
     raw = model.answer(flat)
-    assert not raw["saliency.weights"].any()
-    assert not raw["priority.weights"].any()
+    assert not raw.acts["saliency"].weights.any()
+    assert not raw.acts["priority"].weights.any()
     hsal_loss(raw, torch.tensor([[-1, -1], [2, 2]]))["loss"].backward()
     learnt = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     assert learnt

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.engine.replicas import ReplicaStack
 from saccade.models.memn2n import MemN2NConfig, MemN2NModel
+from tiny_models import named
 
 Near = Callable[..., None]
 
@@ -49,10 +50,10 @@ def test_one_hop_with_adjacent_tying_by_hand(assert_near: Near) -> None:
     model = filled(ONE_HOP, embed_0=A, embed_1=C, time_0=T_A, time_1=T_C)
     u, weights, o = hop_by_hand()
     raw = model.forward_raw(STORY, QUERY)
-    assert_near(raw["hop1.scores"], [[1.0, 2.25]])
-    assert_near(raw["hop1.weights"][0], weights)
-    assert_near(raw["hop1.context"][0], o)
-    assert_near(raw["logits"][0], torch.cat([torch.zeros(1), C[1:] @ (u + o)]))
+    assert_near(raw.acts["hop1"].scores, [[1.0, 2.25]])
+    assert_near(raw.acts["hop1"].weights[0], weights)
+    assert_near(raw.acts["hop1"].context[0], o)
+    assert_near(raw.logits[0], torch.cat([torch.zeros(1), C[1:] @ (u + o)]))
 
 
 def test_one_hop_with_layerwise_tying_by_hand(assert_near: Near) -> None:
@@ -64,14 +65,14 @@ def test_one_hop_with_layerwise_tying_by_hand(assert_near: Near) -> None:
     _, _, o = hop_by_hand()
     state = torch.tensor([2.0, 3.0]) + o  # H (1, 0) = (2, 3)
     raw = model.forward_raw(STORY, QUERY)
-    assert_near(raw["logits"][0], torch.cat([torch.zeros(1), output[1:] @ state]))
+    assert_near(raw.logits[0], torch.cat([torch.zeros(1), output[1:] @ state]))
 
 
 def test_linear_start_is_the_same_without_the_softmax(assert_near: Near) -> None:
     model = filled(ONE_HOP, embed_0=A, embed_1=C, time_0=T_A, time_1=T_C)
     raw = model.forward_raw(STORY, QUERY, linear=True)
-    assert_near(raw["hop1.weights"], [[1.0, 2.25]])
-    assert_near(raw["hop1.context"], [[1.0 * 3.5, 1.0 * 1.5 + 2.25 * 3.0]])
+    assert_near(raw.acts["hop1"].weights, [[1.0, 2.25]])
+    assert_near(raw.acts["hop1"].context, [[1.0 * 3.5, 1.0 * 1.5 + 2.25 * 3.0]])
 
 
 def test_the_next_hop_reads_keys_from_the_values_before() -> None:
@@ -84,13 +85,13 @@ def test_the_next_hop_reads_keys_from_the_values_before() -> None:
     state = model.bags(query) @ model.code.matrix(model.embed[0])
     for hop in range(3):
         scores = torch.einsum("bd,bsd->bs", state, encoding[f"vectors{hop}"])
-        torch.testing.assert_close(raw[f"hop{hop + 1}.scores"], scores)
-        assert torch.equal(raw[f"hop{hop + 1}.values"], encoding[f"vectors{hop + 1}"])
-        state = state + raw[f"hop{hop + 1}.context"]
+        torch.testing.assert_close(raw.acts[f"hop{hop + 1}"].scores, scores)
+        assert torch.equal(raw.acts[f"hop{hop + 1}"].values, encoding[f"vectors{hop + 1}"])
+        state = state + raw.acts[f"hop{hop + 1}"].context
     layerwise = MemN2NModel(replace(MemN2NModel.tiny(), hops=3, tying="layerwise"))
     raw = layerwise.forward_raw(story, query)
-    assert torch.equal(raw["hop1.values"], raw["hop2.values"])
-    assert torch.equal(raw["hop1.values"], raw["hop3.values"])
+    assert torch.equal(raw.acts["hop1"].values, raw.acts["hop2"].values)
+    assert torch.equal(raw.acts["hop1"].values, raw.acts["hop3"].values)
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3])
@@ -124,19 +125,19 @@ def test_bags_made_beforehand_change_nothing() -> None:
     torch.manual_seed(0)
     model, (inputs, _) = MemN2NModel(MemN2NModel.tiny()), MemN2NModel.example_batch(3, 0)
     bags = {"bags": model.bags(inputs["story"]), "query_bags": model.bags(inputs["query"])}
-    for name, value in model.forward_raw(**inputs, **bags).items():
-        assert torch.equal(value, model.forward_raw(**inputs)[name]), name
+    found, expected = named(model.forward_raw(**inputs, **bags)), named(model.forward_raw(**inputs))
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_the_empty_word_has_no_vector() -> None:
     """What its rows hold is never read."""
     torch.manual_seed(0)
     model, (inputs, _) = MemN2NModel(MemN2NModel.tiny()), MemN2NModel.example_batch(3, 0)
-    before = model.forward_raw(**inputs)["logits"]
+    before = model.forward_raw(**inputs).logits
     with torch.no_grad():
         for each in model.embed:
             each[0] = 100.0
-    assert torch.equal(model.forward_raw(**inputs)["logits"], before)
+    assert torch.equal(model.forward_raw(**inputs).logits, before)
     assert (before[:, 0] == 0).all()
 
 
@@ -150,10 +151,10 @@ def test_a_stack_of_replicas_answers_and_learns_like_each_alone(tying: str, opti
     inputs, labels = MemN2NModel.example_batch(5, 0)
     stack = ReplicaStack(list(models))
     together = stack(**inputs, **options)
-    together["logits"].log_softmax(-1)[..., labels].sum().backward()
+    together.logits.log_softmax(-1)[..., labels].sum().backward()
     for number, model in enumerate(models):
         alone = model.forward_raw(**inputs, **options)
-        alone["logits"].log_softmax(-1)[..., labels].sum().backward()
+        alone.logits.log_softmax(-1)[..., labels].sum().backward()
         for name, value in alone.items():
             torch.testing.assert_close(together[name][number], value, rtol=1e-5, atol=1e-6)
         stacked = dict(stack.model.named_parameters())

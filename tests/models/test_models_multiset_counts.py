@@ -22,8 +22,8 @@ def model() -> MultisetCountsModel:
 
 def said(model: MultisetCountsModel, shares: list[list[float]]) -> tuple[list[int], Tensor]:
     """What is said of the probabilities of 0, 1 and 2 objects of each of three classes."""
-    raw = model._said(torch.tensor([shares]).clamp_min(1e-9).log())
-    return raw["said"][0].tolist(), raw["class_logits"][0]
+    logits, said = model._said(torch.tensor([shares]).clamp_min(1e-9).log())
+    return said[0].tolist(), logits[0]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_a_box_around_one_cell_is_judged_by_that_cell(model: MultisetCountsModel
     for row, column, right in ((0, 0, 1.0), (1, 2, 1.0), (model.grid[0] - 1, model.grid[1] - 1, 0.5)):
         cell = torch.tensor([[column, row], [column + right, row + right]], dtype=torch.float64)
         box = geometry.apply(frame, cell).flatten().float()
-        found = model.forward_raw(images, single=True, boxes=box.expand(2, 1, 4))["object_logits"]
+        found = model.forward_raw(images, single=True, boxes=box.expand(2, 1, 4)).object_logits
         assert torch.allclose(found[:, 0], model.single(encoding[:, :, row, column]), atol=1e-5)
 
 
@@ -31,10 +31,10 @@ def test_a_box_around_everything_is_the_whole_picture(model: MultisetCountsModel
     raw = model.forward_raw(
         torch.rand(2, 3, 31, 34), single=True, boxes=torch.tensor([-99.0, -99, 199, 199]).expand(2, 1, 4)
     )
-    assert torch.allclose(raw["object_logits"][:, 0], raw["single_logits"], atol=1e-5)
+    assert torch.allclose(raw.object_logits[:, 0], raw.single_logits, atol=1e-5)
 
 
 def test_a_box_of_nothing_is_judged_without_a_nan(model: MultisetCountsModel) -> None:
     nowhere = torch.full((1, 2, 4), float("nan"))
-    found = model.forward_raw(torch.rand(1, 3, 31, 34), single=True, boxes=nowhere)["object_logits"]
+    found = model.forward_raw(torch.rand(1, 3, 31, 34), single=True, boxes=nowhere).object_logits
     assert torch.allclose(found, model.single.bias.expand(1, 2, -1))

@@ -17,7 +17,7 @@ from saccade.families import model_spec, models
 from saccade.models.film import FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
 from saccade.models.soft import SoftModel
-from tiny_models import OneHotModel
+from tiny_models import OneHotModel, named
 
 Near = Callable[..., None]
 
@@ -119,17 +119,18 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
     raw, before = model.forward_raw(**inputs), plain.forward_raw(**inputs)
     row = model.prior.weight[inputs["query"]]  # (B,K)
     if name == "hard":
-        weights = before["stage2.weights"][:, None]  # (B,1,h,w)
-        values = before["stage2.values"]  # p(y|cell): (B,K,h,w)
+        weights = before.acts["stage2"].weights[:, None]  # (B,1,h,w)
+        values = before.acts["stage2"].values  # p(y|cell): (B,K,h,w)
         shares = values.logit() if multi_label else values.log()
         shares = shares + row[:, :, None, None]
         shares = shares.sigmoid() if multi_label else shares.softmax(1)
-        torch.testing.assert_close(model.probabilities(raw["logits"]), (weights * shares).sum((2, 3)))
+        torch.testing.assert_close(model.probabilities(raw.logits), (weights * shares).sum((2, 3)))
     else:
-        torch.testing.assert_close(raw["logits"], before["logits"] + row)
-    for key in before:
-        if key.endswith((".weights", ".scores", ".theta")):
-            assert torch.equal(raw[key], before[key]), key
+        torch.testing.assert_close(raw.logits, before.logits + row)
+    for look in before.acts:
+        for part in ("weights", "scores", "theta"):
+            one, other = (getattr(output.acts[look], part) for output in (raw, before))
+            assert one is other is None or torch.equal(one, other), (look, part)
 
 
 @every_model
@@ -141,8 +142,8 @@ def test_an_encoding_takes_the_place_of_its_picture(name: str) -> None:
     encoding = model.encode(images)
     kept = model.forward_raw(None, query, asks=asks, encoding=encoding)
     whole = model.forward_raw(images, query, asks=asks)
-    assert kept.keys() == whole.keys()
-    assert all(torch.equal(kept[key], whole[key]) for key in whole)
+    for found, expected in zip(named(kept).values(), named(whole).values(), strict=True):
+        assert torch.equal(found, expected)
     with pytest.raises(ShapeError, match=r"images: expected shape \(B,3,H,W\), or their encoding"):
         model.forward_raw(None, query)
 
@@ -170,8 +171,8 @@ def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyP
     model.load_pretrained()
     images = torch.rand(2, 3, 64, 64)
     raw = model.forward_raw(images, torch.tensor([0, 1]))
-    torch.testing.assert_close(raw["block4.values"], model.backbone(images))
-    raw["logits"].sum().backward()
+    torch.testing.assert_close(raw.acts["block4"].values, model.backbone(images))
+    raw.logits.sum().backward()
     assert all(parameter.grad is not None for parameter in model.modulations.parameters())
 
 

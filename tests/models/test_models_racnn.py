@@ -39,7 +39,7 @@ def test_scale_1_sees_the_picture_shrunk(images: torch.Tensor) -> None:
     with torch.no_grad():
         logits = model.heads["scale1"](model.net("scale1")(small).mean((2, 3)))
         raw = model.forward_raw(images)
-    torch.testing.assert_close(raw["scale_logits"][:, 0], logits, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(raw.scale_logits[:, 0], logits, rtol=1e-4, atol=1e-5)
 
 
 def test_finer_scales_see_masked_crops_of_the_picture_itself(images: torch.Tensor) -> None:
@@ -47,15 +47,15 @@ def test_finer_scales_see_masked_crops_of_the_picture_itself(images: torch.Tenso
     model = built()
     with torch.no_grad():
         raw = model.forward_raw(images)
-        outer, inner = raw["boxes"].unbind(1)  # (B,3) each
+        outer, inner = raw.boxes.unbind(1)  # (B,3) each
         centre = outer[:, :2] + (2 * inner[:, :2] - 1) * outer[:, 2:]  # of the inner box, in shares of the picture
         half = 2 * outer[:, 2] * inner[:, 2]
         theta = box_theta(torch.cat([centre, half[:, None]], dim=1))
-        torch.testing.assert_close(raw["scale3.theta"], theta)
+        torch.testing.assert_close(raw.acts["scale3"].theta, theta)
         crop = geometry.sample_theta(images, theta, model.config.crop)
         seen = crop * mask_in_crop(inner[:, 2], model.config.crop, model.config.sharpness)[:, None]
         logits = model.heads["scale3"](model.net("scale3")(seen).mean((2, 3)))
-    torch.testing.assert_close(raw["scale_logits"][:, 2], logits, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(raw.scale_logits[:, 2], logits, rtol=1e-4, atol=1e-5)
 
 
 def test_crops_nest_inside_the_picture(images: torch.Tensor) -> None:
@@ -90,7 +90,7 @@ def test_strongest_response_is_in_the_right_place(images: torch.Tensor) -> None:
                 module.weight.fill_(1.0)
             elif isinstance(module, torch.nn.Conv2d) and module.kernel_size == (1, 1):
                 module.weight.fill_(1.0)  # what a block leaves out of its branch goes by here
-        x, y = model.forward_raw(red)["strongest"][0, 0].tolist()
+        x, y = model.forward_raw(red).strongest[0, 0].tolist()
     assert (x * 34, y * 31) == pytest.approx((7, 24), abs=4.5)
 
 
@@ -98,14 +98,14 @@ def test_responses_are_those_of_the_next_network_to_the_whole_region(images: tor
     """Scale 2's network sees the picture, scale 3's the region of scale 2, both at full size; no gradient."""
     model = built()
     raw = model.forward_raw(images, responses=True)
-    assert "responses" not in model.forward_raw(images)
-    crop = geometry.sample_theta(images, raw["scale2.theta"], (31, 34))
+    assert model.forward_raw(images).responses is None
+    crop = geometry.sample_theta(images, raw.acts["scale2"].theta, (31, 34))
     for number, (name, seen) in enumerate(zip(CROPS, (images, crop))):
         expected = responding_region(model.net(name)(seen).mean(1))
-        torch.testing.assert_close(raw["responses"][:, number], expected)
-    assert not raw["responses"].requires_grad
-    first = model.forward_raw(images, last="scale1", responses=True)["responses"]
-    torch.testing.assert_close(first, raw["responses"][:, :1])
+        torch.testing.assert_close(raw.responses[:, number], expected)
+    assert not raw.responses.requires_grad
+    first = model.forward_raw(images, last="scale1", responses=True).responses
+    torch.testing.assert_close(first, raw.responses[:, :1])
 
 
 def test_proposals_may_read_an_earlier_stage(images: torch.Tensor) -> None:
@@ -117,9 +117,9 @@ def test_proposals_may_read_an_earlier_stage(images: torch.Tensor) -> None:
         small = model.shrink(images)
         cells = net.between(small, to="layer1")
         assert cells.shape[-2:] > net(small).shape[-2:]
-        torch.testing.assert_close(raw["boxes"][:, 0], model.proposals["scale2"](cells))
+        torch.testing.assert_close(raw.boxes[:, 0], model.proposals["scale2"](cells))
         logits = model.heads["scale1"](net(small).mean((2, 3)))
-    torch.testing.assert_close(raw["scale_logits"][:, 0], logits, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(raw.scale_logits[:, 0], logits, rtol=1e-4, atol=1e-5)
     with pytest.raises(ConfigError, match="no stage 'layer9'"):
         built(read="layer9")
 
@@ -131,17 +131,17 @@ def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:
         whole = model.forward_raw(images)
         for number, last in enumerate(("scale1", "scale2"), start=1):
             part = model.forward_raw(images, last=last)
-            torch.testing.assert_close(part["scale_logits"], whole["scale_logits"][:, :number])
-            torch.testing.assert_close(part["boxes"], whole["boxes"][:, :number])
-            torch.testing.assert_close(part["strongest"], whole["strongest"][:, :number])
-            assert "logits" not in part
-            assert f"scale{number + 1}.theta" not in part
+            torch.testing.assert_close(part.scale_logits, whole.scale_logits[:, :number])
+            torch.testing.assert_close(part.boxes, whole.boxes[:, :number])
+            torch.testing.assert_close(part.strongest, whole.strongest[:, :number])
+            assert part.logits is None
+            assert f"scale{number + 1}" not in part.acts
 
 
 def test_all_scales_together_do_not_teach_the_scales(images: torch.Tensor) -> None:
     """The fused classifier learns from finished descriptors."""
     model = built().train()
-    model.forward_raw(images)["logits"].sum().backward()
+    model.forward_raw(images).logits.sum().backward()
     assert model.fused.weight.grad is not None
     assert all(parameter.grad is None for parameter in model.nets.parameters())
 
@@ -151,7 +151,7 @@ def test_rank_teaches_proposals_and_nothing_else_that_is_frozen(images: torch.Te
     model = built()
     for parameter in [*model.nets.parameters(), *model.heads.parameters()]:
         parameter.requires_grad_(False)
-    model.forward_raw(images)["scale_logits"].softmax(-1)[:, 2, 0].sum().backward()
+    model.forward_raw(images).scale_logits.softmax(-1)[:, 2, 0].sum().backward()
     for name in CROPS:
         grad = model.proposals[name].propose.weight.grad
         assert grad is not None
@@ -160,22 +160,22 @@ def test_rank_teaches_proposals_and_nothing_else_that_is_frozen(images: torch.Te
 
 def test_controls_crop_as_they_say(images: torch.Tensor) -> None:
     """Centre and random have the side that is set; random differs by picture and repeats; whole has no crop."""
-    centre = built(crops="centre", side=0.4).forward_raw(images)["boxes"]
+    centre = built(crops="centre", side=0.4).forward_raw(images).boxes
     torch.testing.assert_close(centre, torch.tensor([0.5, 0.5, 0.2]).expand_as(centre))
     model = built(crops="random", side=0.4)
-    random, again = model.forward_raw(images)["boxes"], model.forward_raw(images[2:3])["boxes"]
+    random, again = model.forward_raw(images).boxes, model.forward_raw(images[2:3]).boxes
     torch.testing.assert_close(random[2:3], again)
     torch.testing.assert_close(random, clamped_box(random, 0.0))
     assert len({tuple(row) for row in random[:, 0].tolist()}) == len(images)
     assert (random[..., 2] == 0.2).all()
     whole = built(crops="whole", coarse=(15, 16)).forward_raw(images)
-    assert torch.equal(whole["boxes"], torch.full_like(whole["boxes"], 0.5))
+    assert torch.equal(whole.boxes, torch.full_like(whole.boxes, 0.5))
 
 
 def test_random_crops_are_spread_over_the_picture() -> None:
     """Of many pictures as many lie left as right of the middle, above as below."""
     many = torch.rand(400, 3, 31, 34, generator=torch.Generator().manual_seed(0))
-    boxes = built(crops="random").forward_raw(many)["boxes"]  # (B,2,3)
+    boxes = built(crops="random").forward_raw(many).boxes  # (B,2,3)
     middle = (boxes[..., :2] < 0.5).float().mean(0)
     assert ((middle - 0.5).abs() < 0.1).all()
     assert (boxes[..., :2].std(0) > 0.1).all()
@@ -187,7 +187,7 @@ def test_three_networks_without_crops_see_the_same_picture(images: torch.Tensor)
     for name in CROPS:
         model.nets[name].load_state_dict(model.nets["scale1"].state_dict())
         model.heads[name].load_state_dict(model.heads["scale1"].state_dict())
-    logits = model.forward_raw(images)["scale_logits"]
+    logits = model.forward_raw(images).scale_logits
     torch.testing.assert_close(logits[:, 1:], logits[:, :1].expand_as(logits[:, 1:]))
 
 
@@ -205,7 +205,7 @@ def test_given_crops_lie_round_the_evidence(images: torch.Tensor) -> None:
         assert (crop[:2] <= box[:2] + 1e-4).all()
         assert (crop[2:] >= box[2:] - 1e-4).all()
     raw = model.forward_raw(images[:3], attention=frames)
-    assert raw["logits"].shape == (3, 3)
+    assert raw.logits.shape == (3, 3)
     with pytest.raises(DataError, match="round the evidence"):
         model.forward_raw(images)
 

@@ -15,6 +15,7 @@ from saccade.families import model_spec
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.ran import RanConfig, RanModel
 from saccade.models.residual_net import ResidualNetConfig
+from tiny_models import named
 
 PAIRS = (("ran-56", "resnet-cifar10"), ("ran-92", "resnet-92-cifar10"))
 LARGE = {"stem": "large", "widths": (256, 512, 1024, 2048)}
@@ -62,8 +63,8 @@ def test_a_training_step_leaves_the_masks_out() -> None:
     model = RanModel(RanModel.tiny()).eval()
     images = torch.rand(2, 3, 31, 34)
     alone = model.forward_raw(images, logits_only=True)
-    assert set(alone) == {"logits"}
-    assert torch.equal(alone["logits"], model.forward_raw(images)["logits"])
+    assert named(alone).keys() == {".logits"}
+    assert torch.equal(alone.logits, model.forward_raw(images).logits)
     task = ClassifyTask(model="ran", model_config={"widths": (8, 8, 8, 8)}, data={"name": "cifar10"})
     assert task.forward_options(None) == {"logits_only": True}
 
@@ -92,11 +93,8 @@ def test_names_and_grids_of_the_looks() -> None:
 def test_for_photographs_the_smallest_map_is_seven() -> None:
     with torch.device("meta"):
         model = RanModel(RanConfig(modules=(1, 2, 3), **LARGE)).eval()
-        grids = [
-            tensor.shape[-1]
-            for name, tensor in model.forward_raw(torch.empty(1, 3, 224, 224)).items()
-            if name.endswith(".weights")
-        ]
+        acts = model.forward_raw(torch.empty(1, 3, 224, 224)).acts
+        grids = [acts[name].weights.shape[-1] for name in model.look_names]
     assert grids == [56, 28, 28, 14, 14, 14]
     assert weights(model) == 50_304_192
 

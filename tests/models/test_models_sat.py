@@ -17,6 +17,7 @@ from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
+from saccade.outputs import CaptionOutput
 
 
 def build(seed: int = 0, **changes: Any) -> SatModel:
@@ -73,7 +74,7 @@ def test_the_look_makes_the_context(changes: dict[str, Any]) -> None:
     (look,) = output.trace.validate().looks
     assert (look.name, look.role, look.steps) == ("word", "multiplier", 3)
     assert look.kind == ("hard" if changes.get("attention_kind") == "hard" else "soft")
-    torch.testing.assert_close(look.rebuild(output.aux["word.values"]), output.aux["word.context"])
+    torch.testing.assert_close(look.rebuild(output.aux.acts["word"].values), output.aux.acts["word"].context)
     assert torch.equal(look.emits, words)
     assert torch.equal(look.active, words >= 0)
     assert output.trace.total == "mean"
@@ -86,9 +87,9 @@ def test_of_hard_attention_one_cell_is_seen(pick: str) -> None:
     output = model(images, words)
     (look,) = output.trace.validate().looks
     assert look.role == "policy"
-    cells = output.aux["word.values"].flatten(2).transpose(1, 2)  # (B,L,D)
+    cells = output.aux.acts["word"].values.flatten(2).transpose(1, 2)  # (B,L,D)
     picked = cells.gather(1, look.choice.unsqueeze(-1).expand(-1, -1, cells.shape[-1]))  # (B,T,D)
-    torch.testing.assert_close(picked * look.gain.unsqueeze(-1), output.aux["word.context"])
+    torch.testing.assert_close(picked * look.gain.unsqueeze(-1), output.aux.acts["word"].context)
     chosen = look.weights.flatten(2).gather(2, look.choice.unsqueeze(-1)).squeeze(-1)
     torch.testing.assert_close(look.log_prob, chosen.log())
     if pick == "best":
@@ -120,9 +121,9 @@ def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
         with torch.no_grad():
             given_ = model.forward_features(encoding, words)
         look, said = trace.look("word"), words >= 0
-        torch.testing.assert_close(look.weights[said], given_["word.weights"][said])
-        torch.testing.assert_close(look.gain[said], given_["word.gain"][said])
-        total = word_log_likelihood(given_["logits"], words).sum(1)
+        torch.testing.assert_close(look.weights[said], given_.acts["word"].weights[said])
+        torch.testing.assert_close(look.gain[said], given_.acts["word"].gain[said])
+        total = word_log_likelihood(given_.logits, words).sum(1)
         torch.testing.assert_close(found.log_prob[:, which], total)
         assert torch.equal(trace.answer, words)
 
@@ -137,7 +138,7 @@ def test_captions_are_no_longer_than_the_model_says() -> None:
 def test_soft_attention_draws_nothing() -> None:
     model = build().train()
     raw = model.forward_raw(*batch())
-    assert not {"word.choice", "expected", "baseline", "entropy"} & raw.keys()
+    assert raw.acts["word"].choice is raw.expected is raw.baseline is raw.entropy is None
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
@@ -145,19 +146,19 @@ def test_a_share_of_the_pictures_is_seen_by_expectation(share: float) -> None:
     """Where it is, the gate apart, the context is the weighted mean of the cells, else one of them."""
     model = build(attention_kind="hard", expected_share=share).train()
     output = model(*batch(8))
-    assert (output.aux["expected"] == bool(share)).all()
+    assert (output.aux.expected == bool(share)).all()
     look = output.trace.look("word")
-    cells = output.aux["word.values"].flatten(2).transpose(1, 2)  # (B,L,D)
+    cells = output.aux.acts["word"].values.flatten(2).transpose(1, 2)  # (B,L,D)
     weights = look.weights.flatten(2)
     if not share:
         weights = torch.nn.functional.one_hot(look.choice, cells.shape[1]).to(weights)
-    torch.testing.assert_close((weights @ cells) * look.gain.unsqueeze(-1), output.aux["word.context"])
+    torch.testing.assert_close((weights @ cells) * look.gain.unsqueeze(-1), output.aux.acts["word"].context)
 
 
 def test_the_coin_is_thrown_for_each_picture() -> None:
     model = build(attention_kind="hard").train()
     images, words = batch(16)
-    expected = torch.cat([model.forward_raw(images, words)["expected"] for _ in range(20)])
+    expected = torch.cat([model.forward_raw(images, words).expected for _ in range(20)])
     assert 0.4 < expected.float().mean() < 0.6
     assert all(0 < part.float().mean() < 1 for part in expected.split(16))
 
@@ -169,8 +170,8 @@ def test_cells_are_drawn_by_their_weights() -> None:
         features[:, 3] += 3.0  # one cell unlike the others
         many = features.expand(3000, -1, -1)
         raw = model.forward_features(many, torch.zeros(3000, 1, dtype=torch.long))
-    weights = raw["word.weights"][0, 0].flatten()
-    share = raw["word.choice"].flatten().bincount(minlength=len(weights)) / 3000
+    weights = raw.acts["word"].weights[0, 0].flatten()
+    share = raw.acts["word"].choice.flatten().bincount(minlength=len(weights)) / 3000
     torch.testing.assert_close(share, weights, rtol=0, atol=0.03)
 
 
@@ -183,8 +184,8 @@ def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     start = -math.log(5)
     assert model.baseline.item() == pytest.approx(start)
     raw = model.teacher_force(features, words, noise=noise, expected=expected)
-    assert raw["baseline"].item() == pytest.approx(start)  # this batch is not in it
-    earned = word_log_likelihood(raw["logits"], words)[~expected]
+    assert raw.baseline.item() == pytest.approx(start)  # this batch is not in it
+    earned = word_log_likelihood(raw.logits, words)[~expected]
     mean = (earned.sum() / (words[~expected] >= 0).sum()).item()
     assert model.baseline.item() == pytest.approx(0.9 * start + 0.1 * mean)
     assert not model.baseline.requires_grad
@@ -202,7 +203,7 @@ def test_looking_does_not_move_the_baseline() -> None:
     before = model.baseline.clone()
     raw = model.forward_raw(*batch())
     assert torch.equal(model.baseline, before)
-    assert "baseline" not in raw
+    assert raw.baseline is None
 
 
 CELLS, STEPS = 4, 2
@@ -222,18 +223,18 @@ class Enumerated:
         self.words = torch.tensor([[3, 0]])
         self.parameters = [p for name, p in self.model.named_parameters() if name.startswith("decoder")]
 
-    def raw(self, cells: tuple[int, ...]) -> dict[str, Tensor]:
+    def raw(self, cells: tuple[int, ...]) -> CaptionOutput:
         """The rollout that draws these cells."""
         noise = torch.nn.functional.one_hot(torch.tensor([cells]), CELLS) * 1e9
         raw = self.model.teacher_force(self.features, self.words, noise=noise, expected=torch.tensor([False]))
-        assert raw["word.choice"].tolist() == [list(cells)]
+        assert raw.acts["word"].choice.tolist() == [list(cells)]
         return raw
 
     def outcomes(self) -> tuple[Tensor, Tensor]:
         """p(s) and log p(y|s) of every draw, (16,)."""
         raws = [self.raw(cells) for cells in DRAWS]
-        probability = torch.stack([raw["word.log_prob"].sum().exp() for raw in raws])
-        return probability, torch.stack([word_log_likelihood(raw["logits"], self.words).sum() for raw in raws])
+        probability = torch.stack([raw.acts["word"].log_prob.sum().exp() for raw in raws])
+        return probability, torch.stack([word_log_likelihood(raw.logits, self.words).sum() for raw in raws])
 
     def gradients(self, objective: Tensor) -> list[Tensor]:
         found = torch.autograd.grad(objective, self.parameters, allow_unused=True)

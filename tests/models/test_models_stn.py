@@ -31,8 +31,7 @@ def test_one_crop_of_the_picture() -> None:
     assert (look.name, look.kind, look.role, look.grid) == ("crop", "crop", "crop", (100, 100))
     assert output.trace.total == "last"
     assert output.logits.shape == (2, 5)
-    assert set(output.aux) == {"crop.theta", "crop.values", "crop.context"}
-    assert torch.equal(output.aux["crop.values"], images)
+    assert torch.equal(output.aux.acts["crop"].values, images)
     box = output.trace.image_map()
     assert box.shape == (2, 100, 100)
     assert 0.1**2 / 3 < box.mean() < 1
@@ -49,8 +48,8 @@ def test_the_number_of_parameters() -> None:
 def test_the_reader_sees_the_crop_and_nothing_else() -> None:
     model = published()
     raw = model.forward_raw(pictures(), torch.tensor([3, 7]))
-    feature = model.reader(raw["crop.context"]).mean((2, 3))
-    torch.testing.assert_close(model.head(feature), raw["logits"])
+    feature = model.reader(raw.acts["crop"].context).mean((2, 3))
+    torch.testing.assert_close(model.head(feature), raw.logits)
 
 
 def answers(model: StnModel) -> Tensor:
@@ -79,7 +78,7 @@ def test_the_window_follows_picture_and_query_together() -> None:
     model = published()
     images = torch.rand(2, 3, 100, 100).repeat_interleave(2, 0)
     images[:2] *= 0.2
-    theta = model.forward_raw(images, torch.tensor([0, 5, 0, 5]))["crop.theta"]  # picture a, a, b, b
+    theta = model.forward_raw(images, torch.tensor([0, 5, 0, 5])).acts["crop"].theta  # picture a, a, b, b
     assert not torch.allclose(theta[1] - theta[0], theta[3] - theta[2], atol=1e-4)
 
 
@@ -94,7 +93,7 @@ def test_an_encoded_picture_holds_the_picture_and_where_things_are() -> None:
     model, images = published(), pictures()
     encoding = model.encode(images)
     assert encoding.shape == (2, 3 * 100 * 100 + 512)
-    assert torch.equal(model.ask(encoding, torch.tensor([1, 2]))["crop.values"], images)
+    assert torch.equal(model.ask(encoding, torch.tensor([1, 2])).acts["crop"].values, images)
 
 
 def test_pictures_of_another_size_are_refused() -> None:
@@ -107,7 +106,7 @@ def test_pictures_of_another_size_are_refused() -> None:
     model = published(picture=[64, 80], crop=[50, 50])
     output = model(torch.rand(2, 3, 64, 80), torch.tensor([0, 1]))
     assert output.trace.validate().image_map().shape == (2, 64, 80)
-    assert output.aux["crop.context"].shape == (2, 3, 50, 50)
+    assert output.aux.acts["crop"].context.shape == (2, 3, 50, 50)
 
 
 @pytest.mark.parametrize(

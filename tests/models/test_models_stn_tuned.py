@@ -28,7 +28,6 @@ def test_one_window_of_less_than_half_the_picture() -> None:
     output = built()(pictures(), torch.tensor([0, 9]))
     (look,) = output.trace.validate().looks
     assert (look.name, look.kind, look.grid) == ("crop", "crop", (50, 50))
-    assert output.aux.keys() == {"crop.theta", "crop.values", "crop.context"}
     assert output.trace.image_map().mean().item() == pytest.approx(0.3**2, abs=0.005)  # the middle of 0.1 .. 0.5
 
 
@@ -41,7 +40,7 @@ def test_the_number_of_parameters() -> None:
 def test_the_reader_sees_the_crop_and_nothing_else() -> None:
     model = built()
     raw = model.forward_raw(pictures(), torch.tensor([3, 7]))
-    torch.testing.assert_close(model.head(model.read(raw["crop.context"])), raw["logits"])
+    torch.testing.assert_close(model.head(model.read(raw.acts["crop"].context)), raw.logits)
 
 
 def test_the_query_answers_only_by_moving_the_window() -> None:
@@ -59,15 +58,15 @@ def test_the_query_answers_only_by_moving_the_window() -> None:
 def test_the_helper_answers_in_training_alone_and_from_what_was_attended() -> None:
     model = built(dropout=0.0)
     asked = torch.tensor([3, 7])
-    assert "helper_logits" not in model.forward_raw(pictures(), asked)
+    assert model.forward_raw(pictures(), asked).helper_logits is None
     raw = model.train().forward_raw(pictures(), asked)
-    assert raw["helper_logits"].shape == raw["logits"].shape
+    assert raw.helper_logits.shape == raw.logits.shape
     (weight,) = torch.autograd.grad(
-        raw["helper_logits"].square().sum(), model.transformer.attention.scorer.to_score.weight, retain_graph=True
+        raw.helper_logits.square().sum(), model.transformer.attention.scorer.to_score.weight, retain_graph=True
     )
     assert weight.abs().sum() > 0
     reader = next(model.reader.parameters())
-    assert torch.autograd.grad(raw["helper_logits"].sum(), reader, allow_unused=True) == (None,)
+    assert torch.autograd.grad(raw.helper_logits.sum(), reader, allow_unused=True) == (None,)
 
 
 def test_the_task_teaches_the_helper_the_same_answer() -> None:

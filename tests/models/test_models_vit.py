@@ -77,9 +77,9 @@ def test_places_differ_and_tokens_know_theirs(model: VitModel) -> None:
     assert apart.min() > 0.1
     torch.manual_seed(0)
     picture = torch.rand(1, 3, 100, 100)
-    logits = model.forward_raw(picture, torch.tensor([1]))["logits"]
-    assert not torch.allclose(logits, model.forward_raw(picture.flip(-1), torch.tensor([1]))["logits"])
-    assert not torch.allclose(logits, model.forward_raw(picture, torch.tensor([2]))["logits"])
+    logits = model.forward_raw(picture, torch.tensor([1])).logits
+    assert not torch.allclose(logits, model.forward_raw(picture.flip(-1), torch.tensor([1])).logits)
+    assert not torch.allclose(logits, model.forward_raw(picture, torch.tensor([2])).logits)
 
 
 def test_a_width_that_heads_do_not_share_is_refused() -> None:

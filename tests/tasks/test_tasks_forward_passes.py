@@ -9,6 +9,7 @@ from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import EncodedPictures, distinct, in_parts
+from tiny_models import named
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
@@ -37,11 +38,11 @@ def test_in_parts_is_the_whole_without_its_features(name):
     model = tiny(name)
     images, query = (each[:5] for each in batch(model))
     whole, parts = model.forward_raw(images, query), in_parts(model, images, query)
-    dropped = {key for key in whole if key.endswith((".values", ".context"))}
-    assert dropped
-    assert set(parts) == {key for key, tensor in whole.items() if tensor.dim()} - dropped
-    for key, tensor in parts.items():
-        torch.testing.assert_close(tensor, whole[key], rtol=1e-5, atol=1e-6)
+    expected = {key: tensor for key, tensor in named(whole).items() if not key.endswith((".values", ".context"))}
+    assert len(expected) < len(named(whole))
+    assert named(parts).keys() == expected.keys()
+    for key, tensor in named(parts).items():
+        torch.testing.assert_close(tensor, expected[key], rtol=1e-5, atol=1e-6)
     assert [look.name for look in model.wrap(parts, images.shape[-2:]).trace.looks]
 
 
@@ -49,7 +50,7 @@ def test_in_parts_is_the_whole_without_its_features(name):
 def test_parts_in_several_threads_are_the_same_and_can_be_changed():
     model = tiny("hattnet-ctx")
     images, query = (each[:5] for each in batch(model))
-    apart, together = in_parts(model, images, query, threads=3), in_parts(model, images, query)
+    apart, together = (named(in_parts(model, images, query, threads=threads)) for threads in (3, 1))
     assert apart.keys() == together.keys()
     for key, tensor in apart.items():
         torch.testing.assert_close(tensor, together[key])
@@ -63,11 +64,10 @@ def test_a_picture_encoded_once_answers_every_question_about_it(name):
     images, _ = batch(model)
     picture, query = torch.tensor([2, 0, 2, 2, 1]), torch.tensor([0, 1, 2, 3, 0])
     shared, apart = EncodedPictures(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
-    assert set(shared) == set(apart)
-    for key, tensor in shared.items():
-        torch.testing.assert_close(tensor, apart[key], rtol=1e-5, atol=1e-6)
+    for found, expected in zip(named(shared).values(), named(apart).values(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     in_turn = EncodedPictures(model, images[:3]).ask(query[:3])
-    torch.testing.assert_close(in_turn["logits"], in_parts(model, images[:3], query[:3])["logits"])
+    torch.testing.assert_close(in_turn["logits"], in_parts(model, images[:3], query[:3]).logits)
 
 
 @torch.no_grad()
@@ -89,7 +89,7 @@ def test_each_changed_picture_is_encoded_once_for_all_its_questions(name):
     model, encoded_at_once = tiny(name), []
     images, _ = batch(model)
     picture, query = torch.tensor([4, 0, 1, 0, 4, 0, 0]), torch.tensor([0, 1, 2, 3, 1, 2, 0])
-    apart = model.forward_raw(images[picture], query)["logits"]
+    apart = model.forward_raw(images[picture], query).logits
     seen, which = EncodedPictures(model, images[:1]), torch.zeros(5, dtype=torch.int64)
     encode = model.encode
     model.encode = lambda part: encoded_at_once.append(len(part)) or encode(part)
@@ -115,11 +115,11 @@ def test_sweeps_of_shared_pictures_are_those_of_each_question_alone(fill):
     images, picture, query = images[:3], torch.tensor([0, 2, 0, 1, 2, 0]), torch.tensor([0, 1, 2, 3, 0, 1])
     maps = torch.rand(3, *images.shape[-2:], generator=torch.Generator().manual_seed(0))
     filled = images.roll(1, 0) if fill == "picture" else fill
-    answers = model.forward_raw(images[picture], query)["logits"].argmax(-1)
+    answers = model.forward_raw(images[picture], query).logits.argmax(-1)
     found = sweep_areas(model, images, maps, query, answers, picture, fill=filled)
 
     def probability(altered, which):
-        logits = model.forward_raw(altered, query[which])["logits"]
+        logits = model.forward_raw(altered, query[which]).logits
         return logits.softmax(-1).gather(1, answers[which, None]).squeeze(1)
 
     alone = filled[picture] if fill == "picture" else fill
@@ -146,7 +146,7 @@ def test_many_labels_are_swept_by_their_own_probability():
     model = tiny("soft")
     images, _ = batch(model)
     model.multi_label = True
-    logits = model.forward_raw(images[:1], torch.tensor([1]))["logits"]
+    logits = model.forward_raw(images[:1], torch.tensor([1])).logits
     label = logits.argmax(-1)
     maps = torch.ones(1, *images.shape[-2:])
     asked = torch.tensor([1]), label, torch.tensor([0])

@@ -17,7 +17,8 @@ from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
 from saccade.families.contract import ModelSpec
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
+from saccade.outputs import Act, ModelOutput
 from saccade.tasks.label_task import CrossEntropy, LabelTask
 from saccade.trace import Look
 
@@ -57,13 +58,13 @@ class Halves(ImageOnlyModel):
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1).unflatten(2, (2, -1)).mean((1, 3))  # (B,2)
 
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor) -> ModelOutput:
         logits = encoding * self.gain * (-1 if self.config.turned else 1)
-        return {"logits": logits, "weights": encoding.softmax(-1)[:, None]}  # (B,1,2)
+        return ModelOutput(logits, {"half": Act(weights=encoding.softmax(-1)[:, None])})  # (B,1,2)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         frame = geometry.scale_shift((4.0, 8.0), (0.0, 0.0))
-        return (Look("half", "soft", "multiplier", raw["weights"], norm="softmax", frame=frame),)
+        return (Look("half", "soft", "multiplier", output.acts["half"].weights, norm="softmax", frame=frame),)
 
 
 class SidesTask(LabelTask):
@@ -122,13 +123,13 @@ def test_the_loss_falls_as_the_right_logit_grows() -> None:
 def test_scores_stand_beside_the_commonest_label_and_baselines_of_maps() -> None:
     found = evaluated()
     assert (found["data"], found["split"], found["seed"], found["n"]) == ("sides", "test", 0, 90)
-    assert found["metrics"] == {"accuracy": 1.0}
+    assert found["metrics"] == {"accuracy": 1.0, "calibration_error": pytest.approx(1 - 0.7311, abs=1e-4)}
     assert found["baselines"]["commonest_label"]["accuracy"] == pytest.approx(2 / 3)
     assert found["attention"]["pointing"] == 1
     assert 0.5 < found["attention"]["true_positive_strength"] < 0.7311  # σ(1), less what smoothing spreads
     assert found["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(0.5)
     assert found["counts"]["accuracy"] == 90
-    assert evaluated(turned=True)["metrics"] == {"accuracy": 0.0}
+    assert evaluated(turned=True)["metrics"]["accuracy"] == 0.0
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

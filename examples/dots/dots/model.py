@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from saccade import Look
-from saccade.attention import SoftAttention, grid_of, soft_look
+from saccade.attention import SoftAttention, grid_of
 from saccade.backbones import build_backbone
-from saccade.models import Given, ImageOnlyModel, Raw, look_tensors
+from saccade.models import Given, ImageOnlyModel
+from saccade.outputs import SOFT, ModelOutput
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class DotsModel(ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K) and one look."""
 
     Config = DotsConfig
-    look_names = ("dots",)
 
     def __init__(self, config: DotsConfig) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone("small", channels=config.channels, depth=2)
+        self.look_specs = {"dots": SOFT.at(self.backbone.frames["stage2"])}  # where its cells lie on the picture
         self.query = nn.Parameter(torch.ones(1, 1))  # nothing is asked: what to look for is learnt
         self.attention = SoftAttention(config.channels, 1, hidden=config.hidden)
         self.hidden = nn.Linear(config.channels, config.hidden)
@@ -39,12 +39,8 @@ class DotsModel(ImageOnlyModel):
         """Features (B,C,h,w)."""
         return self.backbone(images)
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Attend, then classify what was attended."""
         weights = self.given(attention, "dots", grid_of(encoding))  # (B,h,w), or None: the model's own
         attended = self.attention.attend(encoding, self.query.expand(len(encoding), -1), weights=weights)
-        return {"logits": self.head(self.hidden(attended.context).relu()), **look_tensors("dots", encoding, attended)}
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """The look, with the frame that lays its cells over the picture."""
-        return (soft_look("dots", raw["dots.weights"], raw["dots.scores"], self.backbone.frames["stage2"]),)
+        return ModelOutput(self.head(self.hidden(attended.context).relu()), {"dots": attended})

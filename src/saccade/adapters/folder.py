@@ -25,7 +25,7 @@ from saccade import geometry
 from saccade.adapters.rows import TOTAL, decode_map, job_of, parquet_modules, table_of
 from saccade.atomic import make_folder, write_bytes, write_json
 from saccade.data.pictures.reading import find_pictures, read_picture
-from saccade.errors import ConfigError, DataError, OutputError, nearest
+from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families.responder import Question
 from saccade.likeness import Fit
 from saccade.predict import load
@@ -34,7 +34,6 @@ from saccade.trace import AttentionTrace, Look
 from saccade.untrusted import parse_json, read_regular
 
 JOB = "job.json"
-ENGINES = ("local", "ray")
 _AT_ONCE = 64  # rows that are read together
 _ERRORS_TOLD = 5
 
@@ -108,8 +107,6 @@ def look_folder(
         DataError: there are no pictures, or the question cannot be asked.
         OutputError: ``out`` holds something already, or something else than what is to be resumed.
     """
-    if engine not in ENGINES:
-        raise ConfigError(f"engine: no '{engine}': {nearest(engine, ENGINES)}")
     if engine == "local" and (address is not None or actors is not None):
         raise ConfigError("`address` and `actors` are for `engine=ray`; leave them out")
     parquet_modules()

@@ -27,32 +27,25 @@ if TYPE_CHECKING:
     from saccade.attention.episodes import EpisodeGate as EpisodeGate
     from saccade.attention.episodes import PreparedFacts as PreparedFacts
     from saccade.attention.episodes import WeightedSum as WeightedSum
-    from saccade.attention.episodes import episode_look as episode_look
     from saccade.attention.frames import frame_like as frame_like
     from saccade.attention.frames import frame_of as frame_of
     from saccade.attention.glimpse import GaussianMixtureAttention as GaussianMixtureAttention
     from saccade.attention.glimpse import GaussianParameters as GaussianParameters
     from saccade.attention.glimpse import InhibitionOfReturn as InhibitionOfReturn
     from saccade.attention.glimpse import SaliencyMap as SaliencyMap
-    from saccade.attention.glimpse import covert_look as covert_look
     from saccade.attention.glimpse import priority_map as priority_map
     from saccade.attention.glimpse import register_saliency as register_saliency
     from saccade.attention.hard import CellPrior as CellPrior
     from saccade.attention.hard import HardAttention as HardAttention
     from saccade.attention.hard import best_cell as best_cell
-    from saccade.attention.hard import hard_look as hard_look
     from saccade.attention.hard import log_marginal as log_marginal
     from saccade.attention.hard import posterior as posterior
     from saccade.attention.hard import sample_cells as sample_cells
-    from saccade.attention.memory import Hop as Hop
     from saccade.attention.memory import SentenceCode as SentenceCode
     from saccade.attention.memory import memory_hop as memory_hop
-    from saccade.attention.memory import memory_look as memory_look
     from saccade.attention.progressive import LocalContextScorer as LocalContextScorer
     from saccade.attention.progressive import ProgressiveAttention as ProgressiveAttention
-    from saccade.attention.progressive import gate_look as gate_look
     from saccade.attention.residual import MaskBranch as MaskBranch
-    from saccade.attention.residual import MaskOutput as MaskOutput
     from saccade.attention.residual import ResidualAttention as ResidualAttention
     from saccade.attention.residual import channel_mask as channel_mask
     from saccade.attention.residual import mixed_mask as mixed_mask
@@ -62,18 +55,15 @@ if TYPE_CHECKING:
     from saccade.attention.scores import given_or_own as given_or_own
     from saccade.attention.scores import grid_of as grid_of
     from saccade.attention.scores import spatial_softmax as spatial_softmax
-    from saccade.attention.soft import AttentionOutput as AttentionOutput
     from saccade.attention.soft import CellAttention as CellAttention
     from saccade.attention.soft import CrossAttention as CrossAttention
     from saccade.attention.soft import SoftAttention as SoftAttention
     from saccade.attention.soft import attend_uniformly as attend_uniformly
     from saccade.attention.soft import attend_with_scores as attend_with_scores
-    from saccade.attention.soft import soft_look as soft_look
     from saccade.attention.spatial_transformer import CropOutput as CropOutput
     from saccade.attention.spatial_transformer import PointingOutput as PointingOutput
     from saccade.attention.spatial_transformer import PointingTransformer as PointingTransformer
     from saccade.attention.spatial_transformer import SpatialTransformer as SpatialTransformer
-    from saccade.attention.spatial_transformer import crop_look as crop_look
     from saccade.attention.zoom import AttentionProposal as AttentionProposal
     from saccade.attention.zoom import Downsample as Downsample
     from saccade.attention.zoom import apn_crop as apn_crop

@@ -23,7 +23,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import given_or_own
-from saccade.trace import Look, Norm
 
 GateNorm = Literal["sigmoid", "softmax"]
 
@@ -116,9 +115,3 @@ class WeightedSum(nn.Module):
     def forward(self, facts: Tensor, gate: Tensor) -> Tensor:
         """The episode e (B,n), from facts (B,S,n) and gates (B,S)."""
         return (facts * gate.unsqueeze(-1)).sum(1)
-
-
-def episode_look(name: str, weights: Tensor, scores: Tensor, norm: GateNorm, active: Tensor) -> Look:
-    """The look of one pass. Its gates switch a recurrent net, or end the passes; they need not be weights of a sum."""
-    kind: Norm = norm
-    return Look(name, "slots", "input", weights, norm=kind, scores=scores, active=active)

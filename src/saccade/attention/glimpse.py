@@ -48,9 +48,12 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.scores import given_or_own
-from saccade.attention.soft import AttentionOutput
 from saccade.errors import ConfigError, ShapeError, nearest
+from saccade.outputs import Act, LookSpec
 from saccade.trace import Look
+
+COVERT = LookSpec("soft", "multiplier", "sigmoid")
+"""The look of a mask M that multiplied the features. Of the norms, sigmoid promises 0..1 for each cell alone."""
 
 Reduction = Callable[[Tensor], Tensor]
 
@@ -191,7 +194,7 @@ class GaussianMixtureAttention(nn.Module):
         spots = torch.exp(-beta[..., None, None] * distance)  # (B,K,H,W)
         return (alpha.unsqueeze(-2) @ spots.flatten(2)).reshape(-1, *grid)  # (B,H,W)
 
-    def attend(self, features: Tensor, state: Tensor, *, weights: Tensor | None = None) -> AttentionOutput:
+    def attend(self, features: Tensor, state: Tensor, *, weights: Tensor | None = None) -> Act:
         """The act as plain tensors: context g_0 (B,C), weights M (B,H,W), and as its scores log M.
 
         ``weights`` (B,H,W) that are given take the place of M; the scores stay those of its own M.
@@ -199,7 +202,7 @@ class GaussianMixtureAttention(nn.Module):
         mask = self.mask(state, (features.shape[-2], features.shape[-1]))  # (B,H,W)
         weights = given_or_own(weights, mask)  # (B,H,W)
         context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
-        return AttentionOutput(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log())
+        return Act(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log(), features)
 
     def forward(
         self,
@@ -212,27 +215,4 @@ class GaussianMixtureAttention(nn.Module):
     ) -> tuple[Tensor, Look]:
         """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`."""
         attended = self.attend(features, state, weights=weights)
-        return attended.context, covert_look(name, attended.weights, frame, scores=attended.scores)
-
-
-def covert_look(
-    name: str,
-    weights: Tensor,
-    frame: Tensor | None,
-    *,
-    scores: Tensor | None = None,
-    active: Tensor | None = None,
-    emits: Tensor | None = None,
-) -> Look:
-    """The look of a mask M (B[,T],H,W) that multiplied the features: each cell between 0 and 1, and any sum."""
-    return Look(
-        name,
-        "soft",
-        "multiplier",
-        weights,
-        norm="sigmoid",  # of the norms the one that promises 0..1 for each cell alone
-        frame=frame,
-        scores=scores,
-        active=active,
-        emits=emits,
-    )
+        return attended.context, COVERT.at(frame).look(name, attended)

@@ -27,7 +27,6 @@ Axes: B examples, K answers, H and W cells, N = H·W, S samples.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,8 +34,8 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softmax
-from saccade.attention.soft import soft_look
-from saccade.trace import Look, Role
+from saccade.outputs import MIXTURE, Act
+from saccade.trace import Look
 
 
 def gumbel_noise(shape: Sequence[int], *, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -98,7 +97,7 @@ class HardAttention(nn.Module):
     ) -> tuple[Tensor, Look]:
         """The exact marginal over all locations, and its look; ``weights`` as in :meth:`prior`."""
         weights, scores = self.prior(features, query, weights=weights)
-        return log_marginal(weights, answers), hard_look(name, weights, scores, frame)
+        return log_marginal(weights, answers), MIXTURE.at(frame).look(name, Act(weights=weights, scores=scores))
 
     def sample(
         self,
@@ -115,8 +114,8 @@ class HardAttention(nn.Module):
         weights, scores = self.prior(features, query, weights=weights)
         choice = sample_cells(weights, 1, generator=generator) if self.training else best_cell(weights)  # (B,1)
         log_prob = log_prob_of(weights, choice)  # (B,1)
-        look = hard_look(name, weights, scores, frame, choice=choice[:, 0], log_prob=log_prob[:, 0])
-        return at_cells(answers, choice)[:, 0], look
+        act = Act(weights=weights, scores=scores, choice=choice[:, 0], log_prob=log_prob[:, 0])
+        return at_cells(answers, choice)[:, 0], MIXTURE.at(frame).look(name, act)
 
 
 def log_marginal(weights: Tensor, answers: Tensor) -> Tensor:
@@ -163,25 +162,6 @@ def at_cells(values: Tensor, cells: Tensor) -> Tensor:
 def cell_entropy(weights: Tensor) -> Tensor:
     """−Σ_ij α_ij log α_ij: how undecided the prior (B,H,W) is, (B,)."""
     return -(weights * log_weights(weights)).flatten(1).sum(-1)
-
-
-def hard_look(
-    name: str,
-    weights: Tensor,
-    scores: Tensor | None,
-    frame: Tensor | None,
-    *,
-    choice: Tensor | None = None,
-    log_prob: Tensor | None = None,
-    role: Role | None = None,
-    **more: object,
-) -> Look:
-    """The look of a hard attention act: a mixture over all cells, or with a ``choice`` (B[,T]) one cell alone.
-
-    ``role`` says otherwise where it is neither; ``more`` as in :func:`saccade.attention.soft.soft_look`.
-    """
-    soft = soft_look(name, weights, scores, frame, choice=choice, log_prob=log_prob, **more)
-    return dataclasses.replace(soft, kind="hard", role=role or ("mixture" if choice is None else "multiplier"))
 
 
 def log_weights(weights: Tensor) -> Tensor:

@@ -18,14 +18,14 @@ Deviations: an empty slot can be masked. The authors' code does not mask it: its
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from saccade.attention.scores import given_or_own
 from saccade.errors import ConfigError, nearest
-from saccade.trace import Look
+from saccade.outputs import Act, LookSpec
 
 Code = Literal["bag", "position", "position-code"]
 """How the words of a sentence are weighted: all alike, by the paper's formula, or by that of the authors' code."""
@@ -76,15 +76,8 @@ class SentenceCode:
         return torch.cat([embedding, embedding * slopes, *below])
 
 
-class Hop(NamedTuple):
-    """Plain tensors of one hop."""
-
-    context: Tensor
-    """(B,d) o = Σ p_i c_i."""
-    weights: Tensor
-    """(B,S) p."""
-    scores: Tensor
-    """(B,S) uᵀ m_i."""
+HOP = LookSpec("slots", "multiplier", "softmax")
+"""The look of a hop. Its softmax is in place: linear start is for training, and no trace is made of it."""
 
 
 def memory_hop(
@@ -95,8 +88,8 @@ def memory_hop(
     present: Tensor | None = None,
     linear: bool = False,
     weights: Tensor | None = None,
-) -> Hop:
-    """One look into the memory.
+) -> Act:
+    """One look into the memory: context o = Σ p_i c_i (B,d), weights p and scores uᵀ m_i (B,S).
 
     Args:
         query: u (B,d).
@@ -117,12 +110,4 @@ def memory_hop(
         own = scores.masked_fill(~present, -torch.inf).softmax(-1)
         own = torch.where(present.any(-1, keepdim=True), own, torch.zeros_like(own))  # an empty memory: no weight
     used = given_or_own(weights, own)
-    return Hop((values * used.unsqueeze(-1)).sum(1), used, scores)  # Eq. (2)
-
-
-def memory_look(name: str, weights: Tensor, scores: Tensor, *, active: Tensor | None = None) -> Look:
-    """The look of one hop; ``active`` (B,) says which memories hold anything, where an empty one gets no weight.
-
-    Its softmax is in place: linear start is for training, and no trace is made of it.
-    """
-    return Look(name, "slots", "multiplier", weights, norm="softmax", scores=scores, active=active)
+    return Act((values * used.unsqueeze(-1)).sum(1), used, scores, values)  # Eq. (2)

@@ -17,15 +17,14 @@ Deviations from the paper: it takes the context as large as the footprint of the
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, given_or_own
-from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.errors import ConfigError
+from saccade.outputs import GATE, Act
 from saccade.trace import Look
 
 
@@ -70,7 +69,7 @@ class ProgressiveAttention(nn.Module):
 
     def attend(
         self, features: Tensor, query: Tensor, seen: Tensor | None = None, *, weights: Tensor | None = None
-    ) -> AttentionOutput:
+    ) -> Act:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
         To ask the same features many times, give the scorer's ``seen`` features (B,D,H,W). ``weights``
@@ -79,7 +78,7 @@ class ProgressiveAttention(nn.Module):
         # Eq. (6) left, or Eq. (9): (B,H,W)
         scores = self.scorer(features, query) if seen is None else self.scorer.score_projected(seen, query)
         weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
-        return AttentionOutput(weights.unsqueeze(1) * features, weights, scores)  # Eq. (5): (B,C,H,W)
+        return Act(weights.unsqueeze(1) * features, weights, scores, features)  # Eq. (5): (B,C,H,W)
 
     def forward(
         self,
@@ -92,9 +91,4 @@ class ProgressiveAttention(nn.Module):
     ) -> tuple[Tensor, Look]:
         """Attended features and look; ``frame`` (2,3) tells where their cells lie, ``weights`` as in :meth:`attend`."""
         attended = self.attend(features, query, weights=weights)
-        return attended.context, gate_look(name, attended.weights, attended.scores, frame)
-
-
-def gate_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:
-    """The look of a gate; without a frame it has no place on a picture."""
-    return dataclasses.replace(soft_look(name, weights, scores, frame), kind="gate", norm="sigmoid")
+        return attended.context, GATE.at(frame).look(name, attended)

@@ -22,30 +22,20 @@ authors' Caffe layer puts the corner cells onto each other; a small number keeps
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.scores import check_given
+from saccade.outputs import Act, LookSpec
 from saccade.trace import Look
 
 MaskType = Literal["mixed", "channel", "spatial"]
 Unit = Callable[[int], nn.Module]
 """Channels → a module that keeps channels and size, such as a residual unit."""
 EPSILON = 1e-5
-
-
-class MaskOutput(NamedTuple):
-    """Plain tensors of one act."""
-
-    context: Tensor
-    """(B,C,H,W), what goes on."""
-    weights: Tensor
-    """The mask in short: (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells."""
-    full: Tensor
-    """(B,C,H,W), the mask M."""
 
 
 def mixed_mask(scores: Tensor) -> Tensor:
@@ -139,7 +129,7 @@ class MaskBranch(nn.Module):
 
 
 class ResidualAttention(nn.Module):
-    """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → :class:`MaskOutput`.
+    """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → an act.
 
     Args:
         channels: C.
@@ -161,17 +151,17 @@ class ResidualAttention(nn.Module):
         self.branch = MaskBranch(channels, pools, unit)
         self.mask_type, self.residual = mask_type, residual
 
-    def attend(self, before: Tensor, trunk: Tensor, *, weights: Tensor | None = None) -> MaskOutput:
-        """The act as plain tensors.
+    def attend(self, before: Tensor, trunk: Tensor, *, weights: Tensor | None = None) -> Act:
+        """The act: what goes on (B,C,H,W), the whole mask M (B,C,H,W), and the mask in short as its weights.
 
-        ``weights`` that are given take the place of its mask: (B,C,H,W), or in the shape of its own weights, which then
-        hold for every channel (of a channel mask: for every cell).
+        In short it is (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells. ``weights`` that
+        are given take the place of its mask: (B,C,H,W), or in the shape of its own weights, which then hold for every
+        channel (of a channel mask: for every cell).
         """
         own = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
         full, short = self._given(weights, own)
-        return MaskOutput(
-            apply_mask(trunk, full, residual=self.residual), self._short(full) if short is None else short, full
-        )
+        context = apply_mask(trunk, full, residual=self.residual)
+        return Act(context, self._short(full) if short is None else short, values=trunk, full=full)
 
     def forward(
         self,
@@ -184,14 +174,14 @@ class ResidualAttention(nn.Module):
     ) -> tuple[Tensor, Look]:
         """What goes on, and the look; ``frame`` (2,3) tells where the cells lie, ``weights`` as in :meth:`attend`."""
         found = self.attend(before, trunk, weights=weights)
-        return found.context, self.look(name, found.weights, found.full, frame)
+        return found.context, self.spec(frame).look(name, found)
 
-    def look(self, name: str, weights: Tensor, full: Tensor, frame: Tensor | None) -> Look:
-        """The look of this mask; without a frame it has no place on a picture. A channel mask lies on no place."""
+    def spec(self, frame: Tensor | None) -> LookSpec:
+        """What is constant about its look; without a frame it has no place on a picture, as a channel mask has none."""
         base = 1.0 if self.residual else 0.0
         if self.mask_type == "channel":
-            return Look(name, "slots", "multiplier", weights, norm="l2", full=full, base=base)
-        return Look(name, "gate", "multiplier", weights, norm="sigmoid", frame=frame, full=full, base=base)
+            return LookSpec("slots", "multiplier", "l2", base=base)
+        return LookSpec("gate", "multiplier", "sigmoid", frame, base)
 
     def _given(self, weights: Tensor | None, own: Tensor) -> tuple[Tensor, Tensor | None]:
         """The mask (B,C,H,W) to use, and its short form where that is what was given."""

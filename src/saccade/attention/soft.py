@@ -30,21 +30,13 @@ Axes: B examples, C channels, D the width of keys, H and W cells.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softmax
+from saccade.outputs import SOFT, Act
 from saccade.trace import Look
-
-
-class AttentionOutput(NamedTuple):
-    """Plain tensors of one attention act, fit for compiling and exporting."""
-
-    context: Tensor
-    weights: Tensor
-    scores: Tensor
 
 
 class CellAttention(nn.Module, ABC):
@@ -54,7 +46,7 @@ class CellAttention(nn.Module, ABC):
     def score(self, features: Tensor, query: Tensor) -> Tensor:
         """How well each cell of (B,C,H,W) fits the query (B,Q): (B,H,W)."""
 
-    def attend(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> AttentionOutput:
+    def attend(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> Act:
         """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W).
 
         ``weights`` (B,H,W) that are given take the place of its own; the scores stay its own.
@@ -75,7 +67,7 @@ class CellAttention(nn.Module, ABC):
         :mod:`saccade.attention.frames` finds the frame. Without one the look cannot be drawn on a picture.
         """
         attended = self.attend(features, query, weights=weights)
-        return attended.context, soft_look(name, attended.weights, attended.scores, frame)
+        return attended.context, SOFT.at(frame).look(name, attended)
 
 
 class SoftAttention(CellAttention):
@@ -97,30 +89,22 @@ class SoftAttention(CellAttention):
         return scores
 
 
-def attend_with_scores(scores: Tensor, features: Tensor, weights: Tensor | None = None) -> AttentionOutput:
+def attend_with_scores(scores: Tensor, features: Tensor, weights: Tensor | None = None) -> Act:
     """Softmax and sum: scores (B,…,H,W) and features (B,C,H,W) → context (B,…,C), weights (B,…,H,W), scores.
 
     ``weights`` that are given take the place of the softmax.
     """
     weights = given_or_own(weights, spatial_softmax(scores))  # Eq. (3): (B,…,H,W)
     context = torch.einsum("b...hw,bchw->b...c", weights, features)  # Eq. (4): (B,…,C)
-    return AttentionOutput(context, weights, scores)
+    return Act(context, weights, scores, features)
 
 
-def attend_uniformly(features: Tensor, weights: Tensor | None = None) -> AttentionOutput:
+def attend_uniformly(features: Tensor, weights: Tensor | None = None) -> Act:
     """No preference at all, the control: every cell of (B,C,H,W) counts 1/HW, and the context (B,C) is their mean.
 
     ``weights`` (B,H,W) that are given take the place of 1/HW.
     """
     return attend_with_scores(torch.zeros_like(features[:, 0]).detach(), features, weights)  # nothing was scored
-
-
-def soft_look(name: str, weights: Tensor, scores: Tensor | None, frame: Tensor | None, **more: Any) -> Look:
-    """The look of a soft attention act; without a frame it has no place on a picture.
-
-    ``more`` are further fields of the look, such as the gain, active and emits of an act that repeats.
-    """
-    return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame, **more)
 
 
 class CrossAttention(CellAttention):

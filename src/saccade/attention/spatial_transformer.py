@@ -66,9 +66,10 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.scores import check_given
-from saccade.attention.soft import AttentionOutput, SoftAttention
+from saccade.attention.soft import SoftAttention
 from saccade.errors import ConfigError
 from saccade.geometry import Size
+from saccade.outputs import Act, crop_spec
 from saccade.trace import Look
 
 START = 0.9
@@ -160,7 +161,7 @@ class SpatialTransformer(nn.Module):
     ) -> tuple[Tensor, Look]:
         """Crop and look; the picture is taken as the network input, ``frame`` as in :meth:`attend`."""
         cropped = self.attend(picture, localisation, query, frame=frame)
-        return cropped.crop, crop_look(name, cropped.theta, self.crop, (picture.shape[-2], picture.shape[-1]))
+        return cropped.crop, look_of_crop(name, cropped.theta, self.crop, picture)
 
 
 def window(numbers: Tensor, smallest: float) -> Tensor:
@@ -182,10 +183,9 @@ def given_window(frame: Tensor, crop: Size, picture: Tensor) -> Tensor:
     return geometry.frame_to_theta(frame.to(picture.device, torch.float64), crop, size)
 
 
-def crop_look(name: str, theta: Tensor, crop: Size, picture: Size) -> Look:
-    """The look of a crop; its frame is θ in pixels, in double precision so that it reads the same points."""
-    frame = geometry.theta_to_frame(theta.double(), crop, picture)  # (B,2,3)
-    return Look(name, "crop", "crop", frame=frame, grid=crop)
+def look_of_crop(name: str, theta: Tensor, crop: Size, picture: Tensor) -> Look:
+    """The look of a crop, cut from a picture (B,C,H,W) with θ (B,2,3)."""
+    return crop_spec(crop, (picture.shape[-2], picture.shape[-1])).look(name, Act(theta=theta))
 
 
 _PACE = 0.1  # of the extent
@@ -196,7 +196,7 @@ class PointingOutput(NamedTuple):
 
     crop: Tensor
     theta: Tensor
-    attended: AttentionOutput
+    attended: Act
 
 
 class PointingTransformer(nn.Module):
@@ -279,7 +279,7 @@ class PointingTransformer(nn.Module):
     ) -> tuple[Tensor, Look]:
         """Crop and look; the picture is taken as the network input, ``weights`` and ``frame`` as in :meth:`attend`."""
         pointed = self.attend(picture, features, query, weights=weights, frame=frame)
-        return pointed.crop, crop_look(name, pointed.theta, self.crop, (picture.shape[-2], picture.shape[-1]))
+        return pointed.crop, look_of_crop(name, pointed.theta, self.crop, picture)
 
 
 def expected_point(weights: Tensor) -> Tensor:

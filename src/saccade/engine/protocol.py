@@ -89,7 +89,7 @@ class Trainable(Protocol):
         """
         ...
 
-    def loss(self, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: Any, batch: Any, loss: Any) -> dict[str, Tensor]:
         """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas.
 
         ``loss`` is what `phase_loss` gave for the phase.

@@ -23,13 +23,12 @@ labels (Szegedy et al. 2016, arXiv:1512.00567) are not in the paper; rewards and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.losses.policy import rewards_to_go
+from saccade.outputs import CaptionOutput
 
 ENTROPY_WEIGHT = 0.002
 """λ_e of the released code."""
@@ -68,7 +67,7 @@ def doubly_stochastic(weights: Tensor, words: Tensor) -> Tensor:
 
 
 def hard_attention_loss(
-    raw: Mapping[str, Tensor],
+    output: CaptionOutput,
     words: Tensor,
     baseline: Tensor,
     *,
@@ -83,7 +82,7 @@ def hard_attention_loss(
     With ``reward_weight`` 1, no entropy and not ``per_word``, its gradient is unbiased for that of −L.
 
     Args:
-        raw: of a captioner with hard attention in training: ``logits``, ``word.log_prob``, ``entropy``, ``expected``.
+        output: of a captioner with hard attention in training.
         words: (B,T).
         baseline: b, what a word is expected to earn; a scalar that does not depend on the draws.
         reward_weight: λ_r.
@@ -93,17 +92,17 @@ def hard_attention_loss(
         smoothing: ε of what the words learn by; what draws are judged by is never smoothed.
     """
     said = words >= 0  # (B,T)
-    log_likelihood = word_log_likelihood(raw["logits"], words)  # log p(y_t|s): (B,T)
+    log_likelihood = word_log_likelihood(output.logits, words)  # log p(y_t|s): (B,T)
     beyond = ((log_likelihood - baseline) * said).detach()  # what each word earned beyond b: (B,T)
     advantage = rewards_to_go(beyond, said) if to_go else beyond.sum(1, keepdim=True)  # (B,T) or (B,1)
     if per_word:
         advantage = advantage / said.sum(1, keepdim=True).clamp_min(1)
-    drawn = said & ~raw["expected"].unsqueeze(1)  # an expectation has nothing to be judged for: (B,T)
+    drawn = said & ~output.expected.unsqueeze(1)  # an expectation has nothing to be judged for: (B,T)
     captions = words.shape[0]
     cross_entropy = -log_likelihood.sum() / captions
-    policy = -(advantage * raw["word.log_prob"] * drawn).sum() / captions
-    entropy = (raw["entropy"] * said).sum() / captions
-    taught = smoothed_cross_entropy(raw["logits"], words, smoothing) if smoothing else cross_entropy
+    policy = -(advantage * output.acts["word"].log_prob * drawn).sum() / captions
+    entropy = (output.entropy * said).sum() / captions
+    taught = smoothed_cross_entropy(output.logits, words, smoothing) if smoothing else cross_entropy
     return {
         "loss": taught + reward_weight * policy - entropy_weight * entropy,
         "cross_entropy": cross_entropy,

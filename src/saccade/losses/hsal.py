@@ -20,20 +20,21 @@ the log of a glimpse's mean reward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from saccade.losses.multiset import LookedRewards, label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
 from saccade.losses.policy import policy_gradient, rewards_to_go
+from saccade.outputs import MultisetOutput
 
 LEAST_PRIORITY = 0.05
 """Added to P_t where the log of a reward is maximised."""
 
 
 def hsal_loss(
-    raw: Mapping[str, Tensor],
+    output: MultisetOutput,
     labels: Tensor,
     *,
     reward: Callable[[Tensor, Tensor], Tensor] = multiset_reward,
@@ -44,35 +45,35 @@ def hsal_loss(
     """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean rewards.
 
     Args:
-        raw: of a rollout in training; its keys are those of :mod:`saccade.models.hsal`.
+        output: of a rollout in training.
         labels: (B,M), padded with -1.
         reward: of the classes said (B,T), given the labels; for lists :func:`saccade.losses.list_reward`.
         entropy_weight: price of being decided, added for every action that counts.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
         looked: rewards that take the place of ``reward``, and factors of those of the glimpses; None: as published.
     """
-    said, glimpses = raw["said"], raw["location_reward"].shape[-1]
+    said, glimpses = output.said, output.location_reward.shape[-1]
     steps = label_steps(labels, said.shape[1])  # (B,T)
     counts = steps.unsqueeze(-1).expand(-1, -1, glimpses + 1).flatten(1)  # (B,T·(k+1))
-    glimpsed = _worth_of_glimpses(raw, looked)  # (B,T,k)
+    glimpsed = _worth_of_glimpses(output, looked)  # (B,T,k)
     if looked is None:
         said_reward = reward(said, labels).to(glimpsed.dtype)  # (B,T)
     else:
         said_reward = looked.classes.gather(-1, said.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
     gained = _in_time(glimpsed, said_reward)  # (B,T·(k+1))
     parts = policy_gradient(
-        _in_time(raw["location_log_prob"], raw["said_log_prob"]),
+        _in_time(output.location_log_prob, output.said_log_prob),
         rewards_to_go(gained, counts) if to_go else gained,
-        _in_time(raw["location_value"], raw["class_value"]),
+        _in_time(output.location_value, output.class_value),
         counts,
     )
-    told = _told(raw, labels, steps, said_reward, glimpsed, entropy_weight)
+    told = _told(output, labels, steps, said_reward, glimpsed, entropy_weight)
     told["loss"] = told["loss"] + parts.policy + parts.value
     return told | {"policy_loss": parts.policy, "value_loss": parts.value}
 
 
 def hsal_expected_loss(
-    raw: Mapping[str, Tensor],
+    output: MultisetOutput,
     labels: Tensor,
     *,
     rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
@@ -87,7 +88,7 @@ def hsal_expected_loss(
     With ``looked`` that holds for classes only.
 
     Args:
-        raw: as there.
+        output: as there.
         labels: (B,M), padded with -1.
         rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
             :func:`saccade.losses.list_rewards`.
@@ -98,14 +99,14 @@ def hsal_expected_loss(
             vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
             the mask leaves out can be learned, and no rewards below 0.
     """
-    said, logits, priority = raw["said"], raw["class_logits"], raw["priority.weights"].detach()
+    said, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
     steps = label_steps(labels, said.shape[1])  # (B,T)
     if looked is None:
         worth = rewards(said, labels, logits.shape[-1]).to(logits.dtype)  # (B,T,Y)
     else:
         worth = looked.classes.to(logits.dtype)  # (B,T,Y)
     named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
-    looks = raw["glimpse.weights"].reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
+    looks = output.acts["glimpse"].weights.reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
     reward = priority + LEAST_PRIORITY if log_glimpses else priority  # (B,T,h,w)
     reward = reward if looked is None else reward * looked.glimpses  # (B,T,h,w)
     if log_glimpses:
@@ -118,19 +119,19 @@ def hsal_expected_loss(
         glimpsed = (looks * reward.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
     policy = -((named + glimpsed) * steps).sum() / labels.shape[0]
     drawn = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1)  # (B,T)
-    told = _told(raw, labels, steps, drawn, _worth_of_glimpses(raw, looked), entropy_weight)
+    told = _told(output, labels, steps, drawn, _worth_of_glimpses(output, looked), entropy_weight)
     told["loss"] = told["loss"] + policy
     return told | {"policy_loss": policy}
 
 
-def _worth_of_glimpses(raw: Mapping[str, Tensor], looked: LookedRewards | None) -> Tensor:
+def _worth_of_glimpses(output: MultisetOutput, looked: LookedRewards | None) -> Tensor:
     """The rewards of the glimpses that were drawn: (B,T,k)."""
-    reward = raw["location_reward"]  # (B,T,k)
-    return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, raw["location"])
+    reward = output.location_reward  # (B,T,k)
+    return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, output.location)
 
 
 def _told(
-    raw: Mapping[str, Tensor],
+    output: MultisetOutput,
     labels: Tensor,
     steps: Tensor,
     said_reward: Tensor,
@@ -138,8 +139,8 @@ def _told(
     entropy_weight: float,
 ) -> dict[str, Tensor]:
     """What both have in common: "stop", the entropy bonus, and the mean rewards of the draws (B,T[,k]) at ``steps``."""
-    stop = stop_cross_entropy(raw["class_logits"], labels).mean()
-    undecided = raw["location_entropy"].sum(-1) + raw["class_entropy"]  # (B,T)
+    stop = stop_cross_entropy(output.logits, labels).mean()
+    undecided = output.location_entropy.sum(-1) + output.class_entropy  # (B,T)
     entropy = (undecided * steps).sum() / labels.shape[0]
     many = steps.sum().clamp_min(1)
     return {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from saccade.backbones import Stages, build_backbone
     from saccade.backbones.pretrained import load_imagenet
-    from saccade.models.base import AttentionModel, Given, ImageModel, ImageOnlyModel, LabelModel, QueryModel, Raw
+    from saccade.models.base import AttentionModel, Given, ImageModel, ImageOnlyModel, LabelModel, QueryModel
     from saccade.models.blind import BlindModel
     from saccade.models.cross import CrossConfig, CrossModel
     from saccade.models.dmn import DMNConfig, DMNModel
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from saccade.models.io.folder import load_model, save_model, store_as
     from saccade.models.memn2n import MemN2NConfig, MemN2NModel
     from saccade.models.multiset_counts import MultisetCountsConfig, MultisetCountsModel
-    from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel, look_tensors
+    from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
     from saccade.models.probe import ProbeConfig, ProbeModel
     from saccade.models.racnn import RacnnConfig, RacnnModel
     from saccade.models.ran import RanConfig, RanModel
@@ -75,7 +75,6 @@ __all__ = [
     "RacnnModel",
     "RanConfig",
     "RanModel",
-    "Raw",
     "ResidualNetConfig",
     "ResidualNetModel",
     "SatConfig",
@@ -95,7 +94,6 @@ __all__ = [
     "build_backbone",
     "load_imagenet",
     "load_model",
-    "look_tensors",
     "read_facts",
     "save_model",
     "store_as",

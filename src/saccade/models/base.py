@@ -8,11 +8,11 @@
 :class:`QueryModel`         a picture and a query: asked many times about one encoded picture
 ==========================  =======================================================================================
 
-``forward_raw`` is plain tensors in, a dictionary of plain tensors out, so that it can be compiled, captured in a graph
-and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside the captured part. Keys of
-the dictionary: ``logits``; for each look ``NAME.weights``, ``NAME.scores``, ``NAME.values`` and ``NAME.context``, the
-last two being the features that were attended and what became of them, so that a trace can be checked against the
-computation.
+``forward_raw`` is plain tensors in, a :class:`~saccade.outputs.ModelOutput` of plain tensors out, so that it can be
+compiled, captured in a graph and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside
+the captured part. Each look has an act, whose ``values`` and ``context`` are the features that were attended and what
+became of them, so that a trace can be checked against the computation. What is constant about a look is in
+``look_specs``.
 
 ``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
 on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
@@ -28,6 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import torch
@@ -37,17 +38,18 @@ from saccade.attention.scores import check_given, check_not_negative
 from saccade.backbones import Stages
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
+from saccade.outputs import LabelOutput, LookSpec, ModelOutput
 from saccade.trace import AttentionTrace, Look, Output, Total
 
-Raw = dict[str, Tensor]
 Encoding = Any
 """What ``encode`` makes of a batch: a tensor (B,…), or several by name, such as a memory and its filled slots."""
 Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
 
 
-LAST_MAP = "last.values"
-"""The key of the last feature map (B,C,h,w), of a model that classifies its mean."""
+LAST = "last"
+"""The act whose values are the last feature map (B,C,h,w), of a model that classifies its mean."""
+LAST_MAP = f"{LAST}.values"
 
 
 class AttentionModel(nn.Module, ABC):
@@ -62,20 +64,25 @@ class AttentionModel(nn.Module, ABC):
     extra_slots: ClassVar[tuple[str, ...]] = ()
     """Slots that it adds to a memory, in words: they come right after the last filled one."""
     config: Any
+    look_specs: Mapping[str, LookSpec] = MappingProxyType({})
+    """What is constant about each look whose weights can be given, in order."""
 
     @abstractmethod
     def encode(self, *inputs: Any, **named: Any) -> Encoding:
         """The part that does not depend on the question (B,…): computed once, asked many times."""
 
     @abstractmethod
-    def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(
+        self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
+    ) -> ModelOutput:
         """Answer from the encoding (B,…), as plain tensors; ``query`` (B,…) for a model that is asked."""
 
-    @abstractmethod
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """The looks, in order, of a result of ``forward_raw``."""
+        specs = self.look_specs.items()
+        return tuple(spec.look(name, output.acts[name]) for name, spec in specs if name in output.acts)
 
-    def forward_raw(self, *inputs: Any, **named: Any) -> Raw:
+    def forward_raw(self, *inputs: Any, **named: Any) -> ModelOutput:
         """What ``encode`` takes, and ``query`` and ``attention`` as ``respond`` takes them → plain tensors."""
         query, attention = named.pop("query", None), named.pop("attention", None)
         return self.respond(self.encode(*inputs, **named), query, **attention_kwargs(attention))
@@ -84,9 +91,9 @@ class AttentionModel(nn.Module, ABC):
         """The same with its meaning: logits, trace and the tensors behind them."""
         return marked_given(self.wrap(self.forward_raw(*inputs, **named)), named.get("attention"))
 
-    def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
+    def logits_and_answer(self, output: ModelOutput) -> tuple[Tensor, Tensor]:
         """Logits (B,K) and the ids (B,) that they answer; of what is said step by step (B,T,K) and (B,T)."""
-        return raw["logits"], raw["logits"].argmax(-1)
+        return output.logits, output.logits.argmax(-1)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (…,K) mean: shares of exclusive answers."""
@@ -99,7 +106,7 @@ class AttentionModel(nn.Module, ABC):
     @property
     def look_names(self) -> tuple[str, ...]:
         """The looks whose weights can be given, in order."""
-        return ()
+        return tuple(self.look_specs)
 
     def given(self, attention: Given | None, name: str, shape: Sequence[int], *, signed: bool = False) -> Tensor | None:
         """The weights of ``shape`` given for the look ``name``, or None where the model is to use its own.
@@ -133,14 +140,14 @@ class AttentionModel(nn.Module, ABC):
             return f"attention: {model} has no attention that can be given; leave out '{name}'"
         return f"attention: {model} has no look '{name}': {nearest(name, self.look_names)}"
 
-    def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
+    def wrap(self, output: ModelOutput, input_size: Size | None = None) -> Output:
         """Give plain tensors their meaning; ``input_size`` is (height, width) of a picture, None for other inputs."""
-        logits, answer = self.logits_and_answer(raw)
+        logits, answer = self.logits_and_answer(output)
         size = None
         if input_size is not None:
             size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)  # (B,2)
-        trace = AttentionTrace(looks=self.looks(raw), answer=answer, image_size=size, total=self.total)
-        return Output(logits, trace, {name: tensor for name, tensor in raw.items() if tensor is not logits})
+        trace = AttentionTrace(looks=self.looks(output), answer=answer, image_size=size, total=self.total)
+        return Output(logits, trace, output)
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the published weights that training starts from."""
@@ -181,21 +188,21 @@ class ImageOnlyModel(ImageModel):
     """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
 
     @abstractmethod
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the encoded pictures show, as plain tensors."""
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         """:meth:`answer`; there is no query."""
         return self.answer(encoding, **attention_kwargs(attention))
 
-    def forward_raw(self, images: Tensor, *, attention: Given | None = None) -> Raw:
+    def forward_raw(self, images: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Pictures (B,3,H,W) → plain tensors."""
         return self.answer(self.encode(images), **attention_kwargs(attention))
 
     def forward(self, images: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, **attention_kwargs(attention))
-        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
+        output = self.forward_raw(images, **attention_kwargs(attention))
+        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
 
 
 class QueryModel(ImageModel):
@@ -213,10 +220,10 @@ class QueryModel(ImageModel):
         return None
 
     @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Answer the queries (B,) about the encoded pictures, as plain tensors."""
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         """:meth:`ask`; the query is required."""
         if query is None:
             raise ShapeError("query", "(B,) query ids", ())
@@ -238,7 +245,7 @@ class QueryModel(ImageModel):
         asks: int = 1,
         encoding: Tensor | None = None,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> ModelOutput:
         """Pictures (B,3,H,W) and query ids (B·k,), ``asks`` = k in a row for each picture → plain tensors.
 
         Where the ``encoding`` (B,…) of the pictures is given, the pictures are not needed.
@@ -255,8 +262,8 @@ class QueryModel(ImageModel):
 
     def forward(self, images: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, query, **attention_kwargs(attention))
-        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
+        output = self.forward_raw(images, query, **attention_kwargs(attention))
+        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
 
 
 class LabelModel(ImageOnlyModel):
@@ -264,10 +271,10 @@ class LabelModel(ImageOnlyModel):
 
     can_skip_looks = True
 
-    def forward_raw(self, images: Tensor, *, logits_only: bool = False, attention: Given | None = None) -> Raw:
+    def forward_raw(self, images: Tensor, *, logits_only: bool = False, attention: Given | None = None) -> ModelOutput:
         """Pictures (B,3,H,W) → plain tensors; with ``logits_only`` nothing but the logits."""
-        raw = self.answer(self.encode(images), **attention_kwargs(attention))
-        return {"logits": raw["logits"]} if logits_only else raw
+        output = self.answer(self.encode(images), **attention_kwargs(attention))
+        return LabelOutput(output.logits) if logits_only else output
 
 
 def marked_given(output: Output, attention: Given | None) -> Output:

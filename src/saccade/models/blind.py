@@ -17,8 +17,9 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.outputs import QuestionOutput
 
 
 class BlindModel(PictureQueryModel):
@@ -30,8 +31,8 @@ class BlindModel(PictureQueryModel):
         super().__init__(config)
         self.head = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """The classifier on the mean of all cells."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.classify_attended(encoding, attend_uniformly(encoding, weights), asked)
+        return self.classify_attended(attend_uniformly(encoding, weights), asked)

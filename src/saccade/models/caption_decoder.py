@@ -240,7 +240,8 @@ class CaptionDecoder(nn.Module):
             weights: (B,K,h,w) given in place of α_t; a cell is then picked by them too.
         """
         hidden = memory.hidden
-        context, alpha, _ = attend_with_scores(scores, scene.features, weights)  # Eq. (5), (13): (B,K,D), (B,K,h,w)
+        attended = attend_with_scores(scores, scene.features, weights)  # Eq. (5), (13)
+        context, alpha = attended.context, attended.weights  # (B,K,D), (B,K,h,w)
         choice = None
         if pick != "expected":
             likely = scores if weights is None else log_weights(alpha)  # (B,K,h,w)

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.attention.spatial_transformer import crop_look
 from saccade.geometry import Size
-from saccade.models.base import Given, Raw, check_pictures, check_size
+from saccade.models.base import Given, check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import Pixels, Units
-from saccade.trace import Look
+from saccade.outputs import QuestionOutput, crop_spec
 
 LOOK = "crop"
 
@@ -57,6 +56,7 @@ class CroppingModel(PictureQueryModel):
     def __init__(self, config: CroppingConfig) -> None:
         super().__init__(config)
         self.look_name = LOOK
+        self.look_specs = {LOOK: crop_spec(config.crop, config.picture)}
         self.reader = self.new_backbone()
         height, width = self.backbone.grid(config.picture)[self.backbone.names[-1]]
         self.reader.grid(config.crop)  # refuses a crop that is too small for the stages
@@ -95,7 +95,7 @@ class CroppingModel(PictureQueryModel):
         return images.reshape(-1, 3, *self.config.picture), located.reshape(-1, *self.located)
 
     @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
 
     def read(self, crop: Tensor) -> Tensor:
@@ -104,16 +104,3 @@ class CroppingModel(PictureQueryModel):
             crop = crop.contiguous(memory_format=torch.channels_last)
         feature: Tensor = self.reader(crop).mean((2, 3))
         return feature
-
-    @staticmethod
-    def cut(images: Tensor, theta: Tensor, crop: Tensor) -> Raw:
-        """The tensors of one crop under the names of its look."""
-        return {
-            f"{LOOK}.theta": theta,  # (B,2,3)
-            f"{LOOK}.values": images,  # (B,3,H,W)
-            f"{LOOK}.context": crop,  # (B,3,h,w)
-        }
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One crop of the picture."""
-        return (crop_look(LOOK, raw[f"{LOOK}.theta"], self.config.crop, self.config.picture),)

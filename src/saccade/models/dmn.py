@@ -32,12 +32,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
+from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, gates
 from saccade.config import Portion
-from saccade.models.base import Encoding, Given, Raw, attention_kwargs
+from saccade.models.base import Encoding, Given, attention_kwargs
 from saccade.models.ranges import Hops, Sentences, Units, Words
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
-from saccade.trace import Look
+from saccade.outputs import Act, LookSpec, ModelOutput
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,10 @@ class DMNModel(StoryModel):
     def __init__(self, config: DMNConfig) -> None:
         super().__init__()
         self.config = config
+        # Gates switch a recurrent net, or end the passes; they need not be weights of a sum. A pass after the end is
+        # not active, nor is a last pass that does not choose the end. What the pass that ends weighs, nothing reads.
+        gated = LookSpec("slots", "input", config.gate)
+        self.look_specs = {f"pass{number}": gated for number in range(1, config.passes + 1)}
         self.embed = nn.Embedding(config.words, config.embedding, padding_idx=0)
         self.dropout = nn.Dropout(config.dropout)
         self.reader = nn.GRU(config.embedding, config.size, batch_first=True)
@@ -107,18 +111,13 @@ class DMNModel(StoryModel):
             _begin_as_identity(self.episode.cell.weight_ih, self.episode.cell.bias_ih)
 
     @property
-    def look_names(self) -> tuple[str, ...]:
-        """One for each pass."""
-        return tuple(f"pass{number}" for number in range(1, self.config.passes + 1))
-
-    @property
     def supports_gate_loss(self) -> bool:
         """Softmax gates choose one fact in each pass."""
         return bool(self.config.gate == "softmax")
 
-    def gate_scores(self, raw: Raw) -> Tensor:
+    def gate_scores(self, output: ModelOutput) -> Tensor:
         """Scores of facts in each pass (B,T,S+1)."""
-        return torch.stack([raw[f"{name}.scores"] for name in self.look_names], 1)
+        return torch.stack([act.scores for act in output.acts.values()], 1)
 
     def encode(self, story: Tensor, length: int | None = None, rows: Tensor | None = None) -> Encoding:
         """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
@@ -146,7 +145,7 @@ class DMNModel(StoryModel):
         said: Tensor | None = None,
         passes: Tensor | None = None,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> ModelOutput:
         """Go over the facts, then answer.
 
         Args:
@@ -161,14 +160,14 @@ class DMNModel(StoryModel):
         question = self._sentences(query, query_row)  # q (B,n)
         known = self.gate.prepare(facts, question)
         memory, active = question, torch.ones_like(count, dtype=torch.bool)  # m⁰ (B,n), (B,)
-        raw: Raw = {}
+        acts: dict[str, Act] = {}
         for number, name in enumerate(self.look_names):
             scores = self.gate.score(known, memory).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
             ends = gate.argmax(-1) == count  # (B,)
-            raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
+            acts[name] = Act(weights=gate, scores=scores, active=active)
             if self.config.stops and number == self.config.passes - 1:  # the last pass can only end
-                raw[f"{name}.active"] = active & ends
+                acts[name].active = active & ends
                 break
             if passes is not None:
                 goes_on = number < passes
@@ -179,7 +178,7 @@ class DMNModel(StoryModel):
             episode = self.episode(facts, gate)  # eⁱ (B,n)
             memory = torch.where(goes_on.unsqueeze(-1), self.remember(episode, memory), memory)  # mⁱ
             active = goes_on if self.config.stops else active
-        return {"logits": self._say(memory, question, said), **raw}
+        return ModelOutput(self._say(memory, question, said), acts)
 
     def forward_raw(
         self,
@@ -192,20 +191,10 @@ class DMNModel(StoryModel):
         said: Tensor | None = None,
         passes: Tensor | None = None,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> ModelOutput:
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
         encoding = self.encode(story, length, rows)
         return self.ask(encoding, query, query_row=query_row, said=said, passes=passes, **attention_kwargs(attention))
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One for each pass. A pass after the end is not active, nor is a last pass that does not choose the end.
-
-        The weights of the pass that ends decide that, and multiply nothing.
-        """
-        return tuple(
-            episode_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.config.gate, raw[f"{name}.active"])
-            for name in self.look_names
-        )
 
     def _read_words(self, story: Tensor, length: int | None) -> Tensor:
         """Facts (B,S,n) of stories (B,S,J): states at the ends of sentences, of one run over all words."""

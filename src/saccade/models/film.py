@@ -26,8 +26,9 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
+from saccade.outputs import QuestionOutput
 
 
 class FeatureModulation(nn.Module):
@@ -69,7 +70,7 @@ class FilmModel(PictureQueryModel):
         """The stages before the query enters (B,C,h,w)."""
         return self.backbone.between(images, to=self.conditioned[0])
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Modulate, next stages, modulate, …; then the classifier on the mean of all cells."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         features = self.modulations[self.conditioned[0]](encoding, asked)  # (B,C,h,w)
@@ -77,4 +78,4 @@ class FilmModel(PictureQueryModel):
             features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
             features = self.modulations[name](features, asked)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        return self.classify_attended(features, attend_uniformly(features, weights), asked)
+        return self.classify_attended(attend_uniformly(features, weights), asked)

@@ -14,10 +14,6 @@ Section 5.2     p(a) = Σ_ij α_ij p(a|f_ij), label by   ``logits``: log p(a) �
 sampled twin after Xu et al. (2015): locations are drawn in training, and the likeliest one answers in eval mode; see
 :mod:`saccade.losses.policy`.
 
-Further keys of the result: ``NAME.posterior`` (B,h,w), the location given the answer that was given;
-``argmax_logits`` (B,K), what the cell with the largest α says alone (marginal); in training of the twin
-``sampled_logits`` (B,S,K), ``sampled_log_prob`` (B,S) and ``entropy`` (B,).
-
 Deviations from the paper: those of :mod:`saccade.models.picture_query`; the BatchNorm of the head sees all cells;
 how labels that do not exclude each other are summed out is not said there. With ``prior`` the query's own term is part
 of every cell's answer.
@@ -36,7 +32,6 @@ from saccade.attention.hard import (
     at_cells,
     best_cell,
     cell_entropy,
-    hard_look,
     log_marginal,
     log_prob_of,
     posterior,
@@ -44,11 +39,11 @@ from saccade.attention.hard import (
 )
 from saccade.attention.scores import grid_of
 from saccade.config import Within
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import MAX_STEPS, Units
-from saccade.trace import Look
+from saccade.outputs import MIXTURE, Act, QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -74,6 +69,7 @@ class HardModel(PictureQueryModel):
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__(config)
+        self.look_specs = {self.look_name: MIXTURE.at(self.backbone.frames[self.look_name])}
         self.attention = HardAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
@@ -93,22 +89,19 @@ class HardModel(PictureQueryModel):
             logits = logits + self.prior(asked)[:, None, None]  # (B,h,w,K)
         return (logits if self.multi_label else logits.log_softmax(-1)).permute(0, 3, 1, 2)  # (B,K,h,w)
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         given = self.given(attention, name, grid_of(encoding))  # (B,h,w)
         weights, scores = self.attention.prior(encoding, asked, weights=given)  # (B,h,w) each
         answers = self.cell_answers(encoding, asked)  # (B,K,h,w)
-        raw = self._summed(weights, answers) if self._sums else self._sampled(weights, answers)
-        logits = raw["logits"]  # (B,K)
-        return raw | {
-            f"{name}.weights": weights,  # (B,h,w)
-            f"{name}.scores": scores,  # (B,h,w)
-            f"{name}.values": self._log_probability(answers).exp(),  # (B,K,h,w)
-            f"{name}.context": self._log_probability(logits).exp(),  # (B,K)
-            f"{name}.posterior": posterior(weights, self._log_probability(answers), logits.argmax(-1)),  # (B,h,w)
-        }
+        act = Act(weights=weights, scores=scores, values=self._log_probability(answers).exp())  # values: (B,K,h,w)
+        output = self._summed(weights, answers) if self._sums else self._sampled(act, answers)
+        act.context = self._log_probability(output.logits).exp()  # (B,K)
+        output.acts = {name: act}
+        output.posterior = posterior(weights, self._log_probability(answers), output.logits.argmax(-1))  # (B,h,w)
+        return output
 
     def _log_probability(self, answers: Tensor) -> Tensor:
         """Probabilities of answers in the form of :meth:`cell_answers` and the logits."""
@@ -118,39 +111,21 @@ class HardModel(PictureQueryModel):
     def _sums(self) -> bool:
         return bool(self.config.estimator == "marginal")
 
-    def _summed(self, weights: Tensor, answers: Tensor) -> Raw:
+    def _summed(self, weights: Tensor, answers: Tensor) -> QuestionOutput:
         """The exact marginal, and beside it the answer of the likeliest location alone."""
         logits = log_marginal(weights, self._log_probability(answers))  # log p: (B,K)
         if self.multi_label:  # 1 − p is a mixture too, so that a label nearly certain keeps its digits
             logits = logits - log_marginal(weights, self._log_probability(-answers))  # log p − log (1 − p): (B,K)
-        return {
-            "logits": logits,
-            "argmax_logits": at_cells(answers, best_cell(weights))[:, 0],  # (B,K)
-        }
+        return QuestionOutput(logits, argmax_logits=at_cells(answers, best_cell(weights))[:, 0])  # (B,K) each
 
-    def _sampled(self, weights: Tensor, answers: Tensor) -> Raw:
+    def _sampled(self, act: Act, answers: Tensor) -> QuestionOutput:
         """What one location answers: in training the first of those drawn, otherwise the likeliest."""
+        weights = act.weights  # (B,h,w)
         cells = sample_cells(weights, self.config.samples) if self.training else best_cell(weights)  # (B,S|1)
         log_prob, logits = log_prob_of(weights, cells), at_cells(answers, cells)  # (B,S|1), (B,S|1,K)
-        raw = {
-            "logits": logits[:, 0],  # (B,K)
-            f"{self.look_name}.choice": cells[:, 0],  # (B,)
-            f"{self.look_name}.log_prob": log_prob[:, 0],  # (B,)
-        }
+        act.choice, act.log_prob = cells[:, 0], log_prob[:, 0]  # (B,) each
+        output = QuestionOutput(logits[:, 0])  # (B,K)
         if self.training:
-            raw |= {"sampled_logits": logits, "sampled_log_prob": log_prob, "entropy": cell_entropy(weights)}
-        return raw
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One hard look on the last stage: a mixture, or one chosen cell."""
-        name = self.look_name
-        return (
-            hard_look(
-                name,
-                raw[f"{name}.weights"],
-                raw[f"{name}.scores"],
-                self.backbone.frames[name],
-                choice=raw.get(f"{name}.choice"),
-                log_prob=raw.get(f"{name}.log_prob"),
-            ),
-        )
+            output.sampled_logits, output.sampled_log_prob = logits, log_prob
+            output.entropy = cell_entropy(weights)
+        return output

@@ -36,17 +36,17 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.progressive import ProgressiveAttention, gate_look
+from saccade.attention.progressive import ProgressiveAttention
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.config import Within
 from saccade.errors import ConfigError
-from saccade.models.base import Given, Raw
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, look_tensors, resolution_ends
+from saccade.models.base import Given
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import Depth, Units
-from saccade.trace import Look
+from saccade.outputs import GATE, Act, QuestionOutput
 
 OPEN = 0.9
 """How far gates before pretrained stages are open at the start: nearly, yet where the sigmoid still moves."""
@@ -101,6 +101,7 @@ class HAttNetModel(PictureQueryModel):
         )
         normed = not config.pretrained if config.norm_after_gates is None else config.norm_after_gates
         self.norms = nn.ModuleDict({name: nn.BatchNorm2d(channels[name]) for name in gated if normed})
+        self.look_specs = {name: GATE.at(self.backbone.frames[name]) for name in gated} | dict(self.look_specs)
         self.attention = SoftAttention(self.channels, queries, hidden=hidden)
         self.head = self.new_head()
 
@@ -130,10 +131,10 @@ class HAttNetModel(PictureQueryModel):
         seen = self.gates[self.first].scorer.from_features(features)  # type: ignore[union-attr, operator]  # (B,D,h,w)
         return torch.cat((features, seen), dim=1)  # (B,C+D,h,w)
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
-        raw: Raw = {}
+        acts: dict[str, Act] = {}
         features, here = encoding[:, : self.backbone.channels[self.first]], self.first  # f¹: (B,C,h,w)
         seen = encoding[:, features.shape[1] :]  # (B,D,h,w); only the first gate's has no query in it
         for name, gate in self.gates.items():
@@ -144,25 +145,21 @@ class HAttNetModel(PictureQueryModel):
                 seen if name == self.first else None,
                 weights=self.given(attention, name, grid_of(features)),  # (B,h,w)
             )
-            raw |= look_tensors(name, features, attended)
+            acts[name] = attended
             features = self.norms[name](attended.context) if name in self.norms else attended.context  # f̂: (B,C,h,w)
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        raw |= self.classify_attended(features, self.attention.attend(features, asked, weights=weights), asked)
+        output = self.classify_attended(self.attention.attend(features, asked, weights=weights), asked)
+        output.acts = acts | output.acts
         priced = bool(self.gates) and bool(self.config.gate_penalty or self.config.spread_penalty)
         if priced and (torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()):  # only a loss reads it
-            raw["penalty"] = self._price(raw)  # (B,)
-        return raw
+            output.penalty = self._price(acts)  # (B,)
+        return output
 
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """The gated stages, then the last."""
-        return (*self.gates, self.look_name)
-
-    def _price(self, raw: Raw) -> Tensor:
+    def _price(self, acts: dict[str, Act]) -> Tensor:
         """What the gates cost every example: (B,); each gated stage counts alike."""
-        gates = [(raw[f"{name}.weights"].float(), raw[f"{name}.values"]) for name in self.gates]
+        gates = [(act.weights.float(), act.values) for act in acts.values()]
         mean = torch.stack([opening.mean((1, 2)) for opening, _ in gates])  # (G,B)
         price: Tensor = self.config.gate_penalty * mean.mean(0)  # (B,)
         if self.config.spread_penalty:
@@ -170,14 +167,6 @@ class HAttNetModel(PictureQueryModel):
             spread = mean / size.clamp(min=1e-6)  # (G,B); a gate that is shut everywhere costs nothing
             price = price + self.config.spread_penalty * spread.mean(0)
         return price
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """The gates in order, then the soft look on the last stage."""
-        gates = (
-            gate_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.backbone.frames[name])
-            for name in self.gates
-        )
-        return (*gates, *super().looks(raw))
 
 
 def _where_features_stand_out(opening: Tensor, features: Tensor) -> Tensor:

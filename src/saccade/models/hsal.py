@@ -15,11 +15,9 @@ Section 5                      in training drawn, otherwise the likeliest until 
 Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, whatever is said, so that it can be captured;
 ``active`` tells which count. What the parts are taught by is in :mod:`saccade.losses.hsal`.
 
-Keys of the result, beside those of the looks (T = ``most`` + 1 meta steps, Y = classes and stop):
-``class_logits`` (B,T,Y), ``said`` (B,T), ``said_log_prob``, ``class_entropy``, ``class_value`` (B,T);
-``location`` (B,T,k) cells numbered row by row, ``location_log_prob``, ``location_entropy``, ``location_value``,
-``location_reward`` (B,T,k); ``active`` (B,T): nothing had ended the reading before; ``single_logits`` (B,C).
-Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn.
+The result is a :class:`~saccade.outputs.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes, stop among them.
+Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn. Glimpses are k steps a
+label.
 
 **Given attention** (:mod:`saccade.models.base`) has T maps for each of ``saliency`` (S_t), ``covert`` (M_t),
 ``priority`` (P_t) and ``inhibited`` (S_t+1). It has T·k maps for ``glimpse``; the model glimpses the cell with the
@@ -46,15 +44,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention.glimpse import InhibitionOfReturn, SaliencyMap, covert_look, min_max, priority_map
-from saccade.attention.hard import gumbel_noise, hard_look, log_weights
+from saccade.attention.glimpse import COVERT, InhibitionOfReturn, SaliencyMap, min_max, priority_map
+from saccade.attention.hard import gumbel_noise, log_weights
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
-from saccade.models.base import Given, Raw, check_pictures
+from saccade.models.base import Given, check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.ranges import Glimpses, Units
-from saccade.trace import Look
+from saccade.outputs import Act, LookSpec, MultisetOutput
 
 
 @dataclass(frozen=True)
@@ -101,6 +99,15 @@ class HsalModel(MultisetModel):
         cells = self.grid[0] * self.grid[1]
         finer = config.fine_stage
         self.fine = None if finer is None else FineCells(self.backbone, finer, config.input_size)
+        frame = self.backbone.frames[self.look_stage]
+        fed = LookSpec("soft", "input", "sigmoid", frame)
+        self.look_specs = {  # in the order in which a step needs them; the total is of the covert masks
+            "saliency": fed,
+            "covert": COVERT.at(frame),
+            "priority": fed,
+            "glimpse": LookSpec("hard", "policy", "softmax", frame),
+            "inhibited": fed,
+        }
         self.saliency = SaliencyMap(config.saliency)
         self.meta = MetaController(
             self.grid, said, hidden=config.meta_hidden, gaussians=config.gaussians, sharpness=config.sharpness
@@ -133,7 +140,7 @@ class HsalModel(MultisetModel):
         volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
         return torch.cat([volume, self.fine(lower)], dim=1)
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> MultisetOutput:
         """Read the encoded pictures (B,C[+F],h,w): in training by draws, otherwise by what is likeliest."""
         location_noise = class_noise = None
         if self.training:
@@ -141,7 +148,9 @@ class HsalModel(MultisetModel):
             cells = self.grid[0] * self.grid[1]
             location_noise = gumbel_noise((count, steps, self.config.glimpses, cells), like=encoding)  # (B,T,k,N)
             class_noise = gumbel_noise((count, steps, self.config.classes + 1), like=encoding)  # (B,T,Y)
-        return self.read_single(encoding) | self.read(encoding, location_noise, class_noise, attention=attention)
+        output = self.read(encoding, location_noise, class_noise, attention=attention)
+        output.single_logits = self.read_single(encoding)
+        return output
 
     def read(
         self,
@@ -150,7 +159,7 @@ class HsalModel(MultisetModel):
         class_noise: Tensor | None = None,
         *,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> MultisetOutput:
         """The rollout: T meta steps, drawn with the noise (B,T,k,N) and (B,T,Y), or the likeliest without.
 
         In float32 or wider whatever the backbone computed in: bfloat16 is too coarse for what is compared and drawn.
@@ -175,7 +184,7 @@ class HsalModel(MultisetModel):
         location_noise: Tensor | None,
         class_noise: Tensor | None,
         given: dict[str, Tensor],
-    ) -> Raw:
+    ) -> MultisetOutput:
         glimpsed = None
         if "glimpse" in given:
             glimpsed = given["glimpse"].flatten(2).argmax(-1)  # (B,t)
@@ -211,90 +220,55 @@ class HsalModel(MultisetModel):
             steps.append(step)
             saliency = _at_step(given, "inhibited", number, self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
             after.append(saliency)
-        maps = {
-            "saliency.energy": energy,  # before it is normalised: (B,h,w)
-            "saliency.weights": torch.stack(before, dim=1),  # S_1 … S_T: (B,T,h,w)
-            "inhibited.weights": torch.stack(after, dim=1),  # S_2 … S_T+1: (B,T,h,w)
-            "covert.weights": torch.stack(masks, dim=1),  # (B,T,h,w)
-            "covert.values": encoding,  # (B,C[+F],h,w)
-            "priority.weights": torch.stack(priorities, dim=1),  # (B,T,h,w)
-        }
-        maps["covert.context"] = torch.einsum("bthw,bchw->btc", maps["covert.weights"], encoding)  # g_0: (B,T,C[+F])
-        judged = self.controller.judge(steps, maps["priority.weights"])
-        raw = maps | self._classes(steps, judged) | self._glimpses(steps, judged, maps["priority.weights"].detach())
+        priority = torch.stack(priorities, dim=1)  # (B,T,h,w)
+        covert = torch.stack(masks, dim=1)  # (B,T,h,w)
+        judged = self.controller.judge(steps, priority)
+        output = self._classes(steps, judged)
+        output.energy = energy
+        glimpse = self._glimpse(output, steps, judged, priority.detach())
         if "glimpse" in given:
             told = given["glimpse"].shape[1]  # t
-            chosen = raw["glimpse.choice"][:, :told].unsqueeze(2)  # (B,t,1)
+            chosen = glimpse.choice[:, :told].unsqueeze(2)  # (B,t,1)
             of_given = log_weights(given["glimpse"]).flatten(2).gather(2, chosen).squeeze(2)  # (B,t)
-            raw["glimpse.weights"] = torch.cat([given["glimpse"], raw["glimpse.weights"][:, told:]], 1)  # (B,T·k,h,w)
-            raw["glimpse.log_prob"] = torch.cat([of_given, raw["glimpse.log_prob"][:, told:]], 1)  # (B,T·k)
-        return raw
+            glimpse.weights = torch.cat([given["glimpse"], glimpse.weights[:, told:]], 1)  # (B,T·k,h,w)
+            glimpse.log_prob = torch.cat([of_given, glimpse.log_prob[:, told:]], 1)  # (B,T·k)
+        label = {"active": output.active & (output.said != self.stop), "emits": output.said}  # (B,T) each
+        output.acts = {
+            "saliency": Act(weights=torch.stack(before, dim=1), **label),  # S_1 … S_T: (B,T,h,w)
+            "covert": Act(torch.einsum("bthw,bchw->btc", covert, encoding), covert, values=encoding, **label),  # g_0
+            "priority": Act(weights=priority, **label),
+            "glimpse": glimpse,
+            "inhibited": Act(weights=torch.stack(after, dim=1), **label),  # S_2 … S_T+1: (B,T,h,w)
+        }
+        glimpse.active, glimpse.emits = (each.repeat_interleave(many, dim=1) for each in label.values())  # (B,T·k)
+        return output
 
-    def _classes(self, steps: list[Glimpsed], judged: Judged) -> Raw:
+    def _classes(self, steps: list[Glimpsed], judged: Judged) -> MultisetOutput:
         """What was said, how likely that was, and what it was expected to be worth."""
         said = torch.stack([step.said for step in steps], dim=1)  # (B,T)
         stops = (said == self.stop).int()  # (B,T)
         active = stops.cumsum(1) == stops  # no stop before: (B,T)
         log_prob = judged.class_logits.log_softmax(-1)  # (B,T,Y)
-        return {
-            "class_logits": judged.class_logits,
-            "said": said if self.training else torch.where(active, said, self.stop),
-            "said_log_prob": log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
-            "class_entropy": -(log_prob.exp() * log_prob).sum(-1),
-            "class_value": judged.class_values,
-            "active": active,
-        }
+        return MultisetOutput(
+            judged.class_logits,
+            said=said if self.training else torch.where(active, said, self.stop),
+            said_log_prob=log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
+            class_entropy=-(log_prob.exp() * log_prob).sum(-1),
+            class_value=judged.class_values,
+            active=active,
+        )
 
-    def _glimpses(self, steps: list[Glimpsed], judged: Judged, priority: Tensor) -> Raw:
+    def _glimpse(self, output: MultisetOutput, steps: list[Glimpsed], judged: Judged, priority: Tensor) -> Act:
         """Where the model looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
         cells = torch.stack([step.cells for step in steps], dim=1)  # (B,T,k)
         every = judged.location_logits.log_softmax(-1)  # (B,T,k,N)
         shares = every.exp()  # (B,T,k,N)
         log_prob = every.gather(-1, cells.unsqueeze(-1)).squeeze(-1)  # (B,T,k)
-        return {
-            "location": cells,
-            "location_log_prob": log_prob,
-            "location_entropy": -(shares * every).sum(-1),  # (B,T,k)
-            "location_value": judged.location_values,
-            "location_reward": priority.flatten(2).gather(2, cells),  # (B,T,k)
-            "glimpse.weights": shares.reshape(every.shape[0], -1, *self.grid),  # (B,T·k,h,w)
-            "glimpse.choice": cells.flatten(1),  # (B,T·k)
-            "glimpse.log_prob": log_prob.flatten(1),  # (B,T·k)
-        }
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """In the order in which a step needs them."""
-        return "saliency", "covert", "priority", "glimpse", "inhibited"
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """What was salient, attended, preferred, glimpsed and left, for each label; glimpses are k steps a label.
-
-        The total map is the mean of the covert masks of the labels.
-        """
-        frame = self.backbone.frames[self.look_stage]
-        said = raw["said"]  # (B,T)
-        label = raw["active"] & (said != self.stop)  # (B,T)
-        fed = {
-            name: Look(
-                name, "soft", "input", raw[f"{name}.weights"], norm="sigmoid", frame=frame, active=label, emits=said
-            )
-            for name in ("saliency", "priority", "inhibited")
-        }
-        many = self.config.glimpses
-        glimpse = hard_look(
-            "glimpse",
-            raw["glimpse.weights"],
-            None,
-            frame,
-            choice=raw["glimpse.choice"],
-            log_prob=raw["glimpse.log_prob"],
-            role="policy",
-            active=label.repeat_interleave(many, dim=1),  # (B,T·k)
-            emits=said.repeat_interleave(many, dim=1),  # (B,T·k)
-        )
-        covert = covert_look("covert", raw["covert.weights"], frame, active=label, emits=said)
-        return fed["saliency"], covert, fed["priority"], glimpse, fed["inhibited"]
+        output.location, output.location_log_prob, output.location_value = cells, log_prob, judged.location_values
+        output.location_entropy = -(shares * every).sum(-1)  # (B,T,k)
+        output.location_reward = priority.flatten(2).gather(2, cells)  # (B,T,k)
+        weights = shares.reshape(every.shape[0], -1, *self.grid)  # (B,T·k,h,w)
+        return Act(weights=weights, choice=cells.flatten(1), log_prob=log_prob.flatten(1))  # (B,T·k)
 
 
 def _at_step(given: dict[str, Tensor], name: str, number: int, own: Tensor) -> Tensor:

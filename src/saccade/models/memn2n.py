@@ -24,8 +24,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.memory import Code, SentenceCode, memory_hop, memory_look
-from saccade.models.base import Encoding, Given, Raw, attention_kwargs
+from saccade.attention.memory import HOP, Code, SentenceCode, memory_hop
+from saccade.models.base import Encoding, Given, attention_kwargs
 from saccade.models.ranges import (
     Hops,
     Sentences,
@@ -34,7 +34,7 @@ from saccade.models.ranges import (
     Words,
 )
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
-from saccade.trace import Look
+from saccade.outputs import Act, ModelOutput
 
 INIT_STD = 0.1
 
@@ -71,6 +71,7 @@ class MemN2NModel(StoryModel):
     def __init__(self, config: MemN2NConfig) -> None:
         super().__init__()
         self.config = config
+        self.look_specs = {f"hop{number}": HOP for number in range(1, config.hops + 1)}
         self.code = SentenceCode(config.encoding, config.longest)
         # Adjacent: embeddings 0..K, of which hop k reads keys from k−1 and values from k. Layer-wise: keys and values.
         count = config.hops + 1 if config.tying == "adjacent" else 2
@@ -79,11 +80,6 @@ class MemN2NModel(StoryModel):
         if config.tying == "layerwise":
             self.carry = nn.Parameter(_normal(config.dim, config.dim))  # H
             self.output = nn.Parameter(_normal(config.words, config.dim))  # Wᵀ
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """One for each hop."""
-        return tuple(f"hop{number}" for number in range(1, self.config.hops + 1))
 
     def encode(self, story: Tensor, times: Tensor | None = None, bags: Tensor | None = None) -> Encoding:
         """The memory: ``vectors0``, … (B,S,d) under each embedding; ``present`` (B,S), which slots hold a sentence.
@@ -116,7 +112,7 @@ class MemN2NModel(StoryModel):
         query_bags: Tensor | None = None,
         linear: bool = False,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> ModelOutput:
         """Read the memory in hops.
 
         Args:
@@ -130,11 +126,11 @@ class MemN2NModel(StoryModel):
         memories = [encoding[f"vectors{number}"] for number in range(len(self.embed))]  # E × (B,S,d)
         bags = self.bags(query) if query_bags is None else query_bags
         state = bags.to(self.embed[0]) @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
-        raw: Raw = {}
+        acts: dict[str, Act] = {}
         is_adjacent = self.config.tying == "adjacent"
         for number, name in enumerate(self.look_names):
             keys, values = memories[number : number + 2] if is_adjacent else memories  # (B,S,d) each
-            hop = memory_hop(
+            hop = acts[name] = memory_hop(
                 state,
                 keys,
                 values,
@@ -142,13 +138,12 @@ class MemN2NModel(StoryModel):
                 linear=linear,
                 weights=self.given(attention, name, present.shape),
             )
-            raw |= {f"{name}.weights": hop.weights, f"{name}.scores": hop.scores}
-            raw |= {f"{name}.values": values, f"{name}.context": hop.context}
-            raw |= {f"{name}.active": present.any(-1)} if self.config.mask else {}
+            if self.config.mask:  # a masked memory that is empty is not looked at
+                hop.active = present.any(-1)  # (B,)
             state = (state if is_adjacent else state @ self.carry.T) + hop.context  # u^{k+1} (B,d)
         output = self.embed[-1] if is_adjacent else self.output
         # The empty word has no vector: its logit is 0, and its row of the embedding is never used.
-        return {"logits": torch.nn.functional.pad(state @ output[1:].T, (1, 0)), **raw}  # (B,V)
+        return ModelOutput(torch.nn.functional.pad(state @ output[1:].T, (1, 0)), acts)  # (B,V)
 
     def forward_raw(
         self,
@@ -160,17 +155,10 @@ class MemN2NModel(StoryModel):
         query_bags: Tensor | None = None,
         linear: bool = False,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> ModelOutput:
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
         encoding = self.encode(story, times, bags)
         return self.ask(encoding, query, query_bags=query_bags, linear=linear, **attention_kwargs(attention))
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One for each hop; a masked memory that is empty is not looked at."""
-        return tuple(
-            memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], active=raw.get(f"{name}.active"))
-            for name in self.look_names
-        )
 
     @classmethod
     def tiny(cls) -> MemN2NConfig:

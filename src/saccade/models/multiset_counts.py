@@ -4,7 +4,7 @@ Each cell is looked at alone by one hidden layer, the cells are averaged, and on
 probability of 0, 1, … ``most`` objects (``count_logits`` (B,C,most+1)).
 
 A multiset is read off as HSAL says one, so that both are judged alike: at each step the class that is likeliest to have
-one more object than was said of it, until for none this is likelier than not. ``class_logits`` (B,T,C+1) are these
+one more object than was said of it, until for none this is likelier than not. ``logits`` (B,T,C+1) are these
 log-odds, and 0 for "nothing more".
 """
 
@@ -17,12 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.scores import grid_of
-from saccade.attention.soft import attend_uniformly, soft_look
-from saccade.models.base import Given, Raw
+from saccade.attention.soft import attend_uniformly
+from saccade.models.base import Given
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.picture_query import look_tensors
 from saccade.models.ranges import Units
-from saccade.trace import Look
+from saccade.outputs import SOFT, MultisetOutput
 
 CERTAIN = 1e-6
 """Probabilities nearer to 0 or 1 than this are told as this."""
@@ -44,6 +43,7 @@ class MultisetCountsModel(MultisetModel):
 
     def __init__(self, config: MultisetCountsConfig) -> None:
         super().__init__(config)
+        self.look_specs = {self.look_stage: SOFT.at(self.backbone.frames[self.look_stage])}
         self.cell = nn.Conv2d(self.channels, config.hidden, 1)
         self.count = nn.Linear(config.hidden, config.classes * (config.most + 1))
 
@@ -54,19 +54,21 @@ class MultisetCountsModel(MultisetModel):
             classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), hidden=16
         )
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> MultisetOutput:
         """Count each class in the encoded pictures (B,C,h,w), and say the counts as a multiset."""
         cells = self.cell(encoding).relu()  # (B,D,h,w)
         attended = attend_uniformly(cells, self.given(attention, self.look_stage, grid_of(cells)))
         counts = self.count(attended.context).unflatten(1, (self.config.classes, self.config.most + 1))  # (B,C,most+1)
-        return (
-            self.read_single(encoding)
-            | {"count_logits": counts}
-            | self._said(counts)
-            | look_tensors(self.look_stage, cells, attended)
+        logits, said = self._said(counts)
+        return MultisetOutput(
+            logits,
+            {self.look_stage: attended},
+            said=said,
+            single_logits=self.read_single(encoding),
+            count_logits=counts,
         )
 
-    def _said(self, count_logits: Tensor) -> Raw:
+    def _said(self, count_logits: Tensor) -> tuple[Tensor, Tensor]:
         """Counts (B,C,most+1) as a sequence of classes, the surest first, and nothing more behind them."""
         at_most = count_logits.softmax(-1).cumsum(-1)[..., :-1]  # P(n objects at most), n = 0 … most-1: (B,C,most)
         odds = torch.logit(1 - at_most, eps=CERTAIN)  # of one more than n: (B,C,most)
@@ -79,14 +81,4 @@ class MultisetCountsModel(MultisetModel):
             logits.append(F.pad(more, (0, 1)))  # (B,C+1)
             said.append(logits[-1].argmax(-1))  # (B,)
             copies = copies + F.one_hot(said[-1], self.config.classes + 1)[:, :-1, None]  # (B,C,1)
-        return {"class_logits": torch.stack(logits, dim=1), "said": torch.stack(said, dim=1)}  # (B,T,C+1), (B,T)
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """One look."""
-        return (self.look_stage,)
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One look that prefers nothing."""
-        name = self.look_stage
-        return (soft_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.backbone.frames[name]),)
+        return torch.stack(logits, dim=1), torch.stack(said, dim=1)  # (B,T,C+1), (B,T)

@@ -13,6 +13,7 @@ Deviations from the paper: the compact backbone starts from nothing; ``backbone:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +22,10 @@ from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs, check_pictures, check_size
+from saccade.models.base import Given, ImageOnlyModel, attention_kwargs, check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.models.ranges import Pixels, Steps, Words
+from saccade.outputs import ModelOutput, MultisetOutput
 
 MIN_BOX_CELLS = 1e-6
 """Cells; a box that covers less than this covers nothing."""
@@ -54,12 +56,12 @@ class MultisetConfig:
 class LabelReader(ImageOnlyModel):
     """Base of models that say labels one after the other.
 
-    Their plain tensors hold ``class_logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
+    Their outputs hold ``logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
     """
 
-    def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
+    def logits_and_answer(self, output: Any) -> tuple[Tensor, Tensor]:
         """Logits (B,T,C+1), and what was said at each step (B,T)."""
-        return raw["class_logits"], raw["said"]
+        return output.logits, output.said
 
     def answer_format(self) -> dict[str, object]:
         """Where the reading ends."""
@@ -126,7 +128,7 @@ class MultisetModel(LabelReader):
         single: bool = False,
         boxes: Tensor | None = None,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> ModelOutput:
         """Pictures (B,3,H,W) → plain tensors.
 
         Args:
@@ -138,12 +140,15 @@ class MultisetModel(LabelReader):
         encoding = self.encode(images)  # (B,C…,h,w)
         if not single:
             return self.answer(encoding, **attention_kwargs(attention))
-        alone = self.read_single(encoding)
-        return alone if boxes is None else alone | {"object_logits": self.read_boxes(encoding, boxes)}
+        output = MultisetOutput(single_logits=self.read_single(encoding))
+        if boxes is not None:
+            output.object_logits = self.read_boxes(encoding, boxes)
+        return output
 
-    def read_single(self, encoding: Tensor) -> Raw:
-        """What the classifier of single objects says of encoded pictures (B,C…,h,w)."""
-        return {"single_logits": self.single(encoding[:, : self.channels].mean((2, 3)))}  # (B,C)
+    def read_single(self, encoding: Tensor) -> Tensor:
+        """What the classifier of single objects says of encoded pictures (B,C…,h,w): (B,C)."""
+        logits: Tensor = self.single(encoding[:, : self.channels].mean((2, 3)))
+        return logits
 
     def read_boxes(self, encoding: Tensor, boxes: Tensor) -> Tensor:
         """What it says of the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""

@@ -20,14 +20,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.ranges import Depth, Units, Words
-from saccade.trace import Look
+from saccade.outputs import SOFT, Act, QuestionOutput
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
 
@@ -117,6 +116,7 @@ class PictureQueryModel(QueryModel):
         self.look_name = self.backbone.names[-1]
         self.channels = self.backbone.channels[self.look_name]
         """Channels of the last stage's features."""
+        self.look_specs = {self.look_name: SOFT.at(self.backbone.frames[self.look_name])}
         self.prior = QueryPrior(config.queries, config.answers) if config.prior else None
 
     def new_backbone(self) -> Stages:
@@ -167,32 +167,9 @@ class PictureQueryModel(QueryModel):
         logits: Tensor = self.head(feature)  # (B,K)
         return logits if self.prior is None else logits + self.prior(asked)
 
-    def classify_attended(self, features: Tensor, attended: AttentionOutput, asked: Tensor) -> Raw:
-        """The classifier on what soft attention made of the features (B,C,h,w), as plain tensors."""
-        return {
-            "logits": self.classify(attended.context, asked),  # (B,K)
-            **look_tensors(self.look_name, features, attended),
-        }
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """One look."""
-        return (self.look_name,)
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One soft look on the last stage."""
-        name = self.look_name
-        return (soft_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.backbone.frames[name]),)
-
-
-def look_tensors(name: str, features: Tensor, attended: AttentionOutput) -> Raw:
-    """The tensors of one act under the names of its look."""
-    return {
-        f"{name}.weights": attended.weights,  # (B,h,w)
-        f"{name}.scores": attended.scores,  # (B,h,w)
-        f"{name}.values": features,  # (B,C,h,w)
-        f"{name}.context": attended.context,  # (B,C), or (B,C,h,w) of a gate
-    }
+    def classify_attended(self, attended: Act, asked: Tensor) -> QuestionOutput:
+        """The classifier on what soft attention made of the last stage."""
+        return QuestionOutput(self.classify(attended.context, asked), {self.look_name: attended})
 
 
 def resolution_ends(backbone: Stages) -> tuple[str, ...]:

@@ -15,12 +15,11 @@ from saccade.attention.scores import grid_of
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
-from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel, Raw
-from saccade.models.picture_query import look_tensors
+from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
 from saccade.models.ranges import Glimpses, Units, Words
-from saccade.trace import Look
+from saccade.outputs import ModelOutput
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,9 @@ class HeadOnBackbone(ImageModel):
             levels=self.levels,
             asked=asked,
         )
+        frames = self.backbone.frames
+        names = self.head.look_names
+        self.look_specs = {name: self.head.spec.at(frames.get(name, frames[self.stage])) for name in names}
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
 
@@ -103,37 +105,20 @@ class HeadOnBackbone(ImageModel):
             return features
         return folded(self.backbone, images, self.levels)
 
-    def read(self, encoding: Tensor, query: Tensor | None, attention: Given | None) -> Raw:
+    def read(self, encoding: Tensor, query: Tensor | None, attention: Given | None) -> ModelOutput:
         """Standardise the features, attend, classify; ``query`` (B,) where questions are asked."""
         values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
         maps = self._maps(values)
         found = {name: self.given(attention, name, grid_of(maps[name])) for name in self.look_names}
         given = {name: weights for name, weights in found.items() if weights is not None}
         logits, acts = self.head(values, given or None, query)
-        raw: Raw = {"logits": logits}
-        for name, attended in acts.items():
-            raw |= look_tensors(name, maps[name], attended)
-        return raw
+        return ModelOutput(logits, acts)
 
     def _maps(self, values: Tensor) -> dict[str, Tensor]:
         """The map (B,C,h,w) that each look lies on."""
         if not self.config.pyramid:
             return dict.fromkeys(self.look_names, values)
         return dict(zip(self.look_names, unfolded(values, self.levels)))
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """Those of the head."""
-        names: tuple[str, ...] = self.head.look_names
-        return names
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One look for each act."""
-        frames = self.backbone.frames
-        return tuple(
-            self.head.look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], frames.get(name, frames[self.stage]))
-            for name in self.look_names
-        )
 
 
 class ProbeModel(HeadOnBackbone, ImageOnlyModel):
@@ -155,7 +140,7 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
         """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
         return square_batch(count, seed)
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features."""
         return self.read(encoding, None, attention)
 
@@ -181,7 +166,7 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
         """Inputs and labels that fit :meth:`tiny`; every picture is asked about each of its quadrants."""
         return quadrant_batch(count, seed, each=True)
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features, asked ``query`` (B,)."""
         return self.read(encoding, query, attention)
 

@@ -47,14 +47,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.hard import HardAttention, hard_look, log_marginal
+from saccade.attention.hard import HardAttention, log_marginal
 from saccade.attention.soft import (
-    AttentionOutput,
     CrossAttention,
     SoftAttention,
     attend_uniformly,
     attend_with_scores,
-    soft_look,
 )
 from saccade.backbones.stages import Level, unfolded
 from saccade.models.base import Given
@@ -69,7 +67,7 @@ from saccade.models.probe_products import (
     pool,
     products,
 )
-from saccade.trace import Look
+from saccade.outputs import MIXTURE, SOFT, Act, LookSpec
 
 HeadName = Literal["linear", "soft", "hard", "cross", "queries", "pyramid"]
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
@@ -98,6 +96,7 @@ class ProbeHead(nn.Module, ABC):
     """
 
     look_names: tuple[str, ...] = ("cells",)
+    spec: LookSpec = SOFT
 
     def __init__(self, answers: int, asked: int, *, prior: bool = True) -> None:
         super().__init__()
@@ -107,7 +106,7 @@ class ProbeHead(nn.Module, ABC):
     @abstractmethod
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
+    ) -> tuple[Tensor, dict[str, Act]]:
         """Logits (B,K), and each act by the name of its look.
 
         Args:
@@ -132,10 +131,6 @@ class ProbeHead(nn.Module, ABC):
     @abstractmethod
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """How many numbers a step keeps for one question, beside the features: what a stack costs in memory."""
-
-    def look(self, name: str, weights: Tensor, scores: Tensor, frame: Tensor) -> Look:
-        """One act as a look."""
-        return soft_look(name, weights, scores, frame)
 
     def _one_hot(self, features: Tensor, query: Tensor | None) -> Tensor:
         """The questions as vectors (B,A)."""
@@ -163,7 +158,7 @@ class LinearHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
+    ) -> tuple[Tensor, dict[str, Act]]:
         """The mean of all cells, classified."""
         attended = attend_uniformly(features, _of(given, "cells"))
         each = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
@@ -198,7 +193,7 @@ class SoftHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
+    ) -> tuple[Tensor, dict[str, Act]]:
         """What was attended, classified."""
         attended = self.attention.attend(features, self._one_hot(features, query), weights=_of(given, "cells"))
         return self._with_prior(self.classify(attended.context), features, query), {"cells": attended}
@@ -241,6 +236,8 @@ class CrossHead(SoftHead):
 class HardHead(ProbeHead):
     """Every cell answers; attention is the prior over cells, and the logits are the log of the mixture."""
 
+    spec = MIXTURE
+
     def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
         super().__init__(answers, asked)
         self.hidden = hidden
@@ -249,7 +246,7 @@ class HardHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
+    ) -> tuple[Tensor, dict[str, Act]]:
         """The mixture of what all cells answer."""
         asked = self._one_hot(features, query)  # (B,A)
         weights, scores = self.attention.prior(features, asked, weights=_of(given, "cells"))
@@ -257,7 +254,7 @@ class HardHead(ProbeHead):
         if self.prior is not None:
             cells = cells + self.prior(asked)[:, :, None, None]
         context = attend_with_scores(scores, features, weights).context  # (B,C), for those who read the trace
-        return log_marginal(weights, cells.log_softmax(1)), {"cells": AttentionOutput(context, weights, scores)}
+        return log_marginal(weights, cells.log_softmax(1)), {"cells": Act(context, weights, scores, features)}
 
     def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
@@ -279,10 +276,6 @@ class HardHead(ProbeHead):
         """Hidden units and logits of each cell."""
         return 3 * (self.hidden + answers) * cells + 2 * channels
 
-    def look(self, name: str, weights: Tensor, scores: Tensor, frame: Tensor) -> Look:
-        """A mixture of answers."""
-        return hard_look(name, weights, scores, frame)
-
 
 class QueriesHead(ProbeHead):
     """Several dot-product queries for each question; the classifier reads all that they pooled, side by side."""
@@ -296,12 +289,13 @@ class QueriesHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
+    ) -> tuple[Tensor, dict[str, Act]]:
         """What all queries pooled, classified."""
         every = (self.ask(features) * self.scale).unflatten(1, (self.asked, -1))  # (B,A,Q,H,W)
         scores = for_question(every, query)  # (B,Q,H,W)
         if given is None:
-            contexts, weights, _ = attend_with_scores(scores, features)  # (B,Q,C), (B,Q,H,W)
+            both = attend_with_scores(scores, features)
+            contexts, weights = both.context, both.weights  # (B,Q,C), (B,Q,H,W)
         else:
             each = [
                 attend_with_scores(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)
@@ -309,7 +303,7 @@ class QueriesHead(ProbeHead):
             contexts = torch.stack([act.context for act in each], 1)
             weights = torch.stack([act.weights for act in each], 1)
         acts = {
-            name: AttentionOutput(contexts[:, at], weights[:, at], scores[:, at])
+            name: Act(contexts[:, at], weights[:, at], scores[:, at], features)
             for at, name in enumerate(self.look_names)
         }
         return self._with_prior(self.classify(contexts.flatten(1)), features, query), acts
@@ -361,7 +355,7 @@ class PyramidHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
+    ) -> tuple[Tensor, dict[str, Act]]:
         """What was attended on each level, classified."""
         acts = {}
         for level, ask, values in zip(self.levels, self.ask, unfolded(features, self.levels)):

@@ -15,10 +15,7 @@ The network input is the **whole picture** (``input_size``, 224×224). Scale 1 s
 that a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Without that a zoom adds
 nothing that scale 1 did not have. Every crop is read from the picture itself, also a crop of a crop.
 
-Keys of the result, beside those of the looks ``scale2`` and ``scale3``: ``logits`` (B,K) of all scales together;
-``scale_logits`` (B,3,K) of each; ``boxes`` (B,2,3), the regions in shares of their parents; ``strongest`` (B,2,2), the
-place (x, y) of the strongest response of scales 1 and 2, in shares of what they see. If they are asked for, also
-``responses`` (B,2,3), the square of what scales 1 and 2 see in which the network of the next scale responds.
+The result is a :class:`~saccade.outputs.LabelOutput`: ``logits`` are those of all scales together.
 
 **Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one,
 from the middle of the picture, or from more pixels; each control keeps all but one thing:
@@ -57,15 +54,15 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention import zoom
-from saccade.attention.spatial_transformer import crop_look, given_window
+from saccade.attention.spatial_transformer import given_window
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, Raw, check_pictures, check_size
+from saccade.models.base import Given, ImageOnlyModel, check_pictures, check_size
 from saccade.models.ranges import Pixels, Units, Words
-from saccade.trace import Look
+from saccade.outputs import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")
 CROPS = SCALES[1:]
@@ -118,7 +115,6 @@ class RacnnModel(ImageOnlyModel):
 
     Config = RacnnConfig
     config: RacnnConfig
-    look_names = CROPS
 
     to_coarse: Tensor
     to_crop: Tensor
@@ -127,6 +123,7 @@ class RacnnModel(ImageOnlyModel):
         super().__init__()
         self.config = config
         self.network_size = config.coarse
+        self.look_specs = dict.fromkeys(CROPS, crop_spec(config.crop, config.input_size))
         self.shrink = zoom.Downsample(config.input_size, config.coarse)
         self.nets = nn.ModuleDict({name: build_backbone(config.backbone, through=config.through) for name in SCALES})
         first = self.net("scale1")
@@ -184,7 +181,7 @@ class RacnnModel(ImageOnlyModel):
 
     def forward_raw(
         self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1], responses: bool = False
-    ) -> Raw:
+    ) -> LabelOutput:
         """Pictures (B,3,H,W) → plain tensors.
 
         Args:
@@ -202,14 +199,14 @@ class RacnnModel(ImageOnlyModel):
         attention: Given | None = None,
         last: str = SCALES[-1],
         responses: bool = False,
-    ) -> Raw:
+    ) -> LabelOutput:
         """Look, propose, look closer, twice; then all scales together.
 
         With another ``last`` than the finest scale there are no ``logits``, and no looks behind that scale. ``boxes``
         and ``strongest`` have what the scales that looked propose. With ``responses`` so does that key.
         """
         seeing = SCALES[: SCALES.index(last) + 1]
-        raw: Raw = {}
+        acts: dict[str, Act] = {}
         exact = torch.promote_types(encoding.dtype, torch.float32)  # coordinates and answers, in any precision around
         theta = torch.eye(2, 3, dtype=exact, device=encoding.device).expand(encoding.shape[0], 2, 3)
         seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
@@ -234,15 +231,20 @@ class RacnnModel(ImageOnlyModel):
             boxes.append(box)
             if name != last:
                 seen, crop = self._cut(encoding, theta, box)
-                raw |= {f"{closer}.theta": theta, f"{closer}.values": encoding, f"{closer}.context": crop}
-        raw["scale_logits"] = torch.stack(logits, dim=1)  # (B,S,K)
-        raw["boxes"] = torch.stack(boxes, dim=1)  # (B,2,3)
-        raw["strongest"] = torch.stack(places, dim=1)  # (B,2,2)
+                acts[closer] = Act(crop, values=encoding, theta=theta)
+        output = LabelOutput(
+            acts=acts,
+            scale_logits=torch.stack(logits, dim=1),  # (B,S,K)
+            boxes=torch.stack(boxes, dim=1),  # (B,2,3)
+            strongest=torch.stack(places, dim=1),  # (B,2,2)
+        )
+        for number, act in enumerate(acts.values(), start=1):
+            act.emits = logits[number].argmax(-1)  # (B,): what its scale says by itself
         if responses:
-            raw["responses"] = torch.stack(regions, dim=1)  # (B,2,3)
+            output.responses = torch.stack(regions, dim=1)  # (B,2,3)
         if last == SCALES[-1]:
-            raw["logits"] = self.fused(torch.cat(descriptors, dim=1))  # (B,K)
-        return raw
+            output.logits = self.fused(torch.cat(descriptors, dim=1))  # (B,K)
+        return output
 
     def _region(
         self, name: str, images: Tensor, features: Tensor, parent: Tensor, attention: Given | None
@@ -284,15 +286,6 @@ class RacnnModel(ImageOnlyModel):
         seen = images if theta is None else geometry.sample_theta(images, theta, self.config.input_size)
         features = self.net(name)(_laid_out(seen))  # (B,C,h,w)
         return zoom.responding_region(features.mean(1).to(torch.promote_types(images.dtype, torch.float32)))
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """Two crops, each with what its scale says by itself."""
-        said = raw["scale_logits"].argmax(-1)  # (B,3)
-        found = []
-        for number, name in enumerate(CROPS, start=1):
-            look = crop_look(name, raw[f"{name}.theta"], self.config.crop, self.config.input_size)
-            found.append(Look(name, "crop", "crop", frame=look.frame, grid=look.grid, emits=said[:, number]))
-        return tuple(found)
 
 
 def region_round(boxes: Tensor, picture: Size, side: float, crop: Size) -> dict[str, Tensor]:

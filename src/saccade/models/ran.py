@@ -20,19 +20,19 @@ weights that it reports for Attention-92 (convolutions and the last layer: 1,931
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention.residual import MaskOutput, MaskType, ResidualAttention
+from saccade.attention.residual import MaskType, ResidualAttention
 from saccade.backbones.plain import start_weights
 from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import Within
-from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
+from saccade.models.base import LAST, Given, LabelModel
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MAX_STAGES, MAX_UNITS, Depth, Words
-from saccade.trace import Look
+from saccade.outputs import Act, LabelOutput, LookSpec
 
 MAX_POOLS = 8
 
@@ -73,12 +73,12 @@ class AttentionModule(nn.Module):
         self.mask = ResidualAttention(channels, pools, unit, mask_type=mask_type, residual=residual)
         self.after = unit(channels)
 
-    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, MaskOutput]:
-        """What goes on, the trunk's output, and what the mask did; ``weights`` take the place of the mask."""
+    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Act]:
+        """What goes on, and what the mask did to the trunk's output; ``weights`` take the place of the mask."""
         before = self.before(features)
         trunk = self.trunk(before)
         found = self.mask.attend(before, trunk, weights=weights)
-        return self.after(found.context), trunk, found
+        return self.after(found.context), found
 
 
 def unit(channels: int) -> PreActivationUnit:
@@ -104,7 +104,7 @@ class RanModel(LabelModel):
         """The modules by the names of their looks."""
         self.stages: list[tuple[str, ...]] = []
         """The names of the modules of each stage."""
-        self.frames: dict[str, Tensor] = {}
+        self.look_specs: dict[str, LookSpec] = {}
         frame, incoming = geometry.frame_through(self.stem), first // BOTTLENECK
         for number, (width, stride) in enumerate(zip(widths, strides(widths))):
             self.entry.append(PreActivationUnit(incoming, width, stride))
@@ -112,8 +112,8 @@ class RanModel(LabelModel):
             names = _names(number + 1, config.modules[number]) if number < len(config.modules) else ()
             for name in names:
                 pools, kind = config.pools[number], config.mask_type
-                self.attention[name] = AttentionModule(width, pools, kind, residual=config.residual)
-                self.frames[name] = frame
+                module = self.attention[name] = AttentionModule(width, pools, kind, residual=config.residual)
+                self.look_specs[name] = module.mask.spec(frame)
             self.stages.append(names)
         self.last_frame = frame
         self.last = nn.Sequential(*(unit(incoming) for _ in range(config.last - 1)))
@@ -131,32 +131,21 @@ class RanModel(LabelModel):
         """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
         return square_batch(count, seed)
 
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """A look for each module."""
-        return tuple(self.attention)
-
     def encode(self, images: Tensor) -> Tensor:
         """What comes before the first mask: (B,3,H,W) → (B,C,h,w)."""
         features: Tensor = self.entry[0](self.stem(images))
         return features
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> LabelOutput:
         """All modules, then the classifier."""
         here = encoding
-        raw: Raw = {}
+        acts: dict[str, Act] = {}
         for number, names in enumerate(self.stages):
             here = self.entry[number](here) if number else here
             for name in names:
-                here, trunk, found = self.attention[name](here, self._given_mask(attention, name, here))
-                raw |= {
-                    f"{name}.weights": found.weights,  # (B,h,w), or (B,C) of channels
-                    f"{name}.full": found.full,  # (B,C,h,w)
-                    f"{name}.values": trunk,  # (B,C,h,w)
-                    f"{name}.context": found.context,  # (B,C,h,w)
-                }
+                here, acts[name] = self.attention[name](here, self._given_mask(attention, name, here))
         here = self.norm(self.last(here)).relu()  # (B,C,h,w)
-        return {"logits": self.head(here.mean((2, 3))), **raw, LAST_MAP: here}
+        return LabelOutput(self.head(here.mean((2, 3))), acts | {LAST: Act(values=here)})
 
     def _given_mask(self, attention: Given | None, name: str, features: Tensor) -> Tensor | None:
         """What is given for a module: a whole mask (B,C,h,w), or its short form; None where nothing is."""
@@ -165,13 +154,6 @@ class RanModel(LabelModel):
             by_channel = self.config.mask_type == "channel"
             shape = shape[:2] if by_channel and attention[name].dim() == 2 else (shape[0], *shape[2:])
         return self.given(attention, name, shape, signed=self.config.mask_type == "channel")
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """A gate for each module, the first module first."""
-        masks = ((name, cast(AttentionModule, module).mask) for name, module in self.attention.items())
-        return tuple(
-            mask.look(name, raw[f"{name}.weights"], raw[f"{name}.full"], self.frames[name]) for name, mask in masks
-        )
 
 
 def _names(stage: int, modules: int) -> tuple[str, ...]:

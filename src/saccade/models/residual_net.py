@@ -19,19 +19,15 @@ from typing import Annotated
 from torch import Tensor, nn
 
 from saccade.attention.scores import grid_of
-from saccade.attention.soft import attend_uniformly, soft_look
+from saccade.attention.soft import attend_uniformly
 from saccade.backbones import Stages
 from saccade.backbones.plain import start_weights
 from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import Within
-from saccade.models.base import Given, LabelModel, Raw
-from saccade.models.picture_query import look_tensors
+from saccade.models.base import LAST, Given, LabelModel
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MAX_STAGES, MAX_UNITS, Depth, Words
-from saccade.trace import Look
-
-LOOK = "last"
-"""Its values are the last map, ``LAST_MAP``."""
+from saccade.outputs import SOFT, LabelOutput
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,6 @@ class ResidualNetModel(LabelModel):
 
     Config = ResidualNetConfig
     config: ResidualNetConfig
-    look_names = (LOOK,)
 
     def __init__(self, config: ResidualNetConfig) -> None:
         super().__init__()
@@ -73,6 +68,7 @@ class ResidualNetModel(LabelModel):
             incoming = width
         self.backbone = Stages(stages, channels)
         self.last_frame = self.backbone.frames[self.backbone.names[-1]]
+        self.look_specs = {LAST: SOFT.at(self.last_frame)}
         self.norm = nn.BatchNorm2d(incoming)
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
@@ -97,12 +93,8 @@ class ResidualNetModel(LabelModel):
         features: Tensor = self.backbone(images)
         return features
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> LabelOutput:
         """Average the cells of the last map, then classify."""
         values = self.norm(encoding).relu()  # (B,C,h,w)
-        attended = attend_uniformly(values, self.given(attention, LOOK, grid_of(values)))
-        return {"logits": self.head(attended.context), **look_tensors(LOOK, values, attended)}
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One look that prefers nothing."""
-        return (soft_look(LOOK, raw[f"{LOOK}.weights"], raw[f"{LOOK}.scores"], self.last_frame),)
+        attended = attend_uniformly(values, self.given(attention, LAST, grid_of(values)))
+        return LabelOutput(self.head(attended.context), {LAST: attended})

@@ -11,14 +11,10 @@ Section 4.1      b ← 0.9 b + 0.1 log p(y|s)                                   
 Section 4.2      Σ_i α_i a_i instead of a draw                                    ``attention_kind: soft``
 ===============  ===============================================================  =================================
 
-A caption is given as ids, then 0 (the end), then -1 (padding). Keys of the result, beside those of the look ``word``
-(``word.weights`` and ``word.scores`` (B,T,h,w), ``word.values`` (B,D,h,w), ``word.context`` (B,T,D) with the gate in
-it, ``word.gain``, ``word.active`` and ``word.emits`` (B,T)): ``logits`` (B,T,V); where cells were chosen
-``word.choice`` and ``word.log_prob`` (B,T); and of hard attention in training ``entropy`` (B,T), ``expected`` (B,) and
-``baseline`` (), the moving average of log p of one word before this batch was seen.
-
-Where no caption is given, the model draws some of each picture for itself (:mod:`.caption_sampling`): the same keys of
-its own words, and ``log_prob`` (B,T) of each of them, B counting the captions of the first picture, then of the next …
+A caption is given as ids, then 0 (the end), then -1 (padding). The result is a
+:class:`~saccade.outputs.CaptionOutput` with one act, ``word``, whose context has the gate in it. Where no caption is
+given, the model draws some of each picture for itself (:mod:`.caption_sampling`), B counting the captions of the first
+picture, then of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
 batches of long and of short captions can share it (the released code's choice); it is taken over the pictures whose
@@ -38,20 +34,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.hard import cell_entropy, gumbel_noise, hard_look, log_prob_of
-from saccade.attention.soft import soft_look
+from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, check_pictures, check_size, marked_given
+from saccade.models.base import Given, ImageModel, attention_kwargs, check_pictures, check_size, marked_given
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
 from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_sampling import repeat_for_captions, sample_captions
 from saccade.models.quadrants import squares_batch
 from saccade.models.ranges import MAX_WORDS, Pixels, Steps, Units
-from saccade.trace import AttentionTrace, Look, Output, Role
+from saccade.outputs import SOFT, Act, CaptionOutput, LookSpec, ModelOutput
+from saccade.trace import AttentionTrace, Output
 
 BASELINE_KEEPS = 0.9
 """Share of the moving average that a batch leaves as it was (Section 4.1)."""
@@ -132,6 +128,9 @@ class SatModel(ImageModel):
             deep_output=config.deep_output,
             dropout=config.dropout,
         )
+        # without a choice the weights multiplied the cells
+        kind = LookSpec("hard", "multiplier", "softmax", chosen="policy") if self.is_hard else SOFT
+        self.look_specs = {WORD: kind.at(self.backbone.frames[self.look_stage])}
         if self.is_hard:
             self.register_buffer("baseline", torch.tensor(-math.log(config.vocabulary)))
 
@@ -185,7 +184,7 @@ class SatModel(ImageModel):
         features: Tensor | None = None,
         draws: int = 1,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> CaptionOutput:
         """Pictures (B,3,H,W) and captions (B,T) → plain tensors: how likely each word is after those before it.
 
         Where ``features`` (B,L,D) are kept of the pictures, these need not be there. Without captions the model draws
@@ -201,12 +200,14 @@ class SatModel(ImageModel):
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
         return self.sample(features, draws)
 
-    def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> Raw:
+    def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
         noise, expected = self._chances(features, words.shape[-1])
         return self.teacher_force(features, words, noise=noise, expected=expected, attention=attention)
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(
+        self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None
+    ) -> CaptionOutput:
         """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption.
 
         Given attention is (B,T,h,w), a map for each word, or for the first ones; without words T is ``longest``.
@@ -231,7 +232,7 @@ class SatModel(ImageModel):
         noise: Tensor | None = None,
         expected: Tensor | None = None,
         attention: Given | None = None,
-    ) -> Raw:
+    ) -> CaptionOutput:
         """The words (B,T) about features (B,L,D); cells are drawn with the noise (B,T,L), or picked as configured.
 
         Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
@@ -245,13 +246,12 @@ class SatModel(ImageModel):
         logits, looked, _ = self.decoder.teacher_force(
             scene, memory, words, pick=pick, noise=noise, expected=expected, weights=weights
         )
-        raw = _named(logits, looked, scene, words)
+        output = CaptionOutput(logits, {WORD: _act(looked, scene, words)})
         if expected is not None:
-            raw["entropy"] = cell_entropy(looked.weights.flatten(0, 1)).reshape(words.shape)  # (B,T)
-            raw["expected"] = expected
-            raw["baseline"] = self.baseline.clone()
+            output.entropy = cell_entropy(looked.weights.flatten(0, 1)).reshape(words.shape)  # (B,T)
+            output.expected, output.baseline = expected, self.baseline.clone()
             self._move_baseline(logits, words, expected)
-        return raw
+        return output
 
     @torch.no_grad()
     def _move_baseline(self, logits: Tensor, words: Tensor, expected: Tensor) -> None:
@@ -265,12 +265,12 @@ class SatModel(ImageModel):
 
     def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, words, **attention_kwargs(attention))
-        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
+        output = self.forward_raw(images, words, **attention_kwargs(attention))
+        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
 
-    def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
+    def logits_and_answer(self, output: ModelOutput) -> tuple[Tensor, Tensor]:
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
-        return raw["logits"], raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)
+        return output.logits, output.logits.argmax(-1).masked_fill(~output.acts[WORD].active, -1)
 
     def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
         """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
@@ -316,7 +316,7 @@ class SatModel(ImageModel):
         weights = self.given_steps(attention, WORD, (encoding.shape[0], longest, *self.grid))  # (B,t,h,w)
         return decode(self, encoding, longest=longest, weights=weights, **options)
 
-    def sample(self, features: Tensor, draws: int = 1) -> Raw:
+    def sample(self, features: Tensor, draws: int = 1) -> CaptionOutput:
         """So many captions drawn of each of the encoded pictures (B,L,D); those of a picture stand together.
 
         Without dropout, as the model will speak: with half of its units gone it says something else. Hard attention in
@@ -336,40 +336,23 @@ class SatModel(ImageModel):
                 cell_noise=noise,
                 expected=expected,
             )
-        raw = _named(logits, looked, scene, words)
+        act = _act(looked, scene, words)
+        output = CaptionOutput(logits, {WORD: act}, log_prob=log_prob)
         if expected is not None:
-            raw["expected"] = expected
-        return raw | {"log_prob": log_prob}
+            output.expected = expected
+        return output
 
     def trace_of(self, decoded: Decoded, which: int = 0) -> AttentionTrace:
         """The trace of the caption number ``which`` of each picture, the best first."""
         words = decoded.words[:, which]  # (B,T)
-        raw = {
-            "word.weights": decoded.weights[:, which],
-            "word.gain": decoded.gains[:, which],
-            "word.active": words >= 0,
-            "word.emits": words,
-        }
+        act = Act(weights=decoded.weights[:, which], gain=decoded.gains[:, which], active=words >= 0, emits=words)
         if decoded.choices is not None:
-            raw["word.choice"] = decoded.choices[:, which]
-            raw["word.log_prob"] = _log_prob(raw["word.weights"], raw["word.choice"])
+            act.choice = decoded.choices[:, which]
+            act.log_prob = _log_prob(act.weights, act.choice)
         size = torch.tensor(self.config.input_size, device=words.device).expand(words.shape[0], 2)
-        return AttentionTrace(looks=self.looks(raw), answer=words, image_size=size, total=self.total)
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """One look."""
-        return (WORD,)
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One look, with a step for each word."""
-        seen = raw["word.weights"], raw.get("word.scores"), self.backbone.frames[self.look_stage]
-        said = {"gain": raw["word.gain"], "active": raw["word.active"], "emits": raw["word.emits"]}
-        if not self.is_hard:
-            return (soft_look(WORD, *seen, **said),)
-        choice, log_prob = raw.get("word.choice"), raw.get("word.log_prob")
-        role: Role = "multiplier" if choice is None else "policy"  # without a choice the weights multiplied the cells
-        return (hard_look(WORD, *seen, choice=choice, log_prob=log_prob, role=role, **said),)
+        return AttentionTrace(
+            looks=self.looks(CaptionOutput(acts={WORD: act})), answer=words, image_size=size, total=self.total
+        )
 
     def _check(self, features: Tensor, words: Tensor | None = None) -> None:
         cells = self.grid[0] * self.grid[1]
@@ -390,22 +373,13 @@ def _whole(decoder: CaptionDecoder) -> Iterator[None]:
         decoder.train(was_training)
 
 
-def _named(logits: Tensor, looked: LookStep, scene: EncodedImage, words: Tensor) -> Raw:
-    """What was said, word by word, and seen for it, under the names that the module lists."""
-    raw = {
-        "logits": logits,  # (B,T,V)
-        "word.weights": looked.weights,  # (B,T,h,w)
-        "word.scores": looked.scores,  # (B,T,h,w)
-        "word.values": scene.features,  # (B,D,h,w)
-        "word.context": looked.context,  # (B,T,D)
-        "word.gain": looked.gain,  # (B,T)
-        "word.active": words >= 0,  # (B,T)
-        "word.emits": words.clone(),  # (B,T)
-    }
+def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:
+    """What was seen for each of the words (B,T), with the gate in its context."""
+    act = Act(looked.context, looked.weights, looked.scores, scene.features, gain=looked.gain)
+    act.active, act.emits = words >= 0, words.clone()  # (B,T) each
     if looked.choice is not None:
-        raw["word.choice"] = looked.choice  # (B,T)
-        raw["word.log_prob"] = _log_prob(looked.weights, looked.choice)  # (B,T)
-    return raw
+        act.choice, act.log_prob = looked.choice, _log_prob(looked.weights, looked.choice)  # (B,T) each
+    return act
 
 
 def _log_prob(weights: Tensor, choice: Tensor) -> Tensor:

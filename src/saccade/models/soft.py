@@ -21,9 +21,10 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.ranges import Units
+from saccade.outputs import QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class SoftModel(PictureQueryModel):
         self.attention = SoftAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (2)-(4), then the classifier."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.classify_attended(encoding, self.attention.attend(encoding, asked, weights=weights), asked)
+        return self.classify_attended(self.attention.attend(encoding, asked, weights=weights), asked)

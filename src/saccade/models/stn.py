@@ -29,9 +29,10 @@ import torch
 from torch import Tensor
 
 from saccade.attention.spatial_transformer import SpatialTransformer
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
 from saccade.models.picture_query import AnswerHead
+from saccade.outputs import Act, QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class StnModel(CroppingModel):
         asked = config.queries if config.query_to_classifier else 0
         self.head = AnswerHead(self.channels + asked, config.answers, dropout=config.dropout)
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.one_hot_query(encoding, query)  # (B,Q)
@@ -76,7 +77,5 @@ class StnModel(CroppingModel):
         feature = self.read(cropped.crop)  # (B,C)
         if self.config.query_to_classifier:
             feature = torch.cat([feature, asked], dim=1)  # (B,C+Q)
-        return {
-            "logits": self.classify(feature, asked),  # (B,K)
-            **self.cut(images, cropped.theta, cropped.crop),
-        }
+        crop = Act(cropped.crop, values=images, theta=cropped.theta)
+        return QuestionOutput(self.classify(feature, asked), {LOOK: crop})

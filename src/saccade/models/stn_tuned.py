@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from saccade.attention.spatial_transformer import PointingTransformer
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
 from saccade.models.ranges import Pixels
+from saccade.outputs import Act, QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,14 @@ class StnTunedModel(CroppingModel):
         self.head = self.new_head()
         self.helper = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         pointed = self.transformer.attend(images, located, asked, frame=frame)
-        raw = {
-            "logits": self.classify(self.read(pointed.crop), asked),  # (B,K)
-            **self.cut(images, pointed.theta, pointed.crop),
-        }
+        crop = Act(pointed.crop, values=images, theta=pointed.theta)
+        output = QuestionOutput(self.classify(self.read(pointed.crop), asked), {LOOK: crop})
         if self.training:
-            raw["helper_logits"] = self.helper(pointed.attended.context)  # (B,K)
-        return raw
+            output.helper_logits = self.helper(pointed.attended.context)  # (B,K)
+        return output

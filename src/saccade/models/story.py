@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.models.base import AttentionModel, Encoding, Given, Raw, attention_kwargs, marked_given
+from saccade.models.base import AttentionModel, Encoding, Given, attention_kwargs, marked_given
+from saccade.outputs import ModelOutput
 from saccade.trace import Output
 
 TOY_PEOPLE, TOY_PLACES = 4, 4
@@ -46,7 +47,7 @@ class StoryModel(AttentionModel):
         """Whether it chooses one fact in each look, so that supporting facts can teach it to."""
         return False
 
-    def gate_scores(self, raw: Raw) -> Tensor:
+    def gate_scores(self, output: ModelOutput) -> Tensor:
         """Scores of facts in each look (B,T,S), −∞ where there is none, of a model whose gates can be taught."""
         raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
@@ -55,10 +56,12 @@ class StoryModel(AttentionModel):
         """What is kept of the stories (B,S,J) before any question."""
 
     @abstractmethod
-    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Answer the questions (B,Q) about encoded stories, as plain tensors."""
 
-    def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(
+        self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
+    ) -> ModelOutput:
         """:meth:`ask`; the question is required."""
         if query is None:
             raise ShapeError("query", "(B,Q) word ids of a question", ())
@@ -66,11 +69,11 @@ class StoryModel(AttentionModel):
 
     def forward(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
         """Stories (B,S,J) and questions (B,Q) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(story, query, **attention_kwargs(attention))
-        return marked_given(self.wrap(raw), attention)
+        output = self.forward_raw(story, query, **attention_kwargs(attention))
+        return marked_given(self.wrap(output), attention)
 
     @abstractmethod
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """The same as plain tensors; a model may take more, see :attr:`training_inputs`."""
 
 

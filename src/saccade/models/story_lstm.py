@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.ranges import Sentences, Units, Words
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
-from saccade.trace import Look
+from saccade.outputs import ModelOutput
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,18 @@ class StoryLSTMModel(StoryModel):
         """The stories themselves (B,S,J): the question is read after them, in one go."""
         return story
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Read the story, then the question, then answer."""
         self.given(attention, "", ())  # it has no looks: whatever is given is refused
         words = torch.cat([encoding.flatten(1), query], 1)  # (B,L)
         states, _ = self.reader(self.embed(in_one_run(words)))  # (B,L,n)
         last = ((words != 0).sum(1) - 1).clamp(min=0)  # (B,)
         state = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]  # (B,n)
-        return {"logits": self.answer(state)}
+        return ModelOutput(self.answer(state))
 
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Stories (B,S,J) and questions (B,Q) → plain tensors."""
         return self.ask(self.encode(story), query, attention=attention)
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """None."""
-        return ()
 
     @classmethod
     def tiny(cls) -> StoryLSTMConfig:

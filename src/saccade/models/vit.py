@@ -31,13 +31,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.class_token import HeadsOutput, SelfAttention, attention_rollout
+from saccade.attention.class_token import SelfAttention, attention_rollout
 from saccade.attention.scores import grid_of
 from saccade.geometry import Size
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
 from saccade.models.ranges import Depth, Units
-from saccade.trace import Look
+from saccade.outputs import Act, LookSpec, QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class VitModel(PictureQueryModel):
     def __init__(self, config: VitConfig) -> None:
         super().__init__(config)
         width, heads = config.width, config.heads
+        row = LookSpec("soft", "multiplier", frame=self.backbone.frames[self.look_name])
+        self.look_specs = {f"head{number}": row for number in range(1, heads + 1)}
         self.embed = nn.Conv2d(self.channels, width, 1)
         self.from_query = nn.Linear(config.queries, width)
         self.layers = nn.ModuleList(Layer(width, heads) for _ in range(config.layers))
@@ -101,7 +103,7 @@ class VitModel(PictureQueryModel):
         sizes = {"channels": 8, "depth": 2, "width": 16, "layers": 2, "heads": 2, "dropout": 0.0}
         return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]  # sizes holds names of settings
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """All layers; of the last one only what the class token reads."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         cells = grid_of(encoding)  # (B, h, w)
@@ -112,7 +114,11 @@ class VitModel(PictureQueryModel):
         last = self._last
         read = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
         told = self.norm(last.thought(tokens[:, 0] + read.output))  # (B,D)
-        return {"logits": self.classify(told, asked), **_acts(self.look_names, read)}
+        acts = {
+            name: Act(read.context[:, head], read.weights[head], read.scores[:, head], read.values[:, head])
+            for head, name in enumerate(self.look_names)
+        }
+        return QuestionOutput(self.classify(told, asked), acts)
 
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
@@ -134,19 +140,6 @@ class VitModel(PictureQueryModel):
             found.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))
             tokens = layer(tokens)
         return found
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        """The heads of the last layer."""
-        return tuple(f"head{number}" for number in range(1, self.config.heads + 1))
-
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """The class token's row of each head."""
-        frame = self.backbone.frames[self.look_name]
-        return tuple(
-            Look(name, "soft", "multiplier", raw[f"{name}.weights"], frame=frame, scores=raw[f"{name}.scores"])
-            for name in self.look_names
-        )
 
     @property
     def _every(self) -> Iterator[Layer]:
@@ -177,16 +170,3 @@ def positions(width: int, grid: Size, like: Tensor) -> Tensor:
         both = torch.cat([angles.sin(), angles.cos()])  # (D/2,cells)
         waves.append(both.unsqueeze(1 + (1 - axis)).expand(-1, *grid))  # (D/2,h,w)
     return torch.cat(waves).to(like.dtype)
-
-
-def _acts(names: tuple[str, ...], read: HeadsOutput) -> Raw:
-    """The tensors of each head under the names of its look."""
-    raw: Raw = {}
-    for head, name in enumerate(names):
-        raw |= {
-            f"{name}.weights": read.weights[head],  # (B,h,w)
-            f"{name}.scores": read.scores[:, head],  # (B,h,w)
-            f"{name}.values": read.values[:, head],  # (B,d,h,w)
-            f"{name}.context": read.context[:, head],  # (B,d)
-        }
-    return raw

@@ -33,6 +33,7 @@ from saccade.data.pictures.decoding import SUFFIXES
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
+from saccade.outputs import ModelOutput
 from saccade.predict import Predictor
 from saccade.scoring.maps import Maps, Named, as_tensor, readable
 from saccade.scoring.truths import Truths
@@ -188,7 +189,7 @@ class _Method:
             handle.remove()
         return hirescam(held[-1].detach(), gradient)  # (1,h,w)
 
-    def _raw(self, images: Tensor, query: Any) -> dict[str, Tensor]:
+    def _raw(self, images: Tensor, query: Any) -> ModelOutput:
         return self._model.forward_raw(images, *self._asked(images, query))
 
     def _asked(self, images: Tensor, query: Any) -> list[Tensor]:

@@ -19,10 +19,11 @@ from saccade.errors import DataError
 from saccade.families import family
 from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
 from saccade.metrics.labels import error_of, helpful_temperature
-from saccade.models.base import AttentionModel, Raw
+from saccade.models.base import AttentionModel
 from saccade.models.input_features import input_feature_names, input_features
 from saccade.models.io.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.io.folder import load_model, note_inputs
+from saccade.outputs import ModelOutput
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 
@@ -62,7 +63,7 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
         for name in input_feature_names(model, encoding):
             features.setdefault(name, []).append(input_features(model, name, images, encoding).cpu())
         if label is not None:
-            raw: Raw = model.respond(encoding, None if query is None else query.to(device))
+            raw: ModelOutput = model.respond(encoding, None if query is None else query.to(device))
             logits.append(raw["logits"].float().cpu())
             labels.append(label.cpu())
     joined = {name: torch.cat(parts) for name, parts in features.items()}

@@ -17,7 +17,8 @@ from torch import Tensor
 from saccade.errors import ConfigError
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
-from saccade.models.base import AttentionModel, Raw
+from saccade.models.base import AttentionModel
+from saccade.outputs import ModelOutput
 from saccade.trace import COMBINE, AttentionTrace, Look
 
 
@@ -39,7 +40,7 @@ class _MapTerm:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], _Laid] = {}
 
-    def _looks(self, model: AttentionModel, raw: Raw) -> tuple[Look, ...]:
+    def _looks(self, model: AttentionModel, raw: ModelOutput) -> tuple[Look, ...]:
         """The looks that the total is made of."""
         looks = AttentionTrace(looks=model.looks(raw), total=model.total).looks_of_total
         looks = looks[-1:] if model.total == "last" else looks
@@ -84,7 +85,7 @@ class EvidenceTerm(_MapTerm):
 
     setting = "evidence_weight"
 
-    def __call__(self, model: AttentionModel, raw: Raw, evidence: Tensor) -> Tensor:
+    def __call__(self, model: AttentionModel, raw: ModelOutput, evidence: Tensor) -> Tensor:
         """The loss, a scalar.
 
         Args:
@@ -108,7 +109,7 @@ class OverlapTerm(_MapTerm):
 
     setting = "overlap_weight"
 
-    def __call__(self, model: AttentionModel, raw: Raw, size: Size, asks: int) -> Tensor:
+    def __call__(self, model: AttentionModel, raw: ModelOutput, size: Size, asks: int) -> Tensor:
         """The loss, a scalar.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import cast
 
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, QueryModel, Raw
+from saccade.models.base import Given, ImageOnlyModel, QueryModel
+from saccade.outputs import ModelOutput, joined
 from saccade.tasks.changed_pictures import encode_changed, window_of
 from saccade.tasks.thread_map import thread_map
 from saccade.trace import AttentionTrace
@@ -20,7 +21,6 @@ BATCH = 250
 AT_ONCE = {"cpu": 10, "cuda": 1000}  # pictures of 100×100 pixels in one forward pass: a CPU's caches hold few
 _AT_ONCE_ELSEWHERE = 250
 _PIXELS = 100 * 100
-_ATTENDED = (".values", ".context")
 
 
 def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:
@@ -37,7 +37,7 @@ def answers_of(trace: AttentionTrace) -> Tensor:
     return cast(Tensor, trace.answer)
 
 
-def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> Raw:
+def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> ModelOutput:
     """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time.
 
     Scalars are left out, and so are features, attended or not: no score reads them, and they are most of the bytes.
@@ -51,7 +51,7 @@ def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, 
     together = at_once(images, model.network_size)
     inputs = zip(*(torch.split(tensor, together) for tensor in (images, *more)))
 
-    def forward(given: tuple[Tensor, ...]) -> Raw:
+    def forward(given: tuple[Tensor, ...]) -> ModelOutput:
         with nullcontext() if threads == 1 else torch.inference_mode():
             return model.forward_raw(_laid_out(given[0]), *given[1:])
 
@@ -103,7 +103,7 @@ class EncodedPictures:
     def _encode(self, images: Tensor) -> Tensor:
         return self.model.encode(_laid_out(images))
 
-    def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         """What :func:`in_parts` gives for the queries (B,).
 
         Args:
@@ -153,12 +153,3 @@ def at_once(images: Tensor, size: Size | None = None) -> int:
 def _laid_out(images: Tensor) -> Tensor:
     """The pictures with their channels together on a CPU, whose convolutions and poolings are then twice as fast."""
     return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images
-
-
-def joined(parts: Iterable[Raw]) -> Raw:
-    """The results of a few examples each as one, as far as scores read them."""
-    kept: list[Raw] = [
-        {name: tensor for name, tensor in part.items() if tensor.dim() and not name.endswith(_ATTENDED)}
-        for part in parts
-    ]
-    return {name: torch.cat([part[name] for part in kept]) for name in kept[0]}

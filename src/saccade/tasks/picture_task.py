@@ -12,6 +12,7 @@ from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import Preprocessing
+from saccade.outputs import ModelOutput
 from saccade.tasks.evidence_term import EvidenceTerm
 from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.task import Batch, Task
@@ -71,7 +72,7 @@ class PictureTask(Task):
         self.evidence_weight = max(self.evidence_weight, weight)
 
     def with_evidence(
-        self, found: dict[str, Tensor], raw: dict[str, Tensor], batch: Batch, weight: float
+        self, found: dict[str, Tensor], raw: ModelOutput, batch: Batch, weight: float
     ) -> dict[str, Tensor]:
         """The scalars ``found`` of a loss, with ``weight`` times what the maps miss of the evidence."""
         if not weight:

@@ -1,16 +1,8 @@
 """Published transformers of timm and transformers by name, and such a model behind ``saccade look``.
 
-A published transformer and its facts, as the loaders for timm and transformers return them.
-
-Published transformers of timm (extra ``timm``) by name: their weights come from timm's hub, or from its cache.
-
-Published transformers of the transformers library (extra ``transformers``), by their name on the hub or a folder.
-
-Weights are read from safetensors alone: a pickle can run code. No code comes from the hub.
-
-A published transformer behind ``saccade look``: a picture in, the answer that its head gives, and its own attention.
-
-Where the model has no head, no answer is claimed.
+Weights come from the library's hub or its cache (extras ``timm`` and ``transformers``), or from a folder, and are read
+from safetensors alone: a pickle can run code. No code comes from the hub. A picture goes in; out come the answer that
+the head gives and the model's own attention. Where the model has no head, no answer is claimed.
 """
 
 from __future__ import annotations
@@ -36,8 +28,9 @@ from saccade.families.labels import ranked
 from saccade.families.pictures import PICTURES, Pictures
 from saccade.families.responder import Question, Responder, Response
 from saccade.geometry import Size
-from saccade.models.base import AttentionModel, Given, Raw
+from saccade.models.base import AttentionModel, Given
 from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.outputs import ABSENT, Act, ModelOutput
 from saccade.trace import Look
 from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.trace_of import trace_with_output
@@ -184,17 +177,16 @@ class TracedTransformer(AttentionModel):
         """Pictures (B,3,H,W) in 0..1, scaled as the network takes them."""
         return (images - self.mean) / self.std
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         """Logits where it has a head, and the weights of the last layer's heads."""
         self.given(attention, "", ())
         found = trace_with_output(self.network, encoding, layers="last")
-        weights = {f"{look.name}.weights": look.weights for look in found.trace.looks if look.weights is not None}
-        return weights if found.logits is None else {"logits": found.logits, **weights}
+        acts = {look.name: Act(weights=look.weights) for look in found.trace.looks if look.weights is not None}
+        return ModelOutput(ABSENT if found.logits is None else found.logits, acts)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """The looks of a result; where their cells lie is told by :func:`trace_with_output` alone."""
-        weights = {key.removesuffix(".weights"): raw[key] for key in raw if key.endswith(".weights")}
-        return tuple(Look(name, "soft", "multiplier", held) for name, held in weights.items())
+        return tuple(Look(name, "soft", "multiplier", act.weights) for name, act in output.acts.items())
 
 
 class TracedResponder(Responder):

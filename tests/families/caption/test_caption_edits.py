@@ -15,9 +15,10 @@ from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.edits import _drawn_words, word_edits
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.metrics.maps.edits import cells_on
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.caption_decoding import Decoded
 from saccade.models.sat import SatConfig, SatModel
+from saccade.outputs import Act, CaptionOutput
 
 
 class Reading(SatModel):
@@ -44,7 +45,9 @@ class Reading(SatModel):
         lit = F.adaptive_max_pool2d(images.amax(1, keepdim=True), self.grid) > 0.05  # (B,1,h,w)
         return lit.float().flatten(2).transpose(1, 2).expand(-1, -1, self.channels)
 
-    def teacher_force(self, features: Tensor, words: Tensor, *, attention: Given | None = None, **_: Any) -> Raw:
+    def teacher_force(
+        self, features: Tensor, words: Tensor, *, attention: Given | None = None, **_: Any
+    ) -> CaptionOutput:
         rows = torch.tensor([int((self.batch.words == each).all(1).nonzero()[0]) for each in words])
         given = None if attention is None else attention["word"]
         weights = self.own[rows].clone()
@@ -53,13 +56,8 @@ class Reading(SatModel):
         lit = features[..., 0].unflatten(1, self.grid)[:, None]  # (B,1,h,w)
         seen = (weights * self.on[rows] * lit).sum((-2, -1)) >= 0.25  # (B,T)
         said = torch.where(self.says(seen) | ~self.batch.has_mask[rows], words.clamp(min=0), 1)
-        return {
-            "logits": 10.0 * F.one_hot(said, len(SCENE_VOCABULARY)),
-            "word.weights": weights,
-            "word.gain": torch.ones(words.shape),
-            "word.active": words >= 0,
-            "word.emits": words,
-        }
+        act = Act(weights=weights, gain=torch.ones(words.shape), active=words >= 0, emits=words)
+        return CaptionOutput(10.0 * F.one_hot(said, len(SCENE_VOCABULARY)), {"word": act})
 
     def says(self, seen: Tensor) -> Tensor:
         return seen

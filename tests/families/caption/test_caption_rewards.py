@@ -20,6 +20,7 @@ from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses import self_critical_loss
 from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_words
 from saccade.metrics.text.tokens import ptb_tokens
+from saccade.outputs import CaptionOutput
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 
@@ -47,7 +48,7 @@ def batches(task: CaptionTask, count: int, start: int = 0, **material: str) -> l
     return list(islice(task.train_batches(start, batch_size=4, **material), count))
 
 
-def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor], dict]:
+def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[str, Tensor], CaptionOutput, dict]:
     torch.manual_seed(0)
     (batch,) = batches(task, 1, data=OWN_WORDS)
     raw = task.model.train().forward_raw(**task.inputs(batch))
@@ -155,8 +156,9 @@ def test_meteor_counts_as_much_as_is_asked_for(table: str, bleu_weight: float) -
 def test_saying_the_same_five_times_teaches_nothing(table: str) -> None:
     task = on_files(table)
     _, raw, batch = taught(task)
-    same = raw["word.emits"][::DRAWS].repeat_interleave(DRAWS, dim=0)
-    task.loss({**raw, "word.emits": same}, batch, SelfCritical())["loss"].backward()
+    word = raw.acts["word"]
+    word.emits = word.emits[::DRAWS].repeat_interleave(DRAWS, dim=0)
+    task.loss(raw, batch, SelfCritical())["loss"].backward()
     assert all(p.grad is None or p.grad.abs().max() < 1e-6 for p in task.model.parameters())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionData
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, _sampled, score_captions
 from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
+from saccade.outputs import CaptionOutput
 from saccade.trace import Look
 
 SCENES = 6
@@ -92,13 +93,14 @@ class Watcher(SatModel):
         self.maps = maps
         self.over = geometry.scale_shift((100 / grid[1], 100 / grid[0]), (0.0, 0.0))
 
-    def forward_features(self, features: Tensor, words: Tensor) -> dict[str, Tensor]:
-        raw = super().forward_features(features, words)
-        return {**raw, "word.weights": self.maps, "word.scores": self.maps}
+    def forward_features(self, features: Tensor, words: Tensor) -> CaptionOutput:
+        output = super().forward_features(features, words)
+        output.acts["word"] = dataclasses.replace(output.acts["word"], weights=self.maps, scores=self.maps)
+        return output
 
-    def looks(self, raw: dict[str, Tensor]) -> tuple[Look, ...]:
-        (look,) = super().looks(raw)
-        return (replace(look, frame=self.over),)
+    def looks(self, output: CaptionOutput) -> tuple[Look, ...]:
+        (look,) = super().looks(output)
+        return (dataclasses.replace(look, frame=self.over),)
 
 
 def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionData, batch: CaptionBatch) -> None:

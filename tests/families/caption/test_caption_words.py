@@ -11,12 +11,13 @@ from torch import Tensor
 
 from caption_stubs import captioned_files
 from saccade import geometry
+from saccade.data import read_table
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.published import read_captions
 from saccade.families.caption.scores import score_captions
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.caption.word_scores import CONTENT, FUNCTION, WordEvidence, add_words, kind_of
 from saccade.models.sat import SatConfig, SatModel
+from saccade.outputs import Act, CaptionOutput
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
 DOG, RUNS, CAT, SLEEPS = (WORDS.number(word) for word in ("dog", "runs", "cat", "sleeps"))
@@ -40,7 +41,7 @@ class ReadsColumns(SatModel):
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1)  # (B,H,W): it sees every pixel
 
-    def forward_features(self, features: Tensor, words: Tensor) -> dict[str, Tensor]:
+    def forward_features(self, features: Tensor, words: Tensor) -> CaptionOutput:
         batch, steps = words.shape
         logits = torch.full((batch, steps, len(WORDS)), -30.0)
         logits[..., 0] = 30.0  # so that a logit is a log-probability, less 30
@@ -51,14 +52,8 @@ class ReadsColumns(SatModel):
                 first, last = COLUMNS[word]
                 logits[row, column, word] = features[row, :, first:last].mean()
             maps[row, column] = self.maps.get(word, maps[row, column])
-        return {
-            "logits": logits,
-            "word.weights": maps,
-            "word.scores": maps,
-            "word.gain": torch.ones(batch, steps),
-            "word.active": words >= 0,
-            "word.emits": words,
-        }
+        act = Act(weights=maps, scores=maps, gain=torch.ones(batch, steps), active=words >= 0, emits=words)
+        return CaptionOutput(logits, {"word": act})
 
     def looks(self, raw):
         (look,) = super().looks(raw)
@@ -120,7 +115,7 @@ def test_a_picture_without_a_lender_has_no_patch() -> None:
 
 
 def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) -> None:
-    table = read_captions(f"csv:{captioned_files(tmp_path)}", {})
+    table = read_table(f"csv:{captioned_files(tmp_path)}", "caption")
     config = CaptionDataConfig(name=table.name, size=(SIDE, SIDE))
     vocabulary = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "two", "dogs", "run", "in", "the", "snow"))
     data = CaptionData(config, "train", torch.device("cpu"), vocabulary, table=table)

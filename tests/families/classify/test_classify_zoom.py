@@ -24,9 +24,8 @@ from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
-from saccade.families.classify.scores import score_labels
 from saccade.families.classify.task import ClassifyTask
-from saccade.families.classify.zoom_scores import causal_values, drawn_again, zoom_values
+from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, drawn_again, zoom_values
 from saccade.families.classify.zooming import (
     Proposals,
     Rank,
@@ -39,6 +38,8 @@ from saccade.families.classify.zooming import (
 )
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
+from saccade.outputs import LabelOutput
+from saccade.tasks.evaluate import evaluate
 from saccade.web.views import view_of
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}
@@ -118,9 +119,9 @@ def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     told = task(smallest=0.2)
     assert told.validate(told.model.eval())["scale2_proposal_error"] >= 0
     batch = LabelData(LabelDataConfig(name="details", size=(224, 224)), "val").take(torch.arange(1))
-    raw = dict(told.model.forward_raw(batch.images))
-    raw["strongest"] = torch.full((1, 2, 2), 0.5)
-    raw["boxes"] = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
+    raw = told.model.forward_raw(batch.images)
+    raw.strongest = torch.full((1, 2, 2), 0.5)
+    raw.boxes = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
     told.checked_loss(Proposals("scale2", side=0.3), "default")
     told.checked_loss(Proposals("scale3", target="responses"), "default")
     found = zoom_values(told.model, raw, batch, told.taught)
@@ -167,7 +168,7 @@ def test_evidence_goes_with_varied_pictures() -> None:
     """A mirrored, cut picture has its evidence where the mark now is: the pixels there are the same grey."""
     config = LabelDataConfig(name="details", size=(224, 224), augment=Augmentation())
     plain = LabelData(config, "val").take(torch.arange(4))
-    varied = LabelData(config, "val").take(torch.arange(4), augment_seed=3)
+    varied = LabelData(config, "val").take(torch.arange(4), vary=3)
     assert varied.evidence is not None
     assert plain.evidence is not None
     moved = [not torch.equal(*masks) for masks in zip(plain.evidence, varied.evidence)]
@@ -181,7 +182,7 @@ def test_scores_tell_of_scales_crops_and_changes() -> None:
     """Of an untrained model: every score is there, with its rivals; crops in the middle are no better than centred."""
     model = RacnnModel(RacnnConfig(answers=12, through="layer1", hidden=4, coarse=(32, 32), crop=(24, 24))).eval()
     data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
-    told = score_labels(model, data, (224, 224)).summary()
+    told = evaluate(ClassifyScoring(model, data, (224, 224), None))
     for name in ("accuracy", "scale1_accuracy", "scale2_accuracy", "scale3_accuracy", "calibration_error"):
         assert 0 <= told["metrics"][name] <= 1
     assert told["attention"]["scale2_side"] == pytest.approx(0.5)
@@ -197,14 +198,14 @@ class _Oracle(RacnnModel):
     def know(self, batches: list[labelled.LabelledBatch]) -> None:
         self.known = batches
 
-    def answer(self, encoding: torch.Tensor, **options: Any) -> dict[str, torch.Tensor]:
+    def answer(self, encoding: torch.Tensor, **options: Any) -> LabelOutput:
         from saccade.families.classify.zooming import crops_round
 
         for batch in self.known:
             images = batch.images.float() / 255
             if images.shape == encoding.shape and torch.allclose(images, encoding):
                 raw = super().answer(encoding, attention=crops_round(self, batch.evidence))
-                raw["logits"] = torch.nn.functional.one_hot(batch.label, 12).float()
+                raw.logits = torch.nn.functional.one_hot(batch.label, 12).float()
                 return raw
         raise LookupError("a picture that was not shown before")
 
@@ -223,7 +224,7 @@ def test_who_looks_at_the_mark_follows_every_change() -> None:
     found = causal_values(model, raw, batch, again)
     assert len(found) == 6
     assert all(value.tolist() == [1.0] for value in found.values())
-    raw["logits"] = raw["logits"].roll(1, dims=1)
+    raw.logits = raw.logits.roll(1, dims=1)
     assert all(value.isnan().all() for value in causal_values(model, raw, batch, again).values())
 
 

@@ -14,8 +14,9 @@ from saccade.attention.spatial_transformer import given_window
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.families.classify.zoom_scores import zoom_edits
 from saccade.metrics.maps.edits import covers_evidence, crop_boxes
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.racnn import CROPS, RacnnModel
+from saccade.outputs import Act, LabelOutput
 
 SIDE = (31, 34)
 
@@ -49,7 +50,7 @@ class Near(RacnnModel):
 
     def answer(
         self, encoding: Tensor, *, attention: Given | None = None, last: str = "scale3", responses: bool = False
-    ) -> Raw:
+    ) -> LabelOutput:
         rows = (encoding.flatten(1)[:, None] - self.batch.images.flatten(1)).abs().sum(2).argmin(1)  # (n,)
         frames = {name: self.own[name][rows] for name in CROPS} | dict(attention or {})
         lit = (encoding[:, 0] > 0.9) & self.batch.evidence[rows]  # (n,H,W)
@@ -57,8 +58,8 @@ class Near(RacnnModel):
         right = self.sees(covers_evidence(boxes, lit).nan_to_num() > 0.5)
         said = torch.where(right, self.batch.label[rows], (self.batch.label[rows] + 1) % 3)
         logits = 5.0 * F.one_hot(said, 3)
-        theta = {f"{name}.theta": given_window(frame, self.config.crop, encoding) for name, frame in frames.items()}
-        return {"logits": logits, "scale_logits": logits[:, None].expand(-1, 3, -1), **theta}
+        acts = {name: Act(theta=given_window(frame, self.config.crop, encoding)) for name, frame in frames.items()}
+        return LabelOutput(logits, acts, scale_logits=logits[:, None].expand(-1, 3, -1))
 
     def sees(self, covered: Tensor) -> Tensor:
         return covered

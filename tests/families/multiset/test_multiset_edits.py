@@ -13,8 +13,9 @@ from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
 from saccade.families.multiset.edits import _cells, _chosen_labels, glimpse_edits
 from saccade.metrics.maps.edits import cells_on
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.hsal import HsalConfig, HsalModel
+from saccade.outputs import Act, MultisetOutput
 
 STOP = 10
 
@@ -33,10 +34,10 @@ class Aimed(HsalModel):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> MultisetOutput:
         return self.read(encoding, attention=attention)
 
-    def read(self, encoding: Tensor, *_: Any, attention: Given | None = None) -> Raw:
+    def read(self, encoding: Tensor, *_: Any, attention: Given | None = None) -> MultisetOutput:
         rows, there = self.recognised(encoding)  # (B,), (B,M)
         steps, most = self.steps, self.on.shape[1]
         maps = torch.zeros(len(rows), steps, *self.grid)
@@ -53,14 +54,19 @@ class Aimed(HsalModel):
         for row in range(len(rows)):
             read = [int(labels[row, m]) for m in range(most) if bool(there[row, m] & self.reads(seen, hit)[row, m])]
             said[row, : len(read)] = torch.tensor(read, dtype=torch.long)
-        return {
-            "said": said, "active": torch.ones_like(said, dtype=torch.bool), "location": aimed,
-            "class_logits": F.one_hot(said, STOP + 1).float(),
-            "covert.weights": maps, "glimpse.weights": F.one_hot(aimed, self.grid[0] * self.grid[1]).float()
-            .flatten(1, 2).unflatten(-1, self.grid), "glimpse.choice": aimed.flatten(1),
-            "glimpse.log_prob": torch.zeros(len(rows), steps * self.config.glimpses),
-            **{f"{name}.weights": torch.zeros_like(maps) for name in ("saliency", "priority", "inhibited")},
-        }  # fmt: skip
+        active = torch.ones_like(said, dtype=torch.bool)
+        label = {"active": active & (said != STOP), "emits": said}
+        weights = F.one_hot(aimed, self.grid[0] * self.grid[1]).float().flatten(1, 2).unflatten(-1, self.grid)
+        many = self.config.glimpses
+        acts = {name: Act(weights=torch.zeros_like(maps), **label) for name in self.look_specs}
+        acts["covert"].weights = maps
+        acts["glimpse"] = Act(
+            weights=weights,
+            choice=aimed.flatten(1),
+            log_prob=torch.zeros(len(rows), steps * many),
+            **{name: each.repeat_interleave(many, 1) for name, each in label.items()},
+        )
+        return MultisetOutput(F.one_hot(said, STOP + 1).float(), acts, said=said, active=active, location=aimed)
 
     def recognised(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Which scene each picture is of, and which of its digits are drawn."""

@@ -8,9 +8,9 @@ from PIL import Image
 from torch import Tensor, nn
 
 from glimpse_traces import glimpse_trace
-from saccade.models.base import Raw
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.multiset_reader import LabelReader
+from saccade.outputs import MultisetOutput
 from saccade.predict import Predictor
 from saccade.trace import Look
 
@@ -31,13 +31,13 @@ class Scripted(LabelReader):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor) -> MultisetOutput:
         said = torch.tensor(self.said).expand(len(encoding), -1)  # (B,T)
         odds = torch.ones(*said.shape, STOP + 1).scatter(-1, said[..., None], 3.0)  # (B,T,4)
-        return {"class_logits": odds.log(), "said": said}
+        return MultisetOutput(odds.log(), said=said)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        ended = (raw["said"] == STOP).cumsum(1) > 0
+    def looks(self, output: MultisetOutput) -> tuple[Look, ...]:
+        ended = (output.said == STOP).cumsum(1) > 0
         labels = int((~ended)[0].sum())
         every = glimpse_trace(labels, (40, 50)).looks
         return tuple(

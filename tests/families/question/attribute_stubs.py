@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.backbones import small_stack
 from saccade.families.question.scenes.data import SceneBatch
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
+from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look
 
 COLOURS, SIZE = 5, (100, 100)
@@ -44,11 +45,11 @@ class Clairvoyant(QueryModel):
         """The pictures themselves."""
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         """Look every scene up."""
         seen = [self.see(*self.known[self._key(image)], int(asked)) for image, asked in zip(encoding, query)]
         answer, weights = (torch.stack(column) for column in zip(*seen))
-        return {"logits": 10.0 * F.one_hot(answer, COLOURS), "cell.weights": weights}
+        return ModelOutput(10.0 * F.one_hot(answer, COLOURS), {"cell": Act(weights=weights)})
 
     def see(self, row: int, classes: Tensor, colour: Tensor, query: int) -> tuple[Tensor, Tensor]:
         """Answer id () and weights (4,4) for one scene: digits ``classes`` (N,), −1 where none, in ``colour`` (N,)."""
@@ -57,9 +58,9 @@ class Clairvoyant(QueryModel):
         shares = (self.cells * mask).sum((1, 2)) / self.cells.sum((1, 2))  # (16,)
         return colour[slot], F.one_hot(shares.argmax(), len(shares)).float().unflatten(0, self.grid)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """One look on the 4×4 cells."""
-        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=self.frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=self.frame),)
 
 
 class Blind(Clairvoyant):
@@ -76,8 +77,8 @@ class Glancing(Clairvoyant):
 
     total = "last"
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         """A glance, then the cell."""
-        glance = torch.full((len(raw["logits"]), 2, 2), 0.25)
+        glance = torch.full((len(output.logits), 2, 2), 0.25)
         frame = geometry.scale_shift((50.0, 50.0), (0.0, 0.0))
-        return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), *super().looks(raw))
+        return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), *super().looks(output))

@@ -12,7 +12,8 @@ from saccade import geometry
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.twin_scores import twin_scores
 from saccade.metrics.maps.edits import mask_boxes
-from saccade.models.base import Given, QueryModel, Raw
+from saccade.models.base import Given, QueryModel
+from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look
 
 GRID = (20, 20)
@@ -30,13 +31,13 @@ class Cropping(Weighing):
     def look_names(self) -> tuple[str, ...]:
         return ("crop",)
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         own = torch.stack([self.window(image, int(asked)) for image, asked in zip(encoding, query)])  # (B,4)
         frame = geometry.crop_frame(own, GRID)
         given = self.given(attention, "crop", frame.shape)
         frame = frame if given is None else given
         seen = self.read(encoding, geometry.sample(encoding, frame.to(encoding), GRID))
-        return {"logits": 20 * F.normalize(seen, dim=1) @ self.palette.T, "crop.frame": frame}
+        return ModelOutput(20 * F.normalize(seen, dim=1) @ self.palette.T, {"crop": Act(theta=frame)})
 
     def window(self, image: Tensor, query: int) -> Tensor:
         row = self.places.get(_key(image))
@@ -47,8 +48,8 @@ class Cropping(Weighing):
     def read(self, images: Tensor, crop: Tensor) -> Tensor:
         return crop.mean((2, 3))
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        return (Look("crop", "crop", "crop", frame=raw["crop.frame"], grid=GRID),)
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
+        return (Look("crop", "crop", "crop", frame=output.acts["crop"].theta, grid=GRID),)
 
 
 class Whole(Cropping):

@@ -11,7 +11,8 @@ from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.scores import score_scenes
 from saccade.families.question.scenes.twin_scores import twin_scores
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
+from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look
 
 N = 40
@@ -28,15 +29,15 @@ class CornerReader(QueryModel):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         seen = encoding[:, :, 0, 0]  # (B,3)
         weights = torch.zeros(len(query), 20, 20)
         weights[:, :2, :2] = 0.25
-        return {"logits": -50 * torch.cdist(seen, PALETTE), "cell.weights": weights}
+        return ModelOutput(-50 * torch.cdist(seen, PALETTE), {"cell": Act(weights=weights)})
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         frame = torch.tensor([[5.0, 0.0, 0.0], [0.0, 5.0, 0.0]], dtype=torch.float64)
-        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)
 
 
 def data(planted: str) -> SceneData:

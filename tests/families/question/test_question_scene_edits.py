@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scenes.twin_scores import twin_scores
-from saccade.models.base import Given, QueryModel, Raw
+from saccade.models.base import Given, QueryModel
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
+from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look
 
 CELL = 5
@@ -38,12 +39,12 @@ class Weighing(QueryModel):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         features = F.avg_pool2d(encoding, CELL)  # (B,3,20,20)
         own = torch.stack([self.aim(image, int(asked)) for image, asked in zip(encoding, query)])  # (B,20,20)
         given = self.given(attention, "cell", own.shape)
         weights = own if given is None else given
-        return {"logits": self.answer(features, weights), "cell.weights": weights}
+        return ModelOutput(self.answer(features, weights), {"cell": Act(weights=weights)})
 
     def aim(self, image: Tensor, query: int) -> Tensor:
         row = self.places.get(_key(image))
@@ -58,9 +59,9 @@ class Weighing(QueryModel):
         context = torch.einsum("bchw,bhw->bc", features, weights)  # (B,3)
         return 20 * F.normalize(context, dim=1) @ self.palette.T
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         frame = torch.tensor([[CELL, 0.0, 0.0], [0.0, CELL, 0.0]], dtype=torch.float64)
-        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)
 
 
 class Ignoring(Weighing):

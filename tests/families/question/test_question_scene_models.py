@@ -16,6 +16,7 @@ from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.task import Default
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
+from saccade.outputs import QuestionOutput
 from saccade.trace import Look
 
 N = 40
@@ -80,10 +81,10 @@ class Boxed(QueryModel):
         return images
 
     def ask(self, encoding, query):
-        return {"logits": torch.tensor([[1.0, 0, 0, 0, 0]]).expand(len(query), 5)}
+        return QuestionOutput(torch.tensor([[1.0, 0, 0, 0, 0]]).expand(len(query), 5))
 
-    def looks(self, raw):
-        return (Look("crop", "crop", "crop", frame=self.frame.expand(len(raw["logits"]), 2, 3), grid=(10, 10)),)
+    def looks(self, output):
+        return (Look("crop", "crop", "crop", frame=self.frame.expand(len(output.logits), 2, 3), grid=(10, 10)),)
 
 
 def test_a_crop_scores_by_the_pixels_in_its_box(data):

@@ -11,6 +11,7 @@ from saccade.families.question.scenes.scores import score_scenes
 from saccade.families.question.scenes.task import SceneTask
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
+from saccade.outputs import QuestionOutput
 
 PACK = SceneDataConfig(glyphs="pack")
 N = 240
@@ -118,9 +119,10 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
 
     class Doubting(Clairvoyant):
         def ask(self, encoding, query):
-            raw = super().ask(encoding, query)
+            output = super().ask(encoding, query)
             right = (query % 2 == 0)[:, None]
-            return raw | {"argmax_logits": torch.where(right, raw["logits"], raw["logits"].roll(1, -1))}
+            argmax = torch.where(right, output.logits, output.logits.roll(1, -1))
+            return QuestionOutput(output.logits, output.acts, argmax_logits=argmax)
 
     found = score_scenes(Doubting(batch).eval(), data, limit=N, sweeps=0).summary()
     share = float((batch.query % 2 == 0).double().mean())

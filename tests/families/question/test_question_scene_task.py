@@ -12,6 +12,7 @@ import saccade.families.question.scenes.data as attributes
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.task import CrossEntropy, Default, Reinforce
+from saccade.outputs import QuestionOutput
 from saccade.tasks.task import in_batches
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
@@ -220,7 +221,7 @@ def test_validation_hand_worked():
         network_size = None
 
         def forward_raw(self, images, query):
-            return {"logits": torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.0]]).expand(len(query), 5)}
+            return QuestionOutput(torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.0]]).expand(len(query), 5))
 
     task = new_task()
     labels = task.split("val").take(torch.arange(23)).label

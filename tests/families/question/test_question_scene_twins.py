@@ -19,7 +19,8 @@ from saccade.families.question.scenes.twin_scores import coarsest_cell, twin_sco
 from saccade.families.question.scenes.twins import SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
+from saccade.outputs import Act, ModelOutput
 from saccade.show.score_tables import answer_sections, score_tables, scores_section
 from saccade.trace import Look
 
@@ -55,10 +56,10 @@ class Knowing(QueryModel):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         seen = [self.see(self.known[image.contiguous().numpy().tobytes()], int(q)) for image, q in zip(encoding, query)]
         answer, weights = (torch.stack(column) for column in zip(*seen))
-        return {"logits": 30.0 * F.one_hot(answer, COLOURS), "cell.weights": weights}
+        return ModelOutput(30.0 * F.one_hot(answer, COLOURS), {"cell": Act(weights=weights)})
 
     def see(self, scene: tuple[Tensor, Tensor, Tensor], query: int) -> tuple[Tensor, Tensor]:
         masks, classes, colour = scene
@@ -68,8 +69,8 @@ class Knowing(QueryModel):
         seen = seen_by_cells(masks[at], self.frame, self.grid)[0] / self.footprint  # (4,4)
         return colour[at[0]], F.one_hot(seen.flatten().argmax(), 16).float().view(self.grid)
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=self.frame),)
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=self.frame),)
 
 
 class Noisy(QueryModel):
@@ -82,12 +83,13 @@ class Noisy(QueryModel):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
-        return self.seer.looks(raw)
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
+        return self.seer.looks(output)
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
-        raw = self.seer.ask(encoding, query)
-        return raw | {"cell.weights": torch.rand_like(raw["cell.weights"]).flatten(1).softmax(1).view(-1, 4, 4)}
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
+        output = self.seer.ask(encoding, query)
+        weights = torch.rand_like(output.acts["cell"].weights).flatten(1).softmax(1).view(-1, 4, 4)
+        return ModelOutput(output.logits, {"cell": Act(weights=weights)})
 
 
 class Blind(QueryModel):
@@ -100,14 +102,15 @@ class Blind(QueryModel):
     def encode(self, images: Tensor) -> Tensor:
         return images
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         mean = encoding.mean(dim=(2, 3))  # (B,3)
         weights = F.avg_pool2d(encoding.amax(1, keepdim=True), 10).squeeze(1)  # (B,10,10)
-        return {"logits": 20 * F.pad(mean, (0, 2)), "cell.weights": weights / weights.sum(dim=(1, 2), keepdim=True)}
+        weights = weights / weights.sum(dim=(1, 2), keepdim=True)
+        return ModelOutput(20 * F.pad(mean, (0, 2)), {"cell": Act(weights=weights)})
 
-    def looks(self, raw: Raw) -> tuple[Look, ...]:
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         frame = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]], dtype=torch.float64)
-        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import score_table
 from saccade.models.base import QueryModel
+from saccade.outputs import Act, QuestionOutput
 from saccade.trace import Look
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
@@ -49,16 +50,16 @@ class Seer(QueryModel):
             logits[:, -1] = 3.0
         cells = F.avg_pool2d(found[:, None], SIDE // GRID[0])[:, 0]  # (B,8,8)
         weights = F.one_hot(self.cell(cells).flatten(1).argmax(1), GRID[0] * GRID[1]).float().unflatten(1, GRID)
-        return {"logits": logits, "cell.weights": weights}
+        return QuestionOutput(logits, {"cell": Act(weights=weights)})
 
     def cell(self, cells):
         """Scores of the cells (B,8,8) to look at."""
         smoothed = F.avg_pool2d(cells[:, None], 3, stride=1, padding=1)[:, 0]
         return smoothed + cells
 
-    def looks(self, raw):
+    def looks(self, output):
         """One look."""
-        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=self.frame),)
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=self.frame),)
 
 
 class Deaf(Seer):
@@ -142,8 +143,9 @@ def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
 def test_one_location_of_many_is_scored_beside_the_sum(boxes):
     class Doubting(Seer):
         def ask(self, encoding, query):
-            raw = super().ask(encoding, query)
-            return raw | {"argmax_logits": torch.where((query == 0)[:, None], raw["logits"], -raw["logits"])}
+            output = super().ask(encoding, query)
+            output.argmax_logits = torch.where((query == 0)[:, None], output.logits, -output.logits)
+            return output
 
     found = scored(Doubting(), boxes)["metrics"]
     assert found["accuracy"] == 1
@@ -220,10 +222,10 @@ def test_what_the_map_marks_is_what_the_answer_needs(seen):
 class Twice(Seer):
     """Glances at four cells alike before it looks."""
 
-    def looks(self, raw):
+    def looks(self, output):
         """Two looks."""
-        (cell,) = super().looks(raw)
-        glance = torch.full((len(raw["logits"]), 2, 2), 0.25)
+        (cell,) = super().looks(output)
+        glance = torch.full((len(output.logits), 2, 2), 0.25)
         frame = geometry.scale_shift((SIDE / 2, SIDE / 2), (0.0, 0.0))
         return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), cell)
 
@@ -242,7 +244,7 @@ class Constant(Seer):
     def ask(self, encoding, query):
         """The first answer that is red."""
         raw = super().ask(encoding, query)
-        raw["logits"] = F.one_hot(torch.full_like(query, ANSWERS.index("red")), len(ANSWERS)).float()
+        raw.logits = F.one_hot(torch.full_like(query, ANSWERS.index("red")), len(ANSWERS)).float()
         return raw
 
 

@@ -14,6 +14,7 @@ from saccade.families.question.tables.task import TableTask
 from saccade.families.question.task import Default, right_answers, sampled_loss
 from saccade.metrics import weighted_map
 from saccade.models.io.folder import load_model
+from saccade.outputs import QuestionOutput
 
 SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}
 TRAIN = 2 * len(SPLITS["train"])
@@ -127,7 +128,7 @@ def test_validation_by_hand(table, several):
             self.logits = torch.tensor([[1.0] + [0.0] * (answers - 1)])
 
         def forward_raw(self, images, query):
-            return {"logits": self.logits.expand(len(query), -1)}
+            return QuestionOutput(self.logits.expand(len(query), -1))
 
     one = new_task(table)
     label = one.split("val").take(torch.arange(18)).label

@@ -185,9 +185,11 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
 
         monkeypatch.setattr(model, "forward_raw", watched)
         for expected, found in ((whole, respond(model, batch)), (edited, respond(model, batch, given))):
-            assert set(found) == set(expected)
-            for name, value in expected.items():
-                assert torch.allclose(found[name].double(), value.double(), atol=1e-5), name
+            assert found.acts.keys() == expected.acts.keys()
+            assert torch.allclose(found.logits, expected.logits, atol=1e-5)
+            for name, act in expected.acts.items():
+                assert torch.allclose(found.acts[name].weights, act.weights, atol=1e-5), name
+                assert torch.allclose(found.acts[name].scores, act.scores, atol=1e-5), name
     assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
 
 
@@ -211,7 +213,7 @@ def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     model = DMNModel(replace(DMNModel.tiny(), gate="softmax", memory=2))
     story = torch.ones(1, 2, 2, dtype=torch.long)
     raw = model.forward_raw(story, story[:, 0])
-    raw |= {"pass1.weights": torch.tensor([[0.2, 0.7, 0.1]]), "pass2.weights": torch.tensor([[0.1, 0.2, 0.7]])}
+    raw.acts["pass1"].weights, raw.acts["pass2"].weights = torch.tensor([[[0.2, 0.7, 0.1]], [[0.1, 0.2, 0.7]]])
     seen = sentence_weights(model, raw, story)
     assert seen.has_end
     assert [bool(each) for each in seen.active.values()] == [True, False]

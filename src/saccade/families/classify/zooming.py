@@ -7,7 +7,6 @@ The losses of classification: one dataclass for each, by the name that a recipe 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeGuard
 
@@ -20,9 +19,10 @@ from saccade.errors import ConfigError, DataError
 from saccade.losses import cross_entropy
 from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.edits import mask_boxes
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
-from saccade.tasks.forward_passes import at_once, in_parts, joined
+from saccade.outputs import ModelOutput, joined
+from saccade.tasks.forward_passes import at_once, in_parts
 from saccade.tasks.label_task import CrossEntropy
 from saccade.tasks.thread_map import thread_count
 
@@ -97,7 +97,7 @@ def last_scale(loss: ZoomLoss) -> str:
     return SCALES[-1]
 
 
-def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
+def zoom_loss(raw: ModelOutput, label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
     """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name.
 
     ``smallest`` is the side of the model's smallest region: none is taught that it cannot propose.
@@ -117,7 +117,7 @@ def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss, smallest
     return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
 
 
-def taught_regions(raw: Mapping[str, Tensor], loss: Proposals, smallest: float) -> Tensor:
+def taught_regions(raw: ModelOutput, loss: Proposals, smallest: float) -> Tensor:
     """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
     if loss.target == "strongest":
         return wanted_regions(raw, loss.side, smallest)
@@ -134,7 +134,7 @@ def zoom_options(loss: ZoomLoss) -> dict[str, object]:
     return options
 
 
-def wanted_regions(raw: Mapping[str, Tensor], side: float, smallest: float) -> Tensor:
+def wanted_regions(raw: ModelOutput, side: float, smallest: float) -> Tensor:
     """Legal boxes (B,2,3) of ``side`` round the strongest responses; they teach nothing back."""
     centre = raw["strongest"].detach()  # (B,2,2)
     half = torch.full_like(centre[..., :1], side / 2)
@@ -157,7 +157,7 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
     return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
-def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
+def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> ModelOutput:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
     if not needs_evidence(model):
         return in_parts(model, images, threads=thread_count(images.device))

@@ -14,8 +14,9 @@ from torch import Tensor
 from saccade.data.scenes.hashing import hash_u32
 from saccade.data.scenes.layout import GlyphLayout
 from saccade.geometry import Size, apply_to_boxes, invert, scale_shift, touched
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.outputs import ModelOutput, joined
 from saccade.tasks.forward_passes import at_once, in_parts
 from saccade.trace import AttentionTrace
 
@@ -102,7 +103,7 @@ def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
     return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
 
 
-def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Raw, AttentionTrace]:
+def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[ModelOutput, AttentionTrace]:
     """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
     raw = in_parts(model, at_size(images, size))
     height, width = images.shape[-2:]
@@ -112,7 +113,7 @@ def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Raw, At
     return raw, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
 
 
-def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> Raw:
+def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> ModelOutput:
     """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
     network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
     together = at_once(network_images)
@@ -120,4 +121,4 @@ def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size
         model.forward_raw(some, single=True, boxes=theirs)
         for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
     ]
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)

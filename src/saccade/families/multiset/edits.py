@@ -33,8 +33,8 @@ from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells
 from saccade.metrics.sets import before_stop
-from saccade.models.base import Raw
 from saccade.models.hsal import HsalModel
+from saccade.outputs import ModelOutput
 from saccade.trace import AttentionTrace
 
 EDITED = 200
@@ -43,7 +43,9 @@ COVERT, GLIMPSE = "covert", "glimpse"
 
 
 @torch.no_grad()
-def glimpse_edits(model: HsalModel, raw: Raw, trace: AttentionTrace, batch: MultisetBatch, size: Size) -> EditScores:
+def glimpse_edits(
+    model: HsalModel, raw: ModelOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
+) -> EditScores:
     """What becomes of one label of each scene.
 
     Args:

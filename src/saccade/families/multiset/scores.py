@@ -20,11 +20,9 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.families.multiset.batch import read_all
-from saccade.families.multiset.data import MultisetBatch, MultisetData
+from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetFiles
 from saccade.families.multiset.edits import EDITED, glimpse_edits
-from saccade.families.multiset.files import MultisetFiles
 from saccade.metrics import (
     at_glimpses,
     at_random,
@@ -42,8 +40,9 @@ from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.sets import before_stop, overall_precision, overall_recall
-from saccade.models.base import ImageOnlyModel, Raw
+from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
 
@@ -158,7 +157,7 @@ def score_multisets(
 def _sampled(data: MultisetData, limit: int | None) -> Tensor:
     """Numbers (N,) of at most ``limit`` pictures."""
     if isinstance(data.source, MultisetFiles):
-        return sample_rows([row.image for row in data.source.rows], table_folder(data.source.table.name), limit)
+        return data.source.sampled(limit)
     return torch.arange(min(limit or len(data), len(data)))
 
 
@@ -184,14 +183,14 @@ def _same_order(said: Tensor, labels: Tensor, stop: int) -> Tensor:
     return (spoken[:, :length] == labels[:, :length]).all(1).float()
 
 
-def add_glimpses(scores: MultisetScores, raw: Raw, trace: AttentionTrace, batch: MultisetBatch) -> None:
+def add_glimpses(scores: MultisetScores, raw: ModelOutput, trace: AttentionTrace, batch: MultisetBatch) -> None:
     """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
     if "location" not in raw:
         return
     saliency, choice, said = raw["saliency.weights"], raw["location"], answers_of(trace)
     active = before_stop(said, scores.classes)  # (B,T): what was said is a label
     steps, chosen = said.shape[1], {"model": choice, "most_salient_glimpse": most_salient(saliency)}
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["saliency.energy"])}
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["energy"])}
     maps |= _evidence_under_cells(trace, said, batch)
     for score, each in maps.items():
         found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.references import read_reference, split_reference
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
@@ -50,9 +50,8 @@ from saccade.families.multiset.losses import (
     ReinforceToGo,
     SingleObject,
 )
-from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
+from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
 from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
-from saccade.families.multiset.table import commonest_multiset
 from saccade.losses import (
     LookedRewards,
     count_loss,
@@ -75,6 +74,7 @@ from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import answers_of
@@ -106,6 +106,7 @@ class MultisetTask(PictureTask):
     data_settings = MultisetDataConfig
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
+    readers = MULTISET_READERS
     losses = LOSSES
     data_choices = ("default", OBJECTS)
 
@@ -122,10 +123,10 @@ class MultisetTask(PictureTask):
         finite = {"protocol": protocol} if data.get("name") in SCENES and protocol in PROTOCOLS else {}
         self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
         config = self.data_config
-        self.table = None if config.is_generated else read_multisets(config.name, config.options)
+        self.table = None if config.is_generated else read_reference(config.name, MULTISET_READERS, config.options)
         if self.table is not None:
             check_trainable(self.table, "picture")
-        self.classes = DIGITS if self.table is None else self.table.classes
+        self.classes = DIGITS if self.table is None else self.table.answers
         most = config.scenes("train").slots if self.table is None else self.table.most
         settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
         height, width = settings["input_size"]
@@ -245,7 +246,7 @@ class MultisetTask(PictureTask):
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and what tells how training goes."""
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         match loss:
@@ -280,7 +281,7 @@ class MultisetTask(PictureTask):
                 found = {"loss": sequence_cross_entropy(raw["class_logits"], labels)}
         return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
 
-    def _looked(self, raw: Mapping[str, Tensor], batch: Batch, elsewhere: float) -> LookedRewards | None:
+    def _looked(self, raw: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
         """The rewards of saying what is looked at; None where they are the published ones."""
         if elsewhere == 1:
             return None
@@ -394,7 +395,7 @@ def _filled_in(model_config: Mapping[str, object], classes: int, most: int) -> d
     return {**model_config, **decided}
 
 
-def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+def _saliency_at_glimpses(raw: MultisetOutput, labels: Tensor) -> Tensor:
     """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
     steps = label_steps(labels, raw["location"].shape[1])  # (B,T)
     there = at_glimpses(raw["saliency.weights"].detach(), raw["location"]).to(raw["class_logits"].dtype)  # (B,T)

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from saccade.config import Weight
 from saccade.errors import ConfigError
+from saccade.families.question.readers import READERS
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.evidence_term import OverlapTerm
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
@@ -86,6 +88,7 @@ class QuestionTask(PictureTask):
     name = "question"
     model_kind = QueryModel
     model_description = "answers queries"
+    readers = READERS
     losses = LOSSES
     caches_features = True
 
@@ -96,7 +99,6 @@ class QuestionTask(PictureTask):
     @classmethod
     def for_data(cls, name: str) -> type[QuestionTask]:
         """The task for the data called ``name``: a table (READER:PATH, or its reader alone), or generated scenes."""
-        from saccade.families.question.readers import READERS
         from saccade.families.question.scenes.task import SceneTask
         from saccade.families.question.tables.task import TableTask
 
@@ -152,7 +154,7 @@ class QuestionTask(PictureTask):
         """Whether training pictures say where answers can be seen."""
         return True
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
         What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
@@ -221,7 +223,7 @@ def right_answers(logits: Tensor, label: Tensor) -> Tensor:
     return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
-def sampled_loss(raw: dict[str, Tensor], label: Tensor, entropy_weight: float) -> Tensor:
+def sampled_loss(raw: ModelOutput, label: Tensor, entropy_weight: float) -> Tensor:
     """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` there.
 
     The label is one answer (B,), or a set of answers (B,K).

@@ -71,8 +71,9 @@ from saccade.families.story.sentence_scores import (
 )
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.metrics.slots import moved_to, weights_hold
-from saccade.models.base import Given, Raw
+from saccade.models.base import Given
 from saccade.models.story import StoryModel
+from saccade.outputs import ModelOutput
 
 WAYS = ("removed", "reworded", "replaced")
 OF_MAPS = ("weight_follow", *(f"weights_hold{way}" for way in ("", *(f"_{way}" for way in WAYS))), "swap_weights_hold")
@@ -296,13 +297,13 @@ class CausalTests:
             return Asking(torch.zeros(0, self._said_words, dtype=torch.long), None, {})
         return self._read(*self._respond(asked))
 
-    def _respond(self, asked: Sequence[StoryExample]) -> tuple[dict[str, Tensor], Raw]:
+    def _respond(self, asked: Sequence[StoryExample]) -> tuple[dict[str, Tensor], ModelOutput]:
         """The questions as a batch, and what the model computes for it."""
         tensors = as_tensors(self.model, asked, self.words)
         batch = batch_for(self.model, tensors, torch.arange(tensors.size))
         return batch, respond(self.model, batch)
 
-    def _read(self, batch: Mapping[str, Tensor], raw: Raw) -> Asking:
+    def _read(self, batch: Mapping[str, Tensor], raw: ModelOutput) -> Asking:
         seen = sentence_weights(self.model, raw, batch["story"])
         return Asking(said(raw).cpu(), seen, {} if seen is None else rival_maps(batch))
 

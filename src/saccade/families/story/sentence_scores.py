@@ -36,8 +36,9 @@ from saccade.metrics.slots import (
     uniform,
     word_overlap,
 )
-from saccade.models.base import Given, Raw, attention_kwargs
+from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
+from saccade.outputs import ModelOutput, joined
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class SentenceWeights:
         return {name: heaviest_sentence(weights, self.present) for name, weights in self.looks.items()}
 
 
-def sentence_weights(model: StoryModel, raw: Raw, story: Tensor) -> SentenceWeights | None:
+def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> SentenceWeights | None:
     """The looks at stories (B,S,J) in a result of ``forward_raw``, on the CPU; None for a model that does not look."""
     present = (story != 0).any(-1).cpu()  # (B,S)
     slots = present.shape[1]
@@ -261,7 +262,7 @@ def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict
     return batch
 
 
-def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> Raw:
+def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> ModelOutput:
     """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
     if model.slots_include_past and len(batch["story"]) > PART:
         return _by_length(model, batch, attention)
@@ -269,7 +270,7 @@ def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | N
     return model.forward_raw(batch["story"], batch["query"], **options, **attention_kwargs(attention))
 
 
-def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> Raw:
+def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> ModelOutput:
     """The same, stories of like length together and without the slots that they leave empty.
 
     A model whose facts carry the past reads from sentence to sentence, and empty slots are nothing to it. Stories of
@@ -287,18 +288,14 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
         if "rows" in model.training_inputs:
             options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
         raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(given))
-        parts.append({name: _with_empty(name, each, slots - most) for name, each in raw.items()})
-    back = order.argsort()
-    return {name: torch.cat([part[name] for part in parts])[back] for name in parts[0]}
+        for act in raw.acts.values():  # the empty slots that were left out: (B,S'+1) → (B,S+1)
+            act.weights = torch.nn.functional.pad(act.weights, (0, slots - most))
+            act.scores = torch.nn.functional.pad(act.scores, (0, slots - most), value=-torch.inf)
+        parts.append(raw)
+    return joined(parts)[order.argsort()]
 
 
-def _with_empty(name: str, values: Tensor, empty: int) -> Tensor:
-    """Weights and scores of looks (B,S'+1) with the empty slots that were left out (B,S+1); others as they are."""
-    fill = {"weights": 0.0, "scores": -torch.inf}.get(name.rpartition(".")[2])
-    return values if fill is None else torch.nn.functional.pad(values, (0, empty), value=fill)
-
-
-def said(raw: Raw) -> Tensor:
+def said(raw: ModelOutput) -> Tensor:
     """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
     logits = raw["logits"]
     return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)

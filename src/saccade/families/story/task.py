@@ -22,8 +22,8 @@ from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import Evaluation
-from saccade.models.base import Raw
 from saccade.models.story import StoryModel
+from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.task import Batch, Task
 
@@ -213,7 +213,7 @@ class StoryTask(Task):
         taught = {name: batch[name] for name in self.model.training_inputs if name in batch}
         return {"story": batch["story"], "query": batch["query"], **taught}
 
-    def loss(self, raw: Raw, batch: Batch, loss: Any) -> dict[str, Tensor]:
+    def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the answer, perhaps of the gates, and the share of right answers."""
         logits = raw["logits"] if raw["logits"].dim() == 3 else raw["logits"].unsqueeze(1)  # (B,A,V)
         answer = batch["answer"]  # (B,A)

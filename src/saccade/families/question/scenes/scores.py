@@ -196,7 +196,7 @@ def _asked(seen: EncodedPictures, query: Tensor, other: Tensor, scene: Tensor, s
     raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([scene, scene[is_new]]))
     known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
     answers = raw["logits"].argmax(-1)[order[torch.searchsorted(known, wanted)]]  # (B,)
-    return seen.model.wrap({name: tensor[: len(query)] for name, tensor in raw.items()}, size), answers
+    return seen.model.wrap(raw[: len(query)], size), answers
 
 
 def _fewest(data: SceneData) -> int:
