@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ TOLD = ("John is in the office.", "Mary is in the garden.", "Sandra is in the ki
 def registered() -> Iterator[None]:
     """The toy beside the families of the package."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(families.FAMILIES, "tale", "text_toy:FAMILY")
+        point = EntryPoint("tale", "text_toy:FAMILY", families.GROUP)
+        patch.setattr(families, "entry_points", lambda group: [point])
         families.families.cache_clear()
         yield
     families.families.cache_clear()

@@ -49,7 +49,7 @@ class Counting(Scoring):
         assert kept.causal["hold"].tolist() == [number / N for number in range(6)]
         return {"n": len(picture), "metrics": kept.answers.means(), "measured": [(kept.answers, picture)]}
 
-    def details(self, kept: Kept) -> Mapping[str, Any]:
+    def details(self, kept: Kept, found: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"said": int(kept.columns["picture"].sum())}
 
 
