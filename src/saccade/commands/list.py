@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, say
 from saccade.errors import CheckpointError, ConfigError, nearest
-from saccade.zoo import left_out, shipped
 
 if TYPE_CHECKING:
     from saccade.models.io.facts import ModelFacts
@@ -76,6 +75,8 @@ class Catalogs:
 
 def show(found: Catalogs, given: Mapping[str, Any], quiet: bool) -> None:
     """Print one catalog, or the shipped models and what other catalogs there are."""
+    from saccade.zoo import left_out
+
     everything = given["everything"]
     if given["what"] is None and not everything:
         _say_groups(_shipped_groups(found.shipped, found.entries["zoo"]))
@@ -235,6 +236,7 @@ def examples() -> Entries:
 def _shipped_facts() -> ShippedFacts:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
     from saccade.models.io.facts import read_facts
+    from saccade.zoo import shipped
 
     found: ShippedFacts = {}
     for name, folder in shipped().items():
@@ -276,6 +278,8 @@ def list_models(pattern: str = "*") -> list[str]:
         >>> saccade.list_models("hattnet-ctx-m*")
         ['hattnet-ctx-mbg', 'hattnet-ctx-mdist', 'hattnet-ctx-mref']
     """
+    from saccade.zoo import shipped
+
     return [name for name in sorted(shipped()) if fnmatchcase(name, pattern)]
 
 
