@@ -108,7 +108,7 @@ def sheet(
     settings = {each: given[each] for each in own if given[each] is not None}
     family = family_of_data(given["name"])
     reader = load_target(family.reads)
-    opened = family.load_splits().open_split(settings, split, count=count, progress=on_progress if is_read else _silent)
+    opened = family.load_splits().open_split(settings, split, count=count, progress=on_progress if is_read else None)
     examples = opened.examples(count)
     result = {"data": given["name"], "summary": opened.summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
@@ -134,10 +134,6 @@ def get(
     known = data_entries().get(name)
     wanted = known[0][1].download if known and known[0][1].download else name
     return {"name": wanted, "folder": fetch(wanted, progress=on_progress)}
-
-
-def _silent(*said: object) -> None:
-    """Progress of what takes no time."""
 
 
 def _line(source: Any) -> str:

@@ -118,10 +118,13 @@ def _say_groups(groups: Groups) -> None:
 
 def _groups(kind: str, entries: Entries) -> Groups:
     """A line for each entry; recipes whose names begin with the same word share one."""
+    from saccade.families import families
+
+    titles = {family.name: family.title for family in families().values()}
     groups: Groups = {}
     stems = Counter(name.partition("-")[0] for name in entries)
     for name, entry in entries.items():
-        title = _OF_DATA[entry["kind"]] if "kind" in entry else _title(entry["family"]) if "family" in entry else ""
+        title = _OF_DATA[entry["kind"]] if "kind" in entry else titles.get(entry.get("family", ""), "")
         lines = groups.setdefault(title, [])
         stem = name.partition("-")[0]
         if kind != "recipes" or stems[stem] == 1:
@@ -129,12 +132,6 @@ def _groups(kind: str, entries: Entries) -> Groups:
         elif not any(line == f"{stem}*" for line, _ in lines):
             lines.append((f"{stem}*", f"{stems[stem]:3}  {entry['title']}"))
     return groups
-
-
-def _title(family: str) -> str:
-    from saccade.families import families
-
-    return families()[family].title
 
 
 def _say_in_full(entries: Entries) -> None:
