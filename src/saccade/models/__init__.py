@@ -75,7 +75,6 @@ __all__ = [
     "RacnnModel",
     "RanConfig",
     "RanModel",
-    "Raw",
     "ResidualNetConfig",
     "ResidualNetModel",
     "SatConfig",
