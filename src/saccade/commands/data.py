@@ -107,7 +107,7 @@ def sheet(
     settings = {each: given[each] for each in own if given[each] is not None}
     family = family_of_data(given["name"])
     reader = family.reads()
-    splits, progress = family.task_for(given["name"]), on_progress if is_read else _silent
+    splits, progress = family.task_for(given["name"]), on_progress if is_read else None
     opened = splits.open_split(settings, split, count=count, progress=progress)
     examples = opened.examples(count)
     result = {"data": given["name"], "summary": opened.summary, "thing": reader.thing}
@@ -134,10 +134,6 @@ def get(
     known = data_entries().get(name)
     wanted = known[0][1].download if known and known[0][1].download else name
     return {"name": wanted, "folder": fetch(wanted, progress=on_progress)}
-
-
-def _silent(*said: object) -> None:
-    """Progress of what takes no time."""
 
 
 def _line(source: Any) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, say
 from saccade.errors import CheckpointError, ConfigError, nearest
-from saccade.zoo import left_out, shipped
 
 if TYPE_CHECKING:
     from saccade.models.io.facts import ModelFacts
@@ -76,6 +75,8 @@ class Catalogs:
 
 def show(found: Catalogs, given: Mapping[str, Any], quiet: bool) -> None:
     """Print one catalog, or the shipped models and what other catalogs there are."""
+    from saccade.zoo import left_out
+
     everything = given["everything"]
     if given["what"] is None and not everything:
         _say_groups(_shipped_groups(found.shipped, found.entries["zoo"]))
@@ -117,10 +118,13 @@ def _say_groups(groups: Groups) -> None:
 
 def _groups(kind: str, entries: Entries) -> Groups:
     """A line for each entry; recipes whose names begin with the same word share one."""
+    from saccade.families import families
+
+    titles = {family.name: family.title for family in families().values()}
     groups: Groups = {}
     stems = Counter(name.partition("-")[0] for name in entries)
     for name, entry in entries.items():
-        title = _OF_DATA[entry["kind"]] if "kind" in entry else _title(entry["family"]) if "family" in entry else ""
+        title = _OF_DATA[entry["kind"]] if "kind" in entry else titles.get(entry.get("family", ""), "")
         lines = groups.setdefault(title, [])
         stem = name.partition("-")[0]
         if kind != "recipes" or stems[stem] == 1:
@@ -128,12 +132,6 @@ def _groups(kind: str, entries: Entries) -> Groups:
         elif not any(line == f"{stem}*" for line, _ in lines):
             lines.append((f"{stem}*", f"{stems[stem]:3}  {entry['title']}"))
     return groups
-
-
-def _title(family: str) -> str:
-    from saccade.families import families
-
-    return families()[family].title
 
 
 def _say_in_full(entries: Entries) -> None:
@@ -235,6 +233,7 @@ def examples() -> Entries:
 def _shipped_facts() -> ShippedFacts:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
     from saccade.models.io.facts import read_facts
+    from saccade.zoo import shipped
 
     found: ShippedFacts = {}
     for name, folder in shipped().items():
@@ -276,6 +275,8 @@ def list_models(pattern: str = "*") -> list[str]:
         >>> saccade.list_models("hattnet-ctx-m*")
         ['hattnet-ctx-mbg', 'hattnet-ctx-mdist', 'hattnet-ctx-mref']
     """
+    from saccade.zoo import shipped
+
     return [name for name in sorted(shipped()) if fnmatchcase(name, pattern)]
 
 
