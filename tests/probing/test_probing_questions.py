@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 
 from saccade.backbones.stages import Level
-from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
-from saccade.models.probe_products import ExampleQueries
+from saccade.models.probe_heads import HEADS, ExampleQueries, HeadName, ProbeHead, new_head
 from saccade.probing.data import ProbedPictures, Questions, Split, deal, some_of, splits_of
 from saccade.probing.features import Features
 from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, logits_of, rate_factor, train_heads

@@ -10,7 +10,7 @@ from saccade.errors import DataError
 from saccade.families.contract import Family, ModelSpec
 from saccade.families.reading import InputReader, Item, Prepared
 from saccade.families.responder import Asks, Responder
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 PANEL = """// One line of text, the questions as buttons, and the last answer.
 export function panel(place, { model, element, ask }) {

@@ -16,9 +16,9 @@ from live_server import LiveServer, live_server
 
 import saccade
 from saccade.config import to_dict
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.hsal import HsalModel
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
 from saccade.predict import load
 from saccade.web.page import offline_page
 from saccade.web.service import Service
@@ -75,7 +75,7 @@ def test_pictures_that_ship_can_be_had_by_name_and_no_other_file(server: LiveSer
 
 
 def test_a_score_is_shown_with_its_origin(tmp_path: Path) -> None:
-    from saccade.models.io.facts import Score
+    from saccade.models.facts import Score
 
     save_tiny(tmp_path / "m", scores=(Score("mref", "test", 100, metrics={"loss": 2.0, "accuracy": 0.75}),))
     entry = Service([tmp_path / "m"], "cpu").models.entries()[0]

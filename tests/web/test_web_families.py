@@ -13,7 +13,7 @@ from other_families import lines
 
 from saccade.errors import ConfigError
 from saccade.families import families
-from saccade.models.io.facts import Preprocessing, read_facts
+from saccade.models.facts import Preprocessing, read_facts
 from saccade.predict import load
 from saccade.web.family_page import page_entry, page_model
 from saccade.web.page import offline_page

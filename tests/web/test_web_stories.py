@@ -20,7 +20,7 @@ from saccade.families.story.page import EXAMPLES, FOUNDING, examples, generated
 from saccade.families.story.stories import words_of
 from saccade.families.story.text import sent_sentences
 from saccade.families.story.world import TASKS
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.web.family_page import page_entry, page_model
 from saccade.web.page import live_part
 from saccade.web.views import view_of

@@ -16,7 +16,7 @@ from saccade.errors import CheckpointError, ConfigError, nearest
 from saccade.zoo import left_out, shipped
 
 if TYPE_CHECKING:
-    from saccade.models.io.facts import ModelFacts
+    from saccade.models.facts import ModelFacts
 
 _IN_JSON_ALONE = ("architecture", "parameters", "path")  # a terminal has no room for them
 _NARROWEST, _WIDEST = 60, 100
@@ -234,7 +234,7 @@ def examples() -> Entries:
 
 def _shipped_facts() -> ShippedFacts:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
-    from saccade.models.io.facts import read_facts
+    from saccade.models.facts import read_facts
 
     found: ShippedFacts = {}
     for name, folder in shipped().items():

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.models.base import AttentionModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.trace import Output
 
 

@@ -11,7 +11,7 @@ from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 class Pictures(InputReader):

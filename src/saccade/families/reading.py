@@ -14,7 +14,7 @@ from torch import Tensor
 
 from saccade.data.files import find_files
 from saccade.errors import CheckpointError, DataError, SaccadeError
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 class Item(Protocol):

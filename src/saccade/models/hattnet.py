@@ -42,10 +42,9 @@ from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.config import Within
 from saccade.errors import ConfigError
-from saccade.models.base import Given
+from saccade.models.base import Depth, Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import Depth, Units
 from saccade.outputs import GATE, Act, QuestionOutput
 
 OPEN = 0.9

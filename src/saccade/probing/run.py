@@ -28,9 +28,9 @@ from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
+from saccade.models.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
+from saccade.models.folder import note_inputs, save_model
 from saccade.models.input_features import ENCODING
-from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
-from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.data import usable_pictures, with_maps
 from saccade.probing.evidence import places_of, with_evidence

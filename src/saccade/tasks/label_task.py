@@ -33,7 +33,7 @@ from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Evaluation, evaluation, summarise
 from saccade.metrics.verdict import EvidenceReliance, sampled, verdict
 from saccade.models.base import ImageOnlyModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.outputs import ModelOutput
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
 from saccade.tasks.held_out import HeldOut

@@ -27,7 +27,7 @@ from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.families.contract import Family, load_target
 from saccade.families.responder import Asks, Responder
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
 CANVAS = 100

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from saccade.atomic import recover
 from saccade.errors import CheckpointError, nearest, shown_value
-from saccade.models.io.facts import CONFIG, refuse_foreign
+from saccade.models.facts import CONFIG, refuse_foreign
 
 ZOO = Path(__file__).parent
 HUB = "hf://"

@@ -14,7 +14,7 @@ from typing import Any
 
 from saccade.backbones.hub import from_hub
 from saccade.errors import CheckpointError, DataError, MissingExtraError
-from saccade.models.io.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts
+from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts
 from saccade.untrusted import verify_digest
 from saccade.zoo import HUB
 

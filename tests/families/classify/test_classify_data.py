@@ -15,7 +15,7 @@ from saccade.families import family_of_data
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.multiset.readers import read_multisets
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.tasks.describing import describe_trained
 
 SMALL_NET = {"widths": (8, 8, 8, 8), "units": (1, 1, 1), "last": 1}

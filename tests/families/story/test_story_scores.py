@@ -26,9 +26,9 @@ from saccade.families.story.sentence_scores import (
 )
 from saccade.families.story.stories import StoryExample
 from saccade.models.dmn import DMNModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
-from saccade.models.story_lstm import StoryLSTMModel
+from saccade.models.story import StoryLSTMModel
 from story_stubs import Constant, Oracle, toy_questions, toy_words
 
 ASKED = toy_questions(40)

@@ -20,7 +20,7 @@ from saccade.families.caption.published import read_captions
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.splits import OpenedSplit, Progress, config_of
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 def open_split(

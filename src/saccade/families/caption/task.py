@@ -50,7 +50,7 @@ from saccade.losses import (
 )
 from saccade.metrics import bleu, same_caption
 from saccade.metrics.result import Evaluation, evaluation
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.outputs import CaptionOutput
 from saccade.tasks.cached_features import CachedFeatures

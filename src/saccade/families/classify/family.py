@@ -22,7 +22,7 @@ MODELS = {
         paper="Wang et al. 2017, arXiv:1704.06904",
     ),
     "resnet": ModelSpec(
-        target="saccade.models.residual_net:ResidualNetModel",
+        target="saccade.models.ran:ResidualNetModel",
         summary="control: a pre-activation residual network, no attention",
         paper="control for Wang et al. 2017, arXiv:1704.06904",
     ),

@@ -14,7 +14,7 @@ from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig, read_table
 from saccade.families.splits import OpenedSplit, Progress, config_of
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 def open_split(

@@ -37,7 +37,7 @@ from saccade.metrics.intervals import Values
 from saccade.metrics.labels import top_k_correct
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
 from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries

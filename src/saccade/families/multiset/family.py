@@ -14,7 +14,7 @@ MODELS = {
         paper="Welleck et al. 2017, arXiv:1711.05165",
     ),
     "multiset-counts": ModelSpec(
-        target="saccade.models.multiset_counts:MultisetCountsModel",
+        target="saccade.models.multiset_reader:MultisetCountsModel",
         summary="control: counts every label on the activations of hsal, no attention",
         paper="control for Welleck et al. 2017, arXiv:1711.05165",
     ),

@@ -18,7 +18,7 @@ from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.families.multiset.readers import read_multisets
 from saccade.families.splits import OpenedSplit, Progress, config_of
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 def open_split(

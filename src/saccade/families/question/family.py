@@ -22,7 +22,7 @@ MODELS = {
         paper="Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of Seo et al. 2016, arXiv:1606.02393",
     ),
     "stn-tuned": ModelSpec(
-        target="saccade.models.stn_tuned:StnTunedModel",
+        target="saccade.models.stn:StnTunedModel",
         summary="the same, changed until it uses its query: attention points, and half of the picture is the most",
         paper="after the baseline STN of Seo et al. 2016, arXiv:1606.02393, which did not",
     ),
@@ -48,12 +48,12 @@ MODELS = {
         defaults={"context": 3},
     ),
     "cross": ModelSpec(
-        target="saccade.models.cross:CrossModel",
+        target="saccade.models.controls:CrossModel",
         summary="control: one dot-product attention on the last feature map",
         paper="Vaswani et al. 2017, arXiv:1706.03762, on the stack of Seo et al. 2016",
     ),
     "film": ModelSpec(
-        target="saccade.models.film:FilmModel",
+        target="saccade.models.controls:FilmModel",
         summary="control: the query scales and shifts every stage, no attention",
         paper="Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
     ),
@@ -63,7 +63,7 @@ MODELS = {
         paper="Dosovitskiy et al. 2021, arXiv:2010.11929, in its hybrid form, on the stack of Seo et al. 2016",
     ),
     "blind": ModelSpec(
-        target="saccade.models.blind:BlindModel",
+        target="saccade.models.controls:BlindModel",
         summary="control: the stack of SOFT without the query",
         paper="control for Seo et al. 2016, arXiv:1606.02393",
     ),

@@ -31,7 +31,7 @@ from saccade.families.question.readers import CAUSAL, read_questions
 from saccade.families.question.scenes.data import BACKGROUNDS, SPECS, SceneData, SceneDataConfig
 from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.splits import OpenedSplit, Progress, config_of
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 _STREAM = 107  # of scenes, beside those of training, validation and test
 _PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"

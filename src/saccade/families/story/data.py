@@ -19,7 +19,7 @@ from saccade.families.story.files import Size, babi_files, read_babi, read_story
 from saccade.families.story.reading import StoryItem
 from saccade.families.story.stories import StoryExample, story_words
 from saccade.families.story.world import TASKS, generate_story
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"

@@ -18,7 +18,7 @@ MODELS = {
         paper="Kumar et al. 2016, arXiv:1506.07285",
     ),
     "story-lstm": ModelSpec(
-        target="saccade.models.story_lstm:StoryLSTMModel",
+        target="saccade.models.story:StoryLSTMModel",
         summary="control: an LSTM over story and question, no attention",
         paper="the baseline of Sukhbaatar et al. 2015, arXiv:1503.08895",
     ),

@@ -15,7 +15,7 @@ from saccade.families.labels import calibrated, ranked, with_raw
 from saccade.families.responder import Asks, Question, Responder, Response
 from saccade.families.story.reading import MAX_WORDS, known_and_unknown, numbers_of, unknown_note
 from saccade.models.base import AttentionModel, Encoding, Given
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.trace import Output
 
 

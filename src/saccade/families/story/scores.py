@@ -41,7 +41,7 @@ from saccade.metrics.result import (
     summarise,
     without_nan,
 )
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 
 FAILED = 0.05
