@@ -54,7 +54,6 @@ Given = Mapping[str, Tensor]
 
 LAST = "last"
 """The act whose values are the last feature map (B,C,h,w), of a model that classifies its mean."""
-LAST_MAP = f"{LAST}.values"
 
 
 class AttentionModel(nn.Module, ABC):
@@ -188,7 +187,7 @@ class ImageOnlyModel(ImageModel):
     """Base of models that need no question."""
 
     last_frame: Tensor | None = None
-    """(2,3): cells of :data:`LAST_MAP` → pixels of the input, of a model that returns it; None of any other."""
+    """(2,3): cells of :data:`LAST` → pixels of the input, of a model that returns it; None of any other."""
     can_skip_looks: ClassVar[bool] = False
     """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
 

@@ -31,7 +31,7 @@ from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.result import Part, Summary, summarise, without_nan
 from saccade.metrics.verdict import EvidenceReliance, sampled, verdict
-from saccade.models.base import LAST_MAP, ImageOnlyModel
+from saccade.models.base import LAST, ImageOnlyModel
 from saccade.models.racnn import RacnnModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
@@ -59,7 +59,7 @@ def rival_maps(model: ImageOnlyModel, images: Tensor, answer: Tensor) -> dict[st
 def _of_some(model: ImageOnlyModel, frame: Tensor, images: Tensor, answer: Tensor) -> dict[str, Tensor]:
     images = images.detach().requires_grad_()
     raw = model.forward_raw(images)
-    features = raw[LAST_MAP]  # (B,C,h,w)
+    features = raw.acts[LAST].values  # (B,C,h,w)
     logit = raw["logits"].gather(1, answer[:, None]).sum()
     by_features, by_pixels = torch.autograd.grad(logit, (features, images))
     size = (images.shape[-2], images.shape[-1])
