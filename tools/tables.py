@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
-from saccade.papers.strength import strength_table
-from saccade.papers.tables import Cell, cell_text, cells_of, percent
+from saccade.papers.tables import Cell, cell_text, cells_of, percent, strength_table
 from saccade.show.tables import Table
 
 ROOT = Path(__file__).parent.parent

@@ -100,11 +100,9 @@ class Predictor:
         self.likeness = likeness
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
         self.reads: InputReader = reads or load_target(self.family.reads)
-        self.responder: Responder = responder or self._own_responder()
-
-    def _own_responder(self) -> Responder:
-        made: Responder = load_target(self.family.responder)(self.family, self.model, self.facts, self.name)
-        return made
+        self.responder: Responder = responder or load_target(self.family.responder)(
+            self.family, self.model, self.facts, self.name
+        )
 
     @cached_property
     def family(self) -> Family:

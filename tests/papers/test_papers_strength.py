@@ -7,7 +7,7 @@ import torch
 
 from saccade import geometry
 from saccade.papers.results import recorded_runs
-from saccade.papers.strength import strength_table, strengths, zero_border
+from saccade.papers.tables import strength_table, strengths, zero_border
 from saccade.predict import load
 
 

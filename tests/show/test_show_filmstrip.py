@@ -73,15 +73,6 @@ def test_a_smaller_copy_of_the_picture_is_fine_and_another_shape_is_not(soft_tra
     assert one_example(unplaced, (100, 100)).image_size.tolist() == [[100, 100]]
 
 
-def test_steps_wrap_into_rows_and_end_in_the_total(word_trace):
-    picture = np.zeros((60, 90, 3), np.uint8)
-    one_row = filmstrip(picture, word_trace, columns=9, panel=90)
-    three_rows = filmstrip(picture, word_trace, columns=3, panel=90)
-    assert one_row.width == 2 * MARGIN + 9 * 120 + 8 * GUTTER  # picture, seven words, total; captions need 120 px
-    assert three_rows.width < one_row.width
-    assert three_rows.height > 2.4 * (one_row.height - 2 * MARGIN)
-
-
 def test_the_panel_shows_the_look_on_its_pixels(soft_trace, grey_picture):
     strip = np.asarray(filmstrip(grey_picture, soft_trace, panel=100).convert("L")).astype(int)
     x, y = MARGIN + 120 + GUTTER, MARGIN
@@ -112,14 +103,6 @@ def test_crops_are_drawn_with_their_content(grey_picture):
     assert upper[40, 40].tolist() == [200, 30, 30]
     assert lower[50, 50].tolist() == [200, 30, 30]
     assert lower[5, 50].tolist() == [255, 255, 255]  # a 2:1 grid leaves paper above and below
-
-
-def test_captions_name_the_steps(word_trace):
-    picture = np.zeros((60, 90, 3), np.uint8)
-    plain = filmstrip(picture, word_trace, panel=90)
-    named = filmstrip(picture, word_trace, panel=90, captions={"word": list("abcdefg")})
-    assert plain.size == named.size
-    assert plain.tobytes() != named.tobytes()
 
 
 def test_nothing_is_cut_under_a_narrow_picture(monkeypatch, grey_picture):
@@ -214,21 +197,6 @@ def test_each_frame_says_its_name_and_what_was_said(nested: AttentionTrace) -> N
     plain, told = drawn(nested), drawn(nested, said={"scale2": "a very long answer"})
     assert (plain[105:118, 101:140] > 200).any()
     assert (told[105:118, 200:230].mean()) > (plain[105:118, 200:230].mean())
-
-
-def test_plates_do_not_cover_each_other_and_are_left_out_where_there_is_no_room(nested: AttentionTrace) -> None:
-    """On a low picture the second plate finds no place beside the first; on a narrow one neither fits."""
-    looks = (crop("scale2", (100, 0, 300, 30)), crop("scale3", (110, 0, 210, 30)))
-    low = AttentionTrace(looks, answer=torch.tensor([0]), total="mean")
-    said = {"scale2": "red", "scale3": "blue"}
-    picture = Image.new("RGB", (SIZE, 30), (120, 120, 120))
-    both = np.asarray(nested_crops(picture, low, said=said))
-    first = np.asarray(nested_crops(picture, low, said={"scale2": "red", "scale3": "blue" * 30}))
-    assert np.array_equal(both, first)
-    narrow = Image.new("RGB", (40, SIZE), (120, 120, 120))
-    shown = np.asarray(nested_crops(narrow, nested, said=said))
-    assert not (shown.min(-1) > 250).all(1).any()  # no plate from edge to edge
-    assert np.array_equal(shown, np.asarray(nested_crops(narrow, nested, said={"scale2": "a", "scale3": "b"})))
 
 
 def test_wrong_input_is_named(soft_trace, grey_picture):

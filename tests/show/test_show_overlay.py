@@ -12,7 +12,6 @@ from PIL import Image
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
-from saccade.show.colours import by_own_peak
 from saccade.show.overlay import (
     Box,
     Mask,
@@ -82,19 +81,6 @@ def test_a_uniform_map_tints_uniformly(grey_picture):
         image = np.asarray(overlay(grey_picture, np.full((4, 4), value)))
         assert len(np.unique(image.reshape(-1, 3), axis=0)) == 1
     assert not (image == 128).all()
-
-
-def test_opacity_0_is_the_picture():
-    picture = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
-    image = overlay(picture, np.random.default_rng(1).random((30, 40)), opacity=0, least_side=1)
-    np.testing.assert_array_equal(np.asarray(image), picture)
-
-
-def test_weight_1_lets_the_picture_through_and_0_nothing():
-    picture = np.random.default_rng(0).integers(0, 255, (300, 40, 3), dtype=np.uint8)  # more rows than a band has
-    whole, none = (let_through(Image.fromarray(picture), np.full((300, 40), weight)) for weight in (1.0, 0.0))
-    np.testing.assert_array_equal(np.asarray(whole), picture)
-    assert not np.asarray(none).any()
 
 
 def test_what_is_let_through_is_a_product():
@@ -168,25 +154,6 @@ def test_boxes_polygons_and_points_are_drawn_where_they_are(grey_picture):
     ring = np.asarray(overlay(grey_picture, np.ones((2, 2)), outline=Points([(50, 25)])))
     rows, cols = np.where((ring != plain).any(-1))
     assert (rows.mean(), cols.mean()) == pytest.approx((100, 200), abs=1)
-
-
-def test_a_scaled_map_is_taken_as_it_is(grey_picture):
-    half = by_own_peak(np.ones((2, 2)))
-    half.values[:] = 0.5
-    as_given, by_peak = (np.asarray(overlay(grey_picture, each)) for each in (half, half.values))
-    assert not np.array_equal(as_given, by_peak)  # a bare map of 0.5 everywhere is at its own peak everywhere
-    np.testing.assert_array_equal(by_peak, np.asarray(overlay(grey_picture, np.ones((2, 2)))))
-
-
-@pytest.mark.parametrize("options", [{"alpha": 0.5}, {"colormap": "viridis"}, {"colormap": "magma", "alpha": 0.9}])
-def test_by_name_nothing_is_darkened_without_weight(options):
-    attention = np.zeros((8, 8))
-    attention[2:4, 2:4] = 1
-    picture = np.full((8, 8, 3), (200, 90, 40), np.uint8)
-    image = np.asarray(overlay(picture, attention, cells=True, least_side=1, **options))
-    assert (image[6, 6] == picture[6, 6]).all()
-    assert (image[2, 2] != picture[2, 2]).any()
-    assert (np.asarray(overlay(picture, attention, cells=True, least_side=1))[6, 6] != picture[6, 6]).any()
 
 
 def test_a_colour_map_that_there_is_not_and_an_alpha_that_cannot_be():

@@ -52,37 +52,12 @@ def test_a_run_tells_its_best_and_last_values(tmp_path):
     assert "prefers-color-scheme: dark" in html
 
 
-def test_what_is_only_watched_has_no_best_value_and_is_no_headline(tmp_path):
-    rows = [
-        {"step": step, "kind": kind, "values": {"lr": lr, "cross_entropy": 3.0 - step, "length_ratio": 0.9}}
-        for step, lr in ((1, 0.5), (2, 0.25))
-        for kind in ("train", "validation")
-    ]
-    html = report_from_run(write_run(tmp_path / "run", rows)).html()
-    headline = html.split("key-figures")[-1].split("</dl>")[0]
-    assert "length ratio" not in headline
-    assert "cross entropy" in headline
-    results = html.split('<h2 id="title-1">Results')[1].split("</figure>")[0]
-    by_name = {row.split("</th>")[0].split(">")[-1]: row for row in results.split("<tr>")[2:]}
-    assert by_name["lr"].count(">–</td>") == 2  # the best, and at which step
-    assert 'data-value="0.25"' in by_name["lr"]  # the last
-    assert 'data-value="1.0"' in by_name["cross entropy"]  # the lowest
-    assert "– neither high nor low is better</p>" in results
-
-
 def test_scoring_again_names_the_files_a_model_does_not_remember(tmp_path):
     made = report_from_run(write_run(tmp_path / "run")).html()
     assert f"<code>saccade evaluate {tmp_path / 'run'}</code>" in made
     recipe = {"recipe": {"name": "attributes", "data": {"name": "csv:/my pictures/t.csv"}}}
     read = report_from_run(write_run(tmp_path / "files", settings=recipe)).html()
     assert f"saccade evaluate {tmp_path / 'files'} --data 'csv:/my pictures/t.csv'" in unescape(read)
-
-
-def test_a_run_with_one_measurement_has_no_curves(tmp_path):
-    rows = [{"step": 1, "phase": "main", "kind": "train", "values": {"loss": 2.0}}]
-    html = report_from_run(write_run(tmp_path / "run", rows)).html()
-    assert ">Curves<" not in html
-    assert ">Results<" in html
 
 
 def test_a_line_cut_short_is_left_out_and_a_damaged_one_is_named(tmp_path):
@@ -164,29 +139,11 @@ def test_a_record_from_disk_tells_its_facts(soft_trace, tmp_path):
     assert ">looks<" not in html
 
 
-def test_several_models_are_named_in_the_titles(soft_trace):
-    records = [Record(soft_trace, {"model": name, "question": "7", "answer": "red"}) for name in ("soft", "hard")]
-    assert [section.title for section in report_from_records(records).sections] == ["7 → red (soft)", "7 → red (hard)"]
-
-
 def test_a_picture_is_named_without_its_folders_in_the_title_and_with_them_below(soft_trace):
     info = {"picture": "/albums/may/lark.jpg", "question": "crown", "answer": "red"}
     report = report_from_records([Record(soft_trace, info), Record(soft_trace, {**info, "picture": ""})])
     assert [section.title for section in report.sections] == ["lark.jpg: crown → red", "crown → red"]
     assert report.html().count("/albums/may/lark.jpg") == 1
-
-
-def test_captions_of_a_record_name_its_words(word_trace):
-    info = {"answer": "a b c d e f g", "captions": {"word": list("abcdefg")}}
-    picture = Image.new("RGB", (90, 60))
-    named = report_from_records([Record(word_trace, info, picture)]).html()
-    plain = report_from_records([Record(word_trace, {"answer": "a b c d e f g"}, picture)]).html()
-    assert named != plain
-
-
-def test_no_records():
-    with pytest.raises(DataError, match="no records"):
-        report_from_records([])
 
 
 SOFT = Look("hop", "soft", "multiplier", torch.full((1, 2, 2), 0.25), "softmax", torch.eye(2, 3).double())
@@ -211,12 +168,6 @@ def test_a_record_of_another_shape_is_one_error(look, info):
     record = Record(AttentionTrace((look,), image_size=torch.tensor([[2, 2]])), info, Image.new("RGB", (2, 2)))
     with pytest.raises(DataError, match="record 1"):
         report_from_records([record])
-
-
-def test_odd_values_beside_the_answer_are_listed_or_left_out(tmp_path):
-    info = {"confidence": "high", "size": "ab", "peak": "x", "captions": {"hop": 5}, "supporting": [[]], "labels": None}
-    record = Record(AttentionTrace((SOFT,), image_size=torch.tensor([[2, 2]])), info, Image.new("RGB", (2, 2)))
-    assert "hop" in report_from_records([record]).html()
 
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "[" * 5000, "a: !!int x", "!!python/name:os.system ''", "[1]: x"])

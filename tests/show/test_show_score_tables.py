@@ -7,18 +7,15 @@ import torch
 from saccade.metrics.labels import details_of
 from saccade.show.report import Report
 from saccade.show.score_tables import (
-    ASKS,
-    RIVALS,
     TITLE,
-    caption,
     classes_section,
     confusion_section,
-    intervention_tables,
     mistakes_section,
     rests_on_section,
     score_tables,
     scores_section,
 )
+from saccade.show.score_words import ASKS, RIVALS
 from saccade.show.tables import Cell, Table
 
 RESULT = {
@@ -85,11 +82,6 @@ def test_a_narrow_place_has_more_tables_and_the_same_numbers() -> None:
     assert numbers[0] == numbers[1]
 
 
-def test_a_remark_of_the_task_is_not_kept_back() -> None:
-    first, *_ = score_tables({**RESULT, "note": "no METEOR 1.5: no Java"})
-    assert first.note == "no METEOR 1.5: no Java"
-
-
 def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
     section = scores_section(RESULT)
     words = section.blocks[-1]
@@ -102,14 +94,6 @@ def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
     page = Report("t", sections=[section]).html()
     assert TITLE in page
     assert "50.0\u202f%" in page
-
-
-def test_edited_attention_alone_is_not_called_a_re_rendered_scene() -> None:
-    group = {"scores": {"edit_necessity": 0.5}, "baselines": {}, "intervals": {}, "counts": {}}
-    result = {"interventions": {"n": 3, "model": group}}
-    assert intervention_tables(result)["model"][0].caption == "edited attention, about the model"
-    both = {"interventions": {"n": 3, "scene": {**group, "scores": {"map_turn": 0.1}}, "model": group}}
-    assert intervention_tables(both)["model"][0].caption == "maps of re-rendered scenes, about the model"
 
 
 def test_the_oracle_of_the_grids_is_a_bound_of_strength_alone() -> None:
@@ -172,22 +156,3 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
     assert classes_section({}, "x.json") is None
     assert rests_on_section({}) is None
     assert "No mistake was made on test pictures" in mistakes_section([], "test pictures").text
-
-
-def test_what_stands_below_a_mistake() -> None:
-    mistake = {"asked": "crown", "true": "red", "said": "blue", "confidence": 0.75, "of_true": 0.125}
-    assert caption(mistake) == "crown: red, said blue (75%; red 12%)"
-    assert caption({"true": "red", "said": "blue", "confidence": 0.75}) == "red, said blue (75%)"
-
-
-def test_what_an_answer_rests_on_begins_with_what_was_found() -> None:
-    rests = {
-        "n": 90,
-        "accuracy": {"unchanged": 0.9, "guess": 0.3},
-        "intervals": {"unchanged": [0.8, 0.95]},
-        "says": "it reads",
-    }
-    section = rests_on_section(rests)
-    assert section is not None
-    assert section.text.startswith("it reads.\n\n")
-    assert [row[0] for row in section.blocks[0].rows] == ["the whole picture", "guessing"]

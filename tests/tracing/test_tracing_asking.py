@@ -106,31 +106,6 @@ def test_a_model_without_a_head_claims_no_answer(photo: Path, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("timm")
-def test_several_pictures_have_a_table_and_no_number_for_no_answer(photo: Path, tmp_path: Path) -> None:
-    Image.open(photo).save(tmp_path / "other.png")
-    result = run("look", photo, tmp_path / "other.png", "--model", "timm:bare", "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    _, first, _ = (tmp_path / "out" / "looks.csv").read_text().splitlines()
-    assert first.split(",")[2:6] == ["", "", "", ""]
-
-
-@pytest.mark.usefixtures("timm")
-def test_layers_and_rollout_are_options(photo: Path, tmp_path: Path) -> None:
-    told = json.loads(run("look", photo, "--model", "timm:plain", "--json", "--layers", "all", "--rollout").stdout)
-    assert [look["name"] for look in told["looks"]] == [f"layer{i}.head{j}" for i in (1, 2) for j in (1, 2, 3)] + [
-        "rollout"
-    ]
-    assert told["looks"][-1]["role"] == "derived"
-    assert told["answer"].startswith("class ")
-    one = json.loads(run("look", photo, "--model", "timm:plain", "--json", "--layers", "1").stdout)
-    assert {look["name"].partition(".")[0] for look in one["looks"]} == {"layer1"}
-    assert "expected last, all" in error_line(run("look", photo, "--model", "timm:plain", "--layers", "x"))
-    assert "layers 1 to 2" in error_line(run("look", photo, "--model", "timm:plain", "--layers", "7"))
-    assert "mean of all patches" in error_line(run("look", photo, "--model", "timm:mean"))
-    assert run("look", photo, "--model", "timm:mean", "--rollout").exit_code == 0
-
-
-@pytest.mark.usefixtures("timm")
 def test_what_is_asked_wrongly_is_one_line(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "takes no question" in error_line(run("look", photo, "--model", "timm:plain", "--ask", "3"))
     assert "has no beam" in error_line(run("look", photo, "--model", "timm:plain", "--beam", "3"))
@@ -227,13 +202,6 @@ def test_folders_of_transformers_answer_with_their_own_words(photo: Path, tmp_pa
         saccade.load(f"hf:{tmp_path / 'damaged'}", "cpu")
     with pytest.raises(ConfigError, match="needs the name of a model"):
         saccade.load("hf:", "cpu")
-
-
-@pytest.mark.usefixtures("transformers")
-def test_a_name_on_a_hub_that_is_not_there_says_so(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "why_no_hub", lambda: "the hub cannot be reached")
-    line = error_line(run("look", photo, "--model", "hf:somebody/damaged"))
-    assert "hf:somebody/damaged are not on this machine, and the hub cannot be reached" in line
 
 
 @pytest.mark.parametrize(("module", "name"), [("timm", "timm:vit"), ("transformers", "hf:vit")])

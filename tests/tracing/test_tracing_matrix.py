@@ -6,17 +6,13 @@ The reference is each library's own eager attention, computed in float64.
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from torch import Tensor, nn
 
 import saccade
@@ -175,23 +171,6 @@ def test_timm_models_without_an_honest_look_are_refused(
         saccade.trace_of(model, torch.randn(1, 3, size, size, dtype=torch.float64))
 
 
-@needs("timm")
-def test_timm_says_size_and_colours(tmp_path: Path) -> None:
-    model = of_timm("vit_tiny_patch16_224")
-    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 64, 3), dtype=np.uint8))
-    trace = saccade.trace_of(model, picture)
-    assert trace.image_map().shape == (1, 40, 64)
-
-
-@needs("timm")
-def test_timm_names_its_classes() -> None:
-    from saccade.tracing.published import _timm_classes
-
-    words = _timm_classes(of_timm("vit_tiny_patch16_224"), 1000)
-    assert words[0] == "tench"
-    assert len(set(words)) == 1000
-
-
 def of_transformers(name: str, config: str, **settings: Any) -> nn.Module:
     import transformers
 
@@ -285,13 +264,6 @@ def test_words_of_blip_look_at_the_picture(blip: Any) -> None:
 
 
 @needs("transformers")
-def test_a_text_as_long_as_the_picture_is_refused(blip: nn.Module) -> None:
-    words = torch.ones(2, 17, dtype=torch.long)
-    with pytest.raises(ConfigError, match="as many as the picture"):
-        saccade.trace_of(blip, IMAGES, inputs={"input_ids": words})
-
-
-@needs("transformers")
 @pytest.mark.parametrize(
     ("name", "config", "settings", "why"),
     [
@@ -307,21 +279,3 @@ def test_transformers_models_without_an_honest_look_are_refused(
     more = {"image_size": 32, "patch_size": 4, "window_size": 4} if name == "SwinModel" else {}
     with pytest.raises(ConfigError, match=why):
         saccade.trace_of(of_transformers(name, config, **settings, **more), IMAGES)
-
-
-@needs("transformers")
-def test_a_folder_of_transformers_answers(tmp_path: Path) -> None:
-    names = {0: "cat, felis", 1: "dog", 2: "cow"}
-    ids = {word: number for number, word in names.items()}
-    settings = {**VISION, "num_labels": 3, "id2label": names, "label2id": ids}
-    model = of_transformers("ViTForImageClassification", "ViTConfig", **settings).float()
-    model.save_pretrained(tmp_path / "vit")
-    scaling = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
-    (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(scaling))
-    picture = np.random.default_rng(0).random((32, 32, 3)).astype(np.float32)
-    seen = saccade.load(f"hf:{tmp_path / 'vit'}", "cpu").look(picture)
-    pixels = torch.from_numpy(np.round(picture * 255) / 255).permute(2, 0, 1)[None].float()
-    shares = model((pixels - 0.5) / 0.5).logits.softmax(-1)[0].detach()
-    assert seen.answer == ["cat", "dog", "cow"][int(shares.argmax())]
-    assert seen.confidence == pytest.approx(float(shares.max()), abs=1e-3)
-    assert [look.name for look in seen.trace.looks] == ["layer2.head1", "layer2.head2", "layer2.head3"]

@@ -9,7 +9,6 @@ from typing import Any
 from saccade.errors import DataError
 from saccade.families.contract import Family, ModelSpec
 from saccade.families.reading import InputReader, Item, Prepared
-from saccade.families.responder import Asks, Responder
 from saccade.models.facts import ModelFacts
 
 PANEL = """// One line of text, the questions as buttons, and the last answer.
@@ -23,25 +22,6 @@ export function panel(place, { model, element, ask }) {
   };
 }
 """
-
-
-class FreeResponder(Responder):
-    """Takes any question, and answers as if it had been asked its first."""
-
-    @staticmethod
-    def query_kind(facts: ModelFacts) -> Asks:
-        """Any text."""
-        return "text"
-
-    def query(self, ask: Any) -> Any:
-        """The question itself is told; the model sees the first one it knows."""
-        super().query(self.facts.queries[0])
-        self.text = ask
-        return 0
-
-    def query_text(self, query: Any) -> str:
-        """As it was put."""
-        return str(self.text)
 
 
 class Stories(InputReader):

@@ -33,10 +33,6 @@ def png(size: tuple[int, int] = (34, 31), seed: int = 0) -> bytes:
     return buffer.getvalue()
 
 
-def data_url(data: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
-
-
 def pixels(url: str) -> np.ndarray:
     return np.array(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))))
 
@@ -74,15 +70,6 @@ def test_pictures_that_ship_can_be_had_by_name_and_no_other_file(server: LiveSer
     )
 
 
-def test_a_score_is_shown_with_its_origin(tmp_path: Path) -> None:
-    from saccade.models.facts import Score
-
-    save_tiny(tmp_path / "m", scores=(Score("mref", "test", 100, metrics={"loss": 2.0, "accuracy": 0.75}),))
-    entry = Service([tmp_path / "m"], "cpu").models.entries()[0]
-    assert entry.score is not None
-    assert entry.score.model_dump() == {"metric": "accuracy", "value": 0.75, "data": "mref", "split": "test", "n": 100}
-
-
 def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder: Path) -> None:
     data = png()
     sent = server.upload(data, "bird.png", model="words")
@@ -102,23 +89,6 @@ def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder:
         assert view["question"] == question
 
 
-def test_a_data_address_is_the_same_as_a_form(server: LiveServer) -> None:
-    data = png(seed=1)
-    as_form = server.upload(data, "a.png").json["encoding"]
-    as_json = server.post("/api/encode", {"picture": data_url(data), "name": "a.png"}).json["encoding"]
-    assert as_form == as_json
-
-
-def test_one_picture_serves_several_models(server: LiveServer) -> None:
-    encoding = server.upload(png(seed=2)).json["encoding"]
-    views = [
-        server.post("/api/ask", {"model": name, "encoding": encoding, "question": 1}).json
-        for name in ("digits", "words")
-    ]
-    assert [view["model"] for view in views] == ["digits", "words"]
-    assert views[0]["looks"] != views[1]["looks"]
-
-
 def test_all_questions_at_once_are_the_questions_one_by_one(server: LiveServer) -> None:
     encoding = server.upload(png(seed=3)).json["encoding"]
     together = server.post("/api/ask_all", {"model": "words", "encoding": encoding})
@@ -130,19 +100,6 @@ def test_all_questions_at_once_are_the_questions_one_by_one(server: LiveServer) 
         assert view["confidence"] == pytest.approx(alone["confidence"], abs=1e-5)
         assert [look["name"] for look in view["looks"]] == [look["name"] for look in alone["looks"]]
         assert view["picture"]["png"] is view["total"] is None
-
-
-def test_a_large_picture_is_reduced_and_says_so(server: LiveServer) -> None:
-    picture = server.upload(png((2048, 512))).json["picture"]
-    assert (picture["width"], picture["height"]) == (1024, 256)
-    assert picture["notes"] == ["reduced from 2048×512"]
-
-
-def test_the_picture_can_be_left_out(server: LiveServer) -> None:
-    encoding = server.upload(png()).json["encoding"]
-    asked = {"model": "words", "encoding": encoding, "question": "north"}
-    assert server.post("/api/ask", {**asked, "picture": False}).json["picture"]["png"] is None
-    assert server.post("/api/ask", asked).json["picture"]["png"].startswith("data:image/png;base64,")
 
 
 @pytest.mark.parametrize(
@@ -165,17 +122,6 @@ def test_what_cannot_be_asked_is_told_why(server: LiveServer, change: dict, stat
     reply = server.post("/api/ask", {**good, **change})
     assert (reply.status, reply.code) == (status, code)
     assert said in reply.message
-
-
-def test_pictures_that_are_let_go_must_be_sent_again(tmp_path: Path) -> None:
-    from saccade.web.serve import Limits
-
-    save_tiny(tmp_path / "m", name="tiny")
-    with live_server(Service([tmp_path / "m"], "cpu", Limits(kept_bytes=20_000))) as small:
-        first = small.upload(png(seed=1)).json["encoding"]
-        for seed in range(2, 8):
-            assert small.upload(png(seed=seed)).status == 200
-        assert small.post("/api/ask", {"model": "tiny", "encoding": first, "question": "0"}).code == "unknown_encoding"
 
 
 def test_a_scene_comes_with_its_truth(server: LiveServer) -> None:
@@ -206,21 +152,6 @@ def test_an_answer_about_a_scene_is_scored_beside_baselines(server: LiveServer) 
     assert scores["baselines"]["all_objects_exact"]["iou"] == scores["baselines"]["all_objects_exact"]["selectivity"]
     absent = server.post("/api/ask", {"model": "digits", "scene": SCENE, "question": "1"}).json
     assert absent["evidence"] is absent["scores"] is None
-
-
-def test_the_generators_own_scene_can_be_had_and_edited(server: LiveServer) -> None:
-    drawn = server.post("/api/scene", {"seed": 11}).json
-    again = server.post("/api/scene", drawn["scene"]).json
-    assert again["picture"]["png"] == drawn["picture"]["png"]
-    assert again["truth"] == drawn["truth"]
-
-
-def test_what_scenes_are_made_of_is_listed(server: LiveServer) -> None:
-    material = server.get("/api/scene").json
-    assert material["schema"] == "saccade.material/1"
-    assert material["colours"] == ["green", "yellow", "white", "red", "blue"]
-    assert "photo:cat" in material["backgrounds"]
-    assert (material["canvas"], material["sizes"], material["glyphs"]) == (100, [7, 100], 200)
 
 
 def test_a_model_that_needs_no_question_says_what_it_sees(tmp_path: Path) -> None:
@@ -266,16 +197,6 @@ def test_an_answer_can_be_fetched_again_in_every_form(server: LiveServer) -> Non
     assert page.body.decode() == offline_page(views=[view])  # what the page itself would save
 
 
-def test_what_is_taken_along_has_its_picture_whether_or_not_the_answer_had(server: LiveServer) -> None:
-    view = server.post("/api/ask", {"model": "digits", "scene": SCENE, "question": "3", "picture": False}).json
-    assert view["picture"]["png"] is None
-    record = f"/api/records/{view['record']}"
-    whole = server.get(f"{record}/view.json").json
-    assert pixels(whole["picture"]["png"]).shape[:2] == (100, 100)
-    assert {**whole, "picture": view["picture"]} == view
-    assert whole["picture"]["png"].encode() in server.get(f"{record}/page.html").body
-
-
 def test_only_the_latest_answers_are_kept(tmp_path: Path) -> None:
     from saccade.web.serve import Limits
 
@@ -298,13 +219,6 @@ def test_the_api_describes_itself(server: LiveServer) -> None:
     assert set(asked["properties"]) == {"model", "encoding", "scene", "input", "question", "picture"}
     assert "multipart/form-data" in described["paths"]["/api/encode"]["post"]["requestBody"]["content"]
     assert server.get("/docs").status == 404  # its pages would load scripts from elsewhere
-
-
-def test_the_page_is_served_beside_the_api(server: LiveServer) -> None:
-    page = server.get("/")
-    assert page.status == 200
-    assert page.headers["content-type"].startswith("text/html")
-    assert server.get("/index.html").body == page.body
 
 
 def test_a_model_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:

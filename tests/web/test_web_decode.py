@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -29,7 +30,8 @@ def read(data: bytes, **limits) -> tuple[Image.Image, tuple[str, ...]]:
     async def once() -> tuple[Image.Image, tuple[str, ...]]:
         return await Sandbox(Limits(**{"decoding_seconds": 60, **limits})).read(data, "a.png")
 
-    return asyncio.run(once())
+    with ThreadPoolExecutor(1) as thread:  # the browser of other tests may have a loop in this one
+        return thread.submit(asyncio.run, once()).result()
 
 
 def noise(size: tuple[int, int]) -> Image.Image:

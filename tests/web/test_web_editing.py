@@ -122,19 +122,6 @@ def test_what_is_no_number_is_refused(server: LiveServer, own: dict[str, Any], n
     assert reply.status == 422
 
 
-@pytest.mark.parametrize(
-    ("changes", "status"),
-    [({"model": "nobody"}, 404), ({"scene": None}, 422), ({"question": 9}, 422), ({"encoding": "unknown"}, 422)],
-)
-def test_what_cannot_be_asked_is_told_as_by_ask(
-    server: LiveServer, own: dict[str, Any], changes: dict[str, Any], status: int
-) -> None:
-    look = own["looks"][0]
-    reply = edit(server, {look["name"]: weights_of(look).tolist()}, **changes)
-    assert reply.status == status
-    assert reply.status == server.post("/api/ask", {**ASKED, **changes}).status
-
-
 def test_looks_with_steps_crops_masks_and_slots_are_not_for_a_brush() -> None:
     grid = torch.full((1, 2, 2), 0.25)
     looks = (
@@ -147,11 +134,6 @@ def test_looks_with_steps_crops_masks_and_slots_are_not_for_a_brush() -> None:
     )
     names = ("cells", "word", "mask", "crop", "hop")
     assert editable_looks(AttentionTrace(looks), names) == ["cells"]
-
-
-def test_a_request_that_is_too_long_is_not_read(server: LiveServer) -> None:
-    head = b"POST /api/edit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n"
-    assert server.raw(head).startswith(b"HTTP/1.1 413")
 
 
 def test_an_answer_that_is_no_number_is_the_edits_fault(

@@ -104,20 +104,6 @@ def test_every_variant_agrees_with_torch(name: str, changes: dict[str, Any], tmp
     assert_agrees(predictor, images, [0, 3, 1], found, near=1e-5)
 
 
-def test_maps_of_a_single_row_and_of_odd_rows(tmp_path: Path) -> None:
-    predictor = trained("hattnet-ctx", size=(22, 28))  # 10×13, 4×5 and 1×1 cells
-    images = torch.rand(2, 3, 22, 28)
-    assert_agrees(predictor, images, [2, 0], looked(predictor, images, [2, 0], tmp_path, FIRST), near=1e-5)
-
-
-def test_full_precision_weights_come_near_enough(tmp_path: Path) -> None:
-    predictor = trained("hattnet-ctx")
-    for values in predictor.model.parameters():
-        values.add_(torch.rand_like(values) * 1e-4)  # no longer what half precision can hold
-    images = torch.rand(3, 3, 31, 34)
-    assert_agrees(predictor, images, [0, 3, 1], looked(predictor, images, [0, 3, 1], tmp_path, FIRST), near=1e-3)
-
-
 @pytest.mark.parametrize("runtime", page_engine.RUNTIMES)
 @pytest.mark.parametrize("name", ["soft-mref", "hattnet-ctx-mref"])
 def test_the_shipped_models_agree_on_scenes(name: str, runtime: str, tmp_path: Path) -> None:
@@ -158,27 +144,6 @@ def test_projection_is_that_of_geometry(how: str, tmp_path: Path) -> None:
     laid = [geometry.project(each[None], frame, (17, 23))[0] for each, frame in zip(maps, frames)]
     wanted = {"product": laid[0] * laid[1], "mean": (laid[0] + laid[1]) / 2, "last": laid[1]}[how]
     torch.testing.assert_close(found, wanted.flatten(), atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("attempt", "message"),
-    [
-        ("looker.look(pixels, 'seven')", "'tiny' cannot be asked 'seven': ask 0, 1, 2, north"),
-        ("looker.look(pixels, '0', 'other')", "no model 'other'; loaded: tiny"),
-        ("looker.look(pixels.slice(1), '0')", "expected 31×34 pixels of 3 numbers, found 3161 numbers"),
-        ("looker.load({ schema: 'x' })", "expected weights of saccade.page-weights/1, found x"),
-        ("looker.load({ ...given, kind: 'stn' })", "this page cannot compute a model of kind 'stn'"),
-        ("new Looker().look(pixels, '0')", "no model 'undefined'; loaded: none"),
-    ],
-)
-def test_errors_say_what_was_wrong(attempt: str, message: str, tmp_path: Path) -> None:
-    body = f"""
-    const looker = new Looker();
-    looker.load(given);
-    const pixels = new Float32Array(31 * 34 * 3);
-    try {{ {attempt}; }} catch (error) {{ return error.message; }}
-    """
-    assert page_engine.computed(body, page_model(trained("soft")), tmp_path, runtime=FIRST) == message
 
 
 def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
@@ -244,37 +209,3 @@ def test_the_worker_answers_messages_and_reports_errors(tmp_path: Path) -> None:
         [2, "tiny", "saccade.view/1", None],
         [3, None, None, "expected 31×34 pixels of 3 numbers, found 3 numbers"],
     ]
-
-
-@pytest.mark.skipif("chromium" not in page_engine.RUNTIMES, reason="needs Chromium and playwright")
-def test_a_page_asks_a_worker_that_came_as_text(tmp_path: Path) -> None:
-    """And every look is an answer to its own question."""
-    body = """
-    const address = URL.createObjectURL(new Blob([given.worker], { type: "text/javascript" }));
-    const engine = new Engine(new Worker(address));
-    const { model, size } = await engine.load(JSON.stringify(given.weights));
-    const pixels = new Float32Array(size[0] * size[1] * 3).fill(0.5);
-    const asked = [];
-    for (const question of "70123") asked.push((await engine.look(pixels, question, model)).question);
-    const refused = await engine.look(pixels, "ten", model).catch((error) => error.message);
-    engine.close();
-    return { asked, refused };
-    """
-    weights = page_model(saccade.load("hattnet-ctx-mref", "cpu"))
-    given = {"weights": weights, "worker": page_engine.as_script(*page_engine.IN_ORDER, "worker")}
-    found = page_engine.computed(body, given, tmp_path, runtime="chromium", modules=("api",))
-    assert found["refused"].startswith("'hattnet-ctx-mref' cannot be asked 'ten'")
-    assert found["asked"] == list("70123")
-
-
-@pytest.mark.skipif("chromium" not in page_engine.RUNTIMES, reason="needs Chromium and playwright")
-def test_a_worker_that_cannot_start_is_an_error_and_not_a_silence(tmp_path: Path) -> None:
-    body = """
-    const address = URL.createObjectURL(new Blob(["this is no script"], { type: "text/javascript" }));
-    const engine = new Engine(new Worker(address));
-    const first = await engine.load("{}").catch((error) => error.message);
-    return [first, await engine.look([], "7").catch((error) => error.message)];
-    """
-    first, later = page_engine.computed(body, None, tmp_path, runtime="chromium", modules=("api",))
-    assert "SyntaxError" in first
-    assert later == first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.models.facts import Preprocessing, read_facts
 from saccade.predict import load
-from saccade.web.family_page import page_entry, page_model
+from saccade.web.family_page import page_entry
 from saccade.web.page import offline_page
 from saccade.zoo import shipped
 from tiny_models import save_tiny, tiny_facts
@@ -35,23 +34,10 @@ def test_models_that_ship_say_how_they_are_asked() -> None:
     assert told["soft-mref"].prompt == "What colour is the …"
 
 
-def test_questions_about_ones_own_pictures_have_no_known_beginning() -> None:
-    assert page_entry(tiny_facts(data={"name": "csv"})).prompt is None
-
-
 def test_a_family_that_is_not_installed_is_listed_all_the_same() -> None:
     entry = page_entry(tiny_facts(family="gone", architecture="gone-1"))
     assert (entry.family, entry.reads, entry.asks, entry.scenes) == ("gone", "picture", "choice", None)
     assert page_entry(tiny_facts(family="gone", preprocessing=None, queries=())).asks == "none"
-
-
-def test_a_family_needs_no_page_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(families(), "lines", lines(tmp_path, page=None, panel=None))
-    entry = page_entry(tiny_facts(family="lines", data={"name": "mref"}))
-    assert (entry.prompt, entry.scenes, entry.panel) == (None, None, None)
-    folder = save_tiny(tmp_path / "m", family="lines", architecture="line-soft")
-    with pytest.raises(ConfigError, match="'tiny' does not run inside a page: the family 'lines' has no models"):
-        page_model(load(folder, "cpu"))
 
 
 @pytest.mark.parametrize(
@@ -109,29 +95,6 @@ def test_the_server_gives_declared_panels_and_nothing_else(model_of_lines: Calla
                      "/families/..%2Flines/panel.js", "/families/lines/%2e%2e/panel.js", "/families/lines/",
                      "/families/lines/panel.js/..%2f..%2fsecret.js", "/families/%00/panel.js"):  # fmt: skip
             assert server.get(path).status == 404, path
-
-
-@pytest.mark.web
-def test_the_server_gives_what_a_panel_imports(model_of_lines: Callable[..., Path], tmp_path: Path) -> None:
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
-
-    inside = tmp_path / "js"
-    inside.mkdir()
-    imports = 'import { a } from "./part.js";\nexport function panel(place) {}\n'
-    (inside / "mine.js").write_text(imports, encoding="utf-8")
-    (inside / "part.js").write_text('import { b } from "./leaf.js";\nexport const a = b;\n', encoding="utf-8")
-    (inside / "leaf.js").write_text("export const b = 1;\n", encoding="utf-8")
-    (inside / "other.js").write_text("export const b = 1;\n", encoding="utf-8")
-    with live_server(Service([model_of_lines(panel="js/mine.js")], "cpu")) as server:
-        (entry,) = server.get("/api/models").json["models"]
-        assert entry["panel"] == "families/lines/mine.js"
-        for name in ("mine.js", "part.js", "leaf.js"):
-            assert server.get(f"/families/lines/{name}").body == (inside / name).read_bytes()
-        for path in ("other.js", "..%2fpanel.js", "js%2Fpart.js", "js/part.js"):
-            assert server.get(f"/families/lines/{path}").status == 404, path
 
 
 @pytest.mark.web
@@ -211,105 +174,6 @@ def test_a_page_without_a_server_has_the_panel_inside(
     with opened(browser, saved.as_uri()) as alone:  # its record needs no panel, as it needs no family
         alone.wait_for(answer)
         expect(alone.part("family-panels").locator(".group")).to_have_count(0)
-
-
-@pytest.mark.web
-@pytest.mark.slow
-def test_a_panel_that_fails_is_named_and_the_page_goes_on(
-    browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path
-) -> None:
-    from page_browser import expect, opened
-
-    (tmp_path / "bad.js").write_text('export function panel(place) {\n  throw new Error("no line");\n}\n', "utf-8")
-    path = tmp_path / "page.html"
-    path.write_text(offline_page([load(model_of_lines(panel="bad.js"), "cpu")]), encoding="utf-8")
-    with opened(browser, path.as_uri()) as page:
-        expect(page.part("notice-text")).to_have_text("The panel of liner failed: no line")
-        page.settle()
-        assert page.answers()[0] in ("red", "green", "blue")
-
-
-@pytest.mark.web
-@pytest.mark.slow
-def test_a_model_that_takes_any_question_has_a_field(
-    browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path
-) -> None:
-    from live_server import live_server
-    from page_browser import expect, opened
-
-    from saccade.web.service import Service
-
-    folder = model_of_lines(responder="other_families:FreeResponder", panel=None)
-    with live_server(Service([folder], "cpu")) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
-        page.settle()
-        expect(page.part("question-title")).to_have_text("Ask")
-        field = page.part("question-list").get_by_role("combobox", name="question")
-        field.fill("what is there?")
-        field.press("Enter")
-        expect(page.lens().locator(".asked")).to_have_text("what is there? → ")
-        field.fill("")
-        field.press("Enter")
-        expect(page.lens().locator(".answer")).to_have_text("Ask it something.")
-
-
-@pytest.mark.web
-@pytest.mark.slow
-def test_the_page_says_that_a_model_reads_no_pictures(
-    browser: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from live_server import live_server
-    from page_browser import expect, opened
-
-    from saccade.web.service import Service
-
-    tales = lines(tmp_path, None, name="tales", reads="other_families:STORIES", page=None)
-    monkeypatch.setitem(families(), "tales", tales)
-    folder = save_tiny(tmp_path / "m", name="teller", family="tales", architecture="line-soft", preprocessing=None)
-    other = save_tiny(tmp_path / "other", name="other")
-    service = Service([folder, other], "cpu")
-    with live_server(service) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
-        expect(page.lens().locator(".answer")).to_have_text(
-            "This model does not read pictures; it reads: story. Ask it with “saccade look”."
-        )
-        assert not [url for url in page.asked if url.endswith("/api/ask")]
-        page.lens().locator(".lens-head select").select_option("other")
-        page.settle()
-        assert page.answers()[0] in ("red", "green", "blue")
-
-
-@pytest.mark.web
-@pytest.mark.slow
-def test_a_look_at_a_story_is_shown_without_a_picture(browser: Any, tmp_path: Path) -> None:
-    """From a view, and from the two files that `saccade look` writes."""
-    from page_browser import expect, opened
-
-    from saccade.web.views import view_of
-
-    seen = story()
-    (record, *_) = [path for path in seen.save(tmp_path, "tale") if path.suffix == ".json"]
-    view = view_of(seen, family="tales")
-    assert (view["picture"], view["total"], view["kind"]) == (None, None, "label")
-    path = tmp_path / "page.html"
-    path.write_text(offline_page(views=[json.loads(json.dumps(view, allow_nan=False))]), encoding="utf-8")
-    with opened(browser, path.as_uri()) as page:
-
-        def shown() -> list[str]:
-            page.wait_for("garden")
-            expect(page.lens().locator(".stage")).to_be_hidden()
-            expect(page.lens().locator(".strip")).to_be_hidden()
-            assert page.lens().locator("table.slots tbody th").all_inner_texts() == ["Mary left.", "<b>John</b> sat."]
-            return page.lens().locator("table.slots td").all_inner_texts()
-
-        assert shown() == ["0.900", "0.200", "0.100", "0.800"]
-        again = page.record(tmp_path)
-        assert (again["picture"], again["answer"]) == (None, "garden")
-        page.part("save-png").click()
-        expect(page.part("notice-text")).to_have_text(
-            "These looks lie on no picture; save them as a record or as a page"
-        )
-        page.part("record-file").set_input_files([record, record.with_suffix(".safetensors")])
-        expect(page.part("notice")).to_be_hidden()
-        assert shown() == ["0.900", "0.200", "0.100", "0.800"]
 
 
 def story() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import logging
@@ -22,13 +21,10 @@ pytest.importorskip("fastapi")
 from live_server import LiveServer, live_server
 
 from hostile_pictures import jpeg_of_scans, ppm_of_comments, tiff_of_frames
-from saccade.web.errors import ApiError
 from saccade.web.guard import LOG, log_request
-from saccade.web.models import Worker
 from saccade.web.serve import Limits
 from saccade.web.service import Service
 
-HEAD = b"GET /api/models HTTP/1.1\r\nHost: localhost\r\n"
 MANY_TURNS = 20_000
 
 
@@ -137,25 +133,6 @@ def test_no_model_runs_for_one_who_hung_up(served: Callable[..., LiveServer]) ->
     assert server.post("/api/ask", question(3)).status == 200
     assert len(asked) == 2  # the first and the last
     assert len(answered) == 1  # the last: the first was encoded and not asked
-
-
-def test_work_ends_at_its_next_check_once_it_is_given_up() -> None:
-    worker, gate, went_on = Worker("tiny", 8, 0.05), threading.Event(), []
-
-    def work() -> None:
-        gate.wait(60)
-        worker.check()
-        went_on.append(1)
-
-    async def given_up() -> None:
-        with pytest.raises(ApiError, match="did not answer"):
-            await worker.run(work)
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, given_up()).result()
-    gate.set()
-    worker._thread.shutdown(wait=True)
-    assert went_on == []
 
 
 def test_when_all_have_work_a_new_one_is_told_to_come_back(served: Callable[..., LiveServer]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from live_server import LiveServer, live_server
+from live_server import live_server
 
 from saccade.web.serve import Limits
 from saccade.web.service import Service
@@ -28,15 +28,6 @@ def resident() -> int:
     """Bytes of this process in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def test_clients_side_by_side_get_the_answers_of_clients_alone(server: LiveServer) -> None:
-    asked = [{"model": "digits", "scene": scene(number), "question": number % 4} for number in range(48)]
-    alone = [server.post("/api/ask", each).json for each in asked]
-    with ThreadPoolExecutor(16) as clients:
-        together = [reply.json for reply in clients.map(lambda each: server.post("/api/ask", each), asked)]
-    for one, other in zip(alone, together):
-        assert {**one, "record": ""} == {**other, "record": ""}
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
@@ -74,17 +65,3 @@ def test_a_crowd_is_told_to_wait_and_nobody_gets_a_5xx(tiny_folder: Path) -> Non
     assert sorted(reply.status for reply in found) == [200] * 2 + [429] * 6
     refused = next(reply for reply in found if reply.status == 429)
     assert refused.headers["retry-after"] == "1"
-
-
-def test_a_question_about_one_model_does_not_wait_for_another(tiny_folder: Path) -> None:
-    service = Service([tiny_folder / "digits", tiny_folder / "words"], "cpu", Limits(answer_seconds=120))
-    gate = threading.Event()
-    with live_server(service) as shared, ThreadPoolExecutor(1) as client:
-        served = service.models["digits"]
-        original = served.predictor
-        served.predictor = lambda: (gate.wait(60), original())[1]  # type: ignore[method-assign]
-        waiting = client.submit(shared.post, "/api/ask", {"model": "digits", "scene": scene(1), "question": 1})
-        assert shared.post("/api/ask", {"model": "words", "scene": scene(1), "question": "1"}).status == 200
-        assert not waiting.done()
-        gate.set()
-        assert waiting.result().status == 200

@@ -34,17 +34,6 @@ def test_the_least_recently_used_makes_room() -> None:
     assert (store.get("a"), store.get("b"), store.get("c")) == ("A", None, "C")
 
 
-def test_bytes_count_too_and_the_newest_always_stays() -> None:
-    store: LruStore[str] = LruStore(budget=10)
-    store.put("a", "A", 6)
-    store.put("b", "B", 4)
-    assert (len(store), store.bytes) == (2, 10)
-    store.put("c", "C", 1)
-    assert (store.get("a"), store.bytes) == (None, 5)
-    store.put("huge", "H", 1000)
-    assert (store.get("huge"), len(store), store.bytes) == ("H", 1, 1000)
-
-
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 12)), max_size=40))
 def test_the_shelf_is_never_over_its_budget(puts: list[tuple[str, int]]) -> None:
     store: LruStore[int] = LruStore(budget=20, places=4)
@@ -77,18 +66,6 @@ def test_work_is_done_one_after_the_other() -> None:
 
     assert run_apart(all_of_them()) == list(range(6))
     assert most == 1
-    worker.close()
-
-
-def test_errors_of_the_work_come_through_and_leave_a_place() -> None:
-    worker = Worker("tiny", 1, 60.0)
-
-    async def twice() -> int:
-        with pytest.raises(ZeroDivisionError):
-            await worker.run(lambda: 1 // 0)
-        return await worker.run(lambda: 7)
-
-    assert run_apart(twice()) == 7
     worker.close()
 
 

@@ -123,29 +123,6 @@ def test_keys_move_the_brush_erase_and_paint(page: Opened, tmp_path: Path) -> No
     assert [url for url in page.asked if url.endswith("/api/ask")] == scenes  # no digit was moved
 
 
-def test_gates_are_not_scaled_and_later_looks_are_recomputed_or_frozen(page: Opened, tmp_path: Path) -> None:
-    page.lens().locator(".lens-head select").select_option("gates")
-    page.settle()
-    own = page.record(tmp_path)
-    tool(page, "erase")  # of the total nothing can be erased: the last look is shown
-    page.lens().locator(".thumbnail").first.click()
-    page.frames()
-    stroke(page, (5, 5), (95, 5))
-    recomputed = page.record(tmp_path)
-    first, last = floats(own["looks"][0])[0], floats(own["looks"][-1])[0]
-    gate = floats(recomputed["looks"][0])[0]
-    kept = gate != 0
-    assert 0 < kept.sum() < gate.size
-    np.testing.assert_allclose(gate[kept], first[kept], rtol=1e-4)  # as they were
-    assert not np.allclose(floats(recomputed["looks"][-1])[0], last, rtol=1e-3)
-    assert recomputed["edited"]["frozen"] == []
-    page.lens().get_by_label("later looks").select_option("frozen")
-    page.settle()
-    frozen = page.record(tmp_path)
-    np.testing.assert_allclose(floats(frozen["looks"][-1])[0], last, rtol=1e-4)
-    assert frozen["edited"]["frozen"] == [look["name"] for look in own["looks"][1:]]
-
-
 def test_a_saved_page_tells_what_was_edited_and_has_no_brush(page: Opened, browser: Any, tmp_path: Path) -> None:
     tool(page, "erase")
     stroke(page, (5, 5), (95, 5))
@@ -155,20 +132,3 @@ def test_a_saved_page_tells_what_was_edited_and_has_no_brush(page: Opened, brows
     with opened(browser, saved.as_uri()) as alone:
         expect(alone.part("edited")).to_have_text(told)
         expect(alone.page.locator(".brush-row")).to_be_hidden()
-
-
-def test_a_page_without_a_server_has_no_brush(browser: Any, page_file: Path) -> None:
-    with opened(browser, page_file.as_uri()) as alone:
-        alone.settle()
-        expect(alone.page.locator(".brush-row").first).to_be_hidden()
-
-
-@pytest.mark.parametrize("width", [390, 1400])
-def test_the_brush_fits_into_the_window(browser: Any, served: Any, width: int) -> None:
-    with opened(browser, f"http://127.0.0.1:{served.port}/", width=width) as page:
-        page.settle()
-        box = page.page.locator(".brush-row").first.bounding_box()
-        assert box["width"] > 0
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= width
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -71,17 +71,6 @@ def test_a_saved_page_stands_alone(page: Opened, browser: Any, tmp_path: Path) -
     assert len(again.read_text(encoding="utf-8")) == pytest.approx(path.stat().st_size, rel=0.1)
 
 
-def test_any_picture_can_be_shown_to_the_models(page: Opened, tmp_path: Path) -> None:
-    wide = tmp_path / "wide.png"
-    Image.new("RGB", (300, 150), (200, 30, 30)).save(wide)
-    page.part("picture-file").set_input_files(wide)
-    expect(page.page.locator(".stage").first).to_have_attribute("height", "320")
-    page.settle()
-    view = page.record(tmp_path)
-    assert (view["picture"]["width"], view["picture"]["height"]) == (300, 150)
-    assert view["total"]["frame"] == [[3, 0, 0], [0, 3, -75]]  # the square around a picture twice as wide as high
-
-
 @pytest.mark.parametrize("kind", ["paste", "drop"])
 def test_a_picture_is_pasted_or_dropped(page: Opened, kind: str) -> None:
     buffer = io.BytesIO()
@@ -107,23 +96,3 @@ def test_a_picture_is_pasted_or_dropped(page: Opened, kind: str) -> None:
     expect(page.part("digit-list")).to_be_hidden()
     page.settle()
     assert page.answers()[1] == "blue"  # as torch says; before it said red
-
-
-def test_what_went_wrong_is_said(page: Opened) -> None:
-    for name, content, said in (
-        ("a.json", b"{", "a.json: not JSON"),
-        ("a.json", b'{"schema": "else"}', 'found "else"'),
-        ("a.txt", b"hello", "choose a PNG"),
-        ("a.png", b"not a picture", "cannot be read"),
-        ("<b>x.json", b"", "<b>x.json: not JSON"),
-    ):
-        kind = "image/png" if name.endswith("png") else "application/octet-stream"
-        field = "record-file" if name.endswith("json") else "picture-file"
-        page.part(field).set_input_files({"name": name, "mimeType": kind, "buffer": content})
-        expect(page.part("notice-text")).to_contain_text(said, ignore_case=True)
-        expect(page.part("notice")).to_be_visible()
-        shown = page.part("notice-text").text_content() or ""
-        assert not shown.startswith("A."), shown  # a sentence begins with a capital, a file keeps its name
-        page.part("notice-close").click()
-        expect(page.part("notice")).to_be_hidden()
-    assert page.answers()[0] == "red"

@@ -18,8 +18,7 @@ from saccade.data.scenes.glyphs import load_pack
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.report import Live, Report, Section, policy
-from saccade.web.bundle import bundle
-from saccade.web.page import STATIC, live_part, offline_page
+from saccade.web.page import STATIC, bundle, offline_page
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +62,6 @@ def test_modules_come_after_what_they_import_and_once(tmp_path: Path) -> None:
         "return { twice };\n})();\n"
         "const module2 = (() => {\nconst { twice } = module1;\nconst { one: single } = module0;\n"
         "twice(single);\nreturn {  };\n})();\n"
-    )
-
-
-def test_modules_that_are_loaded_later_are_carried_by_their_address(tmp_path: Path) -> None:
-    entry = write(tmp_path, main="start();\n", later="export function panel(place) {\n  place.append(1);\n}\n")
-    assert bundle(entry, {"families/a%22b/panel.js": tmp_path / "later.js"}) == (
-        '"use strict";\n'
-        "const module0 = (() => {\nfunction panel(place) {\nplace.append(1);\n}\nreturn { panel };\n})();\n"
-        'globalThis.saccadeModules = { "families/a%22b/panel.js": module0 };\n'
-        "const module1 = (() => {\nstart();\nreturn {  };\n})();\n"
     )
 
 
@@ -179,9 +168,3 @@ def test_a_report_without_one_forbids_scripts() -> None:
     assert "<script" not in page
     assert "script-src" not in page
     assert "worker-src" not in policy("p {}")
-
-
-def test_the_live_part_is_the_page(carried: list[Predictor], page: str) -> None:
-    live = live_part(carried)
-    for part in (live.markup, live.style, live.script, live.data):
-        assert part in page

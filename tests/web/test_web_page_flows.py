@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import io
-import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from carried_models import LIVE
-from page_browser import Opened, expect, floats, opened, stage_pixels
+from page_browser import Opened, expect, floats, opened
 from PIL import Image
 
 import saccade
@@ -87,20 +86,6 @@ def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
     expect(page.part("question-note")).to_contain_text("The scene has no 7")
 
 
-def test_an_example_brings_its_question(page: Opened) -> None:
-    chooser = page.part("example")
-    names = chooser.locator("option").all_inner_texts()
-    assert "Nine of them" in names
-    assert "On a photograph" not in names  # a page without a server has no photograph to draw
-    chooser.select_option("Nine of them")
-    expect(page.part("question-list").locator("[aria-pressed=true]")).to_have_text("4")
-    page.wait_for("blue")
-    expect(page.part("digit-list").locator("button")).to_have_count(9)
-    page.part("colour-list").get_by_label("green").click()
-    page.wait_for("green")
-    expect(chooser).to_have_value("")  # changed, it is that example no more
-
-
 def test_the_slider_walks_through_the_looks(page: Opened) -> None:
     readout = page.lens().locator(".readout")
     expect(page.part("act-name")).to_have_text("total (5 of 5)")
@@ -110,50 +95,6 @@ def test_the_slider_walks_through_the_looks(page: Opened) -> None:
     page.lens().locator(".thumbnail").nth(3).click()
     expect(page.part("act-name")).to_have_text("stage4 (4 of 5)")
     expect(page.lens(1).locator(".readout")).to_contain_text("stage4 · soft multiplier")
-
-
-def test_play_goes_on_by_itself_and_stops(page: Opened) -> None:
-    page.hold_timers()
-    page.part("play").click()
-    expect(page.part("act-name")).to_have_text("stage1 (1 of 5)")
-    assert page.tick() == 1
-    expect(page.part("act-name")).to_have_text("stage2 (2 of 5)")
-    expect(page.part("play")).to_have_accessible_name("Pause the looks")
-    page.part("play").click()
-    expect(page.part("play")).to_have_text("Play")
-    expect(page.part("play")).to_have_accessible_name("Play the looks")
-    assert page.part("play").get_attribute("aria-pressed") is None  # the name says it; "Pause, pressed" would not
-    assert page.tick() == 0
-    expect(page.part("act-name")).to_have_text("stage2 (2 of 5)")
-
-
-def test_the_pointer_reads_weights_in_every_lens(page: Opened, tmp_path: Path) -> None:
-    page.part("act-slider").fill("3")
-    page.page.mouse.move(*page.stage_point(20.0, 20.0))
-    readouts = page.page.locator(".readout")
-    expect(readouts.nth(0)).to_contain_text("column 1, row 1 of")
-    expect(readouts.nth(1)).to_contain_text("column 1, row 1 of")
-    weights = floats(page.record(tmp_path, 1)["looks"][0])[0]
-    page.page.mouse.move(*page.stage_point(20.0, 20.0))
-    shown = readouts.nth(1).inner_text().rpartition("weight ")[2]
-    assert float(shown) == pytest.approx(float(weights[0, 0]), rel=6e-3)
-
-
-def test_opacity_colours_and_cells_change_the_picture(page: Opened) -> None:
-    page.part("outline").uncheck()
-    shown = [stage_pixels(page)]
-    for change in (
-        lambda: page.part("opacity").fill("0"),
-        lambda: page.part("opacity").fill("90"),
-        lambda: page.part("palette").select_option("cividis"),
-        lambda: page.part("cells").check(),
-        lambda: page.part("outline").check(),
-    ):
-        change()
-        page.frames()
-        shown.append(stage_pixels(page))
-    for before, after in itertools.pairwise(shown):
-        assert np.abs(before - after).max() > 30
 
 
 def test_compare_models_side_by_side(page: Opened) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from page_browser import Opened, expect, opened
+from page_browser import Opened, expect
 from PIL import Image
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
@@ -40,20 +39,3 @@ def test_keys_for_digits_do_nothing_to_a_picture(page: Opened, tmp_path: Path) -
     expect(page.part("example")).to_have_value("Five digits")  # as it was left
     expect(stage).to_have_attribute("role", "application")
     assert "arrow keys move the 7" in stage.get_attribute("aria-label")
-
-
-def test_a_page_of_records_knows_no_new_scene(page: Opened, browser: Any, tmp_path: Path) -> None:
-    saved = page.download("save-page", tmp_path)
-    with opened(browser, saved.as_uri()) as alone:
-        alone.wait_for("red", 1)
-        alone.page.keyboard.press("n")
-        alone.settle()
-        assert alone.answers() == ["red", "red"]
-
-
-def test_the_bar_is_one_line_at_every_size_but_a_phones(page: Opened) -> None:
-    for width in (640, 720, 1024):
-        page.page.set_viewport_size({"width": width, "height": 450})
-        tops = {round(page.part(name).bounding_box()["y"]) for name in ("compare", "help-button", "theme")}
-        assert len(tops) == 1
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width

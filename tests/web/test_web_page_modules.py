@@ -64,35 +64,6 @@ def test_maps_are_laid_over_pictures_as_geometry_does(run: Run, frame: list[list
     np.testing.assert_allclose(np.array(laid).reshape(40, 64), expected.numpy(), atol=2e-6)
 
 
-def test_a_map_at_half_the_size_samples_the_same_field(run: Run) -> None:
-    """A linear ramp reads the same wherever it is sampled: x/64 at the centres of 32 wide pixels."""
-    laid = run(
-        "frames",
-        "const values = Float32Array.from({length: 64}, (_, x) => (x + 0.5) / 64);"
-        "return Array.from(m.project({values, grid: [1, 64], frame: m.IDENTITY}, {width: 64, height: 1}, 32, 1))",
-    )
-    np.testing.assert_allclose(laid, (2 * np.arange(32) + 1) / 64, atol=1e-6)
-
-
-def test_frames_compose_and_invert(run: Run) -> None:
-    outer, inner = torch.rand(2, 3, dtype=torch.float64), torch.rand(2, 3, dtype=torch.float64)
-    both, back = run(
-        "frames",
-        "return [m.compose(given[0], given[1]), m.invert(given[0])]",
-        [outer.tolist(), inner.tolist()],
-    )
-    np.testing.assert_allclose(both, geometry.compose(outer, inner).numpy(), rtol=1e-12)
-    np.testing.assert_allclose(back, geometry.invert(outer).numpy(), rtol=1e-9)
-
-
-@pytest.mark.parametrize("size", [(480, 640), (640, 480), (100, 100), (3, 1000), (37, 61)])
-def test_pictures_are_fitted_as_geometry_does(run: Run, size: tuple[int, int]) -> None:
-    found = run("frames", "return m.fitInside({width: given[1], height: given[0]}, 100)", list(size))
-    fit = geometry.fit_inside(size, (100, 100))
-    assert [found[name] for name in ("height", "width", "top", "left")] == [fit.height, fit.width, fit.top, fit.left]
-    np.testing.assert_allclose(found["canvas"], fit.canvas.numpy(), rtol=1e-12)
-
-
 def test_the_cell_under_the_pointer(run: Run) -> None:
     """Cells of 10 × 20 pixels: (25, 45) lies in column 2, row 2; what is outside counts as the edge."""
     body = (
@@ -100,13 +71,6 @@ def test_the_cell_under_the_pointer(run: Run) -> None:
         "return [m.cellAt(map, 25, 45), m.cellAt(map, 99, -5)]"
     )
     assert run("frames", body) == [{"row": 2, "column": 2, "value": 10}, {"row": 0, "column": 3, "value": 3}]
-
-
-def test_half_floats_are_read(run: Run) -> None:
-    values = np.array([0.0, -0.0, 1.0, -2.5, 65504.0, 6e-8, 6.1e-5, 0.333, np.inf], dtype="<f2")
-    text = base64.b64encode(values.tobytes()).decode()
-    read = run("acts", "return Array.from(m.decodeFloats(given, 'float16'), String)", text)
-    np.testing.assert_array_equal([float(value) for value in read], values.astype(np.float64))
 
 
 def test_acts_are_named_in_order_and_those_that_never_happened_left_out(run: Run) -> None:
@@ -129,13 +93,6 @@ def test_the_colours_are_those_of_the_package(run: Run) -> None:
     palette = run("palette", "return Object.entries(m.COLOURS)")
     assert {name: tuple(rgb) for name, rgb in palette} == _RGB
     assert [name for name, _ in palette] == list(COLOURS)
-
-
-@pytest.mark.parametrize("name", ["saccade", "viridis", "cividis"])
-def test_lightness_rises_in_every_colour_map(run: Run, name: str) -> None:
-    table = np.array(run("colours", "return Array.from(m.colourTable(given))", name)).reshape(-1, 3) / 255
-    linear = np.where(table <= 0.04045, table / 12.92, ((table + 0.055) / 1.055) ** 2.4)
-    assert (np.diff((linear @ (0.2126, 0.7152, 0.0722))[::16]) > 0).all()
 
 
 def test_glyphs_are_resized_to_the_last_bit(run: Run) -> None:
@@ -171,37 +128,6 @@ def test_a_scene_is_rendered_as_the_generator_renders_it(run: Run) -> None:
     np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.truth.masks.numpy())
 
 
-def test_clutter_depends_on_its_seed_alone(run: Run) -> None:
-    body = (
-        "const glyphs = await (await import('/js/glyphs.js')).loadGlyphs('/glyphs.png');"
-        "const drawn = (seed) => m.renderScene({digits: [], background: 'distractors', seed}, glyphs);"
-        "return given.map((seed) => Array.from(drawn(seed).rgba))"
-    )
-    one, again, other = run("scene", body, [1, 1, 2])
-    assert one == again
-    assert one != other
-    share = np.mean(np.array(one).reshape(-1, 4)[:, :3].max(1) > 0)
-    assert 0.005 < share < 0.2
-
-
-def test_random_scenes_have_different_digits_that_do_not_touch(run: Run) -> None:
-    for seed in range(20):
-        digits = run("scene", "return m.randomScene(given, 'black').digits", seed)
-        assert len({digit["digit"] for digit in digits}) == len(digits) >= 3
-        boxes = np.zeros((100, 100), int)
-        for digit in digits:
-            boxes[digit["y"] : digit["y"] + digit["size"], digit["x"] : digit["x"] + digit["size"]] += 1
-        assert boxes.max() == 1
-        assert boxes.sum() == sum(digit["size"] ** 2 for digit in digits)
-
-
-def test_a_digit_stays_inside_the_picture(run: Run) -> None:
-    digit = {"digit": 1, "glyph": 0, "x": 10, "y": 10, "size": 30, "colour": "red"}
-    body = "return [m.changed(given, {x: 95}), m.changed(given, {size: 300}), m.changed(given, {y: -4, size: 1})]"
-    moved, large, small = run("scene", body, digit)
-    assert (moved["x"], large["size"], large["x"], small["size"], small["y"]) == (70, 84, 10, 14, 0)
-
-
 def test_attention_on_the_evidence_beside_baselines(run: Run) -> None:
     """2 × 2 pixels, evidence is the left column, objects are the upper row: 0.7, 0.5, 0.5 and 0.5."""
     body = (
@@ -210,36 +136,6 @@ def test_attention_on_the_evidence_beside_baselines(run: Run) -> None:
         "return m.onTarget(map, evidence, [[1, 0, 0, 0], [0, 1, 0, 0]]).rows.map(({value}) => value)"
     )
     assert run("scores", body) == pytest.approx([0.7, 0.5, 0.5, 0.5])
-
-
-def test_scores_of_a_view_are_listed_beside_their_baselines(run: Run) -> None:
-    scores = {
-        "attention": {"true_positive_strength": 0.25, "pointing": 1.0},
-        "baselines": {"uniform": {"true_positive_strength": 0.04}, "broken": None},
-    }
-    (table,) = run("scores", "return m.scoresOfView(given)", scores)
-    assert [(row["label"], row["value"]) for row in table["rows"]] == [("this model", 0.25), ("spread evenly", 0.04)]
-    assert run("scores", "return m.scoresOfView(null)") == []
-
-
-@pytest.mark.parametrize(
-    ("share", "shown"),
-    [(0, "0 %"), (1, "100 %"), (0.0002, "< 0.1 %"), (0.99995, "> 99.9 %"), (0.004, "0.4 %"), (0.126, "13 %"),
-     (0.995, "99.5 %")],
-)  # fmt: skip
-def test_percent_never_claims_certainty(run: Run, share: float, shown: str) -> None:
-    assert run("dom", "return m.percent(given)", share) == shown
-
-
-def test_only_the_newest_question_waits(run: Run) -> None:
-    body = (
-        "const asked = []; let go;"
-        "const latest = new m.Latest((job) => { asked.push(job); return new Promise((done) => (go = done)); });"
-        "for (const job of [1, 2, 3, 4]) latest.push(job);"
-        "go(); await new Promise((done) => setTimeout(done)); go(); await new Promise((done) => setTimeout(done));"
-        "latest.push(5); return asked"
-    )
-    assert run("latest", body) == [1, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -324,42 +220,3 @@ def test_a_tensor_file_is_read_within_its_bounds(run: Run, data: bytes, said: st
     )
     found = run("safetensors", body, list(data))
     assert found == 0 if said is None else said in found
-
-
-OPENING = """
-    const state = {mode: "scene", picture: null, scene: "first", models: ["things"]};
-    const said = [], fitted = [];
-    const page = {
-        source: {example: async () => { Object.assign(state, given.meanwhile); throw new Error("gone"); }},
-        store: {state, set: (changed) => Object.assign(state, changed)},
-        composer: {fit: (scenes) => fitted.push(scenes)},
-        notices: {say: (error) => said.push(error.message)},
-    };
-    if (given.arrives) page.source.example = async () => { Object.assign(state, given.meanwhile); return "cat"; };
-    await m.openWith({name: "things", example: "cat", scenes: "digits"}, page);
-    return [state.mode, state.picture, fitted, said];
-"""
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-def test_what_the_user_opened_meanwhile_stays(run: Run, arrives: bool) -> None:
-    own = {"mode": "picture", "picture": "own"}
-    assert run("opening_input", OPENING, {"arrives": arrives, "meanwhile": own}) == ["picture", "own", [], []]
-
-
-def test_an_example_that_does_not_arrive_gives_way_to_a_scene(run: Run) -> None:
-    found = run("opening_input", OPENING, {"arrives": False, "meanwhile": {}})
-    assert found == ["scene", None, ["digits"], ["gone"]]
-    assert run("opening_input", OPENING, {"arrives": True, "meanwhile": {}}) == ["picture", "cat", [], []]
-
-
-def test_a_refused_example_is_told_in_the_words_of_the_server(run: Run) -> None:
-    body = """
-        const fetched = window.fetch;
-        window.fetch = async () => new Response(given, {status: 429});
-        const said = await new m.ServerSource().example("cat").catch((error) => error.message);
-        window.fetch = fetched;
-        return said;
-    """
-    assert run("source_server", body, json.dumps({"error": {"message": "too busy"}})) == "too busy"
-    assert run("source_server", body, "") == "the server answered 429 without an explanation"

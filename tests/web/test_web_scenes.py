@@ -20,7 +20,7 @@ from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.web.family_page import CANVAS
-from saccade.web.scenes import backgrounds, compose
+from saccade.web.scenes import compose
 from saccade.web.schemas import Digit, Scene
 
 
@@ -65,15 +65,6 @@ def test_moving_a_digit_leaves_the_background_alone() -> None:
     assert empty.any()
 
 
-def test_recolouring_changes_the_pixels_of_that_digit_only() -> None:
-    digits = [digit(7), digit(3, x=60, y=60, colour="blue")]
-    before = compose(Scene(digits=digits))
-    after = compose(Scene(digits=[digit(7, colour="green"), digits[1]]))
-    changed = (np.array(before.picture.image) != np.array(after.picture.image)).any(-1)
-    assert changed.any()
-    assert not (changed & ~before.truth.masks[0].numpy()).any()
-
-
 def test_the_later_digit_lies_in_front() -> None:
     found = compose(Scene(digits=[digit(8), digit(1, colour="blue")]))
     assert not (found.truth.masks[0] & found.truth.masks[1]).any()
@@ -88,14 +79,6 @@ def test_evidence_is_what_was_asked_for() -> None:
     assert truth.evidence("4") is None
     assert truth.evidence("crown") is None
     assert compose(Scene(digits=[])).truth.evidence(None) is None
-
-
-def test_every_background_can_be_had_and_differs() -> None:
-    names = backgrounds()
-    assert names[:3] == ["black", "distractors", "clutter"]
-    assert "photo:cat" in names
-    pictures = {name: pixels(Scene(digits=[], background=name, seed=1)).tobytes() for name in names}
-    assert len(set(pictures.values())) == len(names)
 
 
 @pytest.mark.parametrize(

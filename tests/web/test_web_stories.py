@@ -15,13 +15,9 @@ import torch
 from story_models import QUESTION, STORY, save_story_model
 
 import saccade
-from saccade.errors import ConfigError, DataError
-from saccade.families.story.page import EXAMPLES, FOUNDING, examples, generated
-from saccade.families.story.stories import words_of
+from saccade.errors import DataError
 from saccade.families.story.text import sent_sentences
-from saccade.families.story.world import TASKS
-from saccade.models.facts import read_facts
-from saccade.web.family_page import page_entry, page_model
+from saccade.web.family_page import page_model
 from saccade.web.page import live_part
 from saccade.web.views import view_of
 from tiny_models import save_tiny
@@ -43,17 +39,6 @@ pytestmark = pytest.mark.web
 def test_what_is_no_story_is_refused(value: Any, said: str) -> None:
     with pytest.raises(DataError, match=said):
         sent_sentences(value)
-
-
-def test_spaces_and_empty_lines_are_tidied() -> None:
-    assert sent_sentences(["  Mary \t left. ", "", " \n"]) == ("Mary left.",)
-
-
-def test_examples_of_known_words_come_first() -> None:
-    last = generated(19)
-    known = {word for text in (*last.sentences, last.question) for word in words_of(text)}
-    assert examples(known)[0] == last
-    assert len(examples(known)) == len(EXAMPLES) + len(FOUNDING) + len(TASKS)
 
 
 @pytest.fixture(scope="module")
@@ -210,10 +195,3 @@ def test_a_page_refuses_what_python_refuses(folder: Path, tmp_path: Path) -> Non
             predictor.look(predictor.reads.from_json(story), question)
         assert said[:20] in str(refused.value)
         assert said == str(refused.value) or not story[0].strip()
-
-
-def test_models_that_a_page_cannot_compute_are_named(tmp_path: Path) -> None:
-    folder = save_story_model(tmp_path / "m", "gates", "dmn")
-    assert page_entry(read_facts(folder)).takes == "json"
-    with pytest.raises(ConfigError, match=r"'gates' \(dmn\) does not run inside a page; memn2n does"):
-        page_model(saccade.load(folder, "cpu"))

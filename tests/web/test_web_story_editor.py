@@ -117,30 +117,6 @@ def test_sentences_are_moved_by_buttons_and_by_keys(page: Opened, folders: dict[
     assert sentences(page) == STORY
 
 
-def test_sentences_are_added_and_removed(page: Opened, folders: dict[str, Path]) -> None:
-    page.page.get_by_role("button", name="Remove sentence 2").click()
-    assert sentences(page) == [STORY[0], STORY[2]]
-    expect_weights(page, weights_of(folders["teller"], [STORY[0], STORY[2]]))
-    field(page, 1).press("Enter")
-    expect(field(page, 2)).to_be_focused()
-    assert sentences(page) == [STORY[0], "", STORY[2]]
-    field(page, 2).press("Backspace")
-    expect(field(page, 1)).to_be_focused()
-    page.page.get_by_role("button", name="Add a sentence").click()
-    expect(field(page, 3)).to_be_focused()
-    field(page, 3).evaluate(
-        """(field, text) => {
-          const clipboardData = new DataTransfer();
-          clipboardData.setData("text", text);
-          field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
-        }""",
-        f"{STORY[1]}\n\n{STORY[0]}\n",
-    )
-    told = [STORY[0], STORY[2], STORY[1], STORY[0]]
-    assert sentences(page) == told
-    expect_weights(page, weights_of(folders["teller"], told))
-
-
 def test_a_sentence_is_dragged(page: Opened, folders: dict[str, Path]) -> None:
     grips = page.page.locator(".story-editor tbody .story-grip")
     first, last = (grips.nth(number).bounding_box() for number in (0, 2))
@@ -159,76 +135,6 @@ def test_a_sentence_is_dragged(page: Opened, folders: dict[str, Path]) -> None:
     mouse.move(first["x"] + 8, first["y"] + 8)  # let go of: it stays
     assert sentences(page) == [STORY[1], STORY[2], STORY[0]]
     expect_weights(page, weights_of(folders["teller"], [STORY[1], STORY[2], STORY[0]]))
-
-
-def test_unknown_words_are_underlined_and_named(page: Opened) -> None:
-    notes = page.page.locator(".story-notes")
-    expect(notes).to_have_text("")
-    field(page, 2).fill("Sam walks into the den.")
-    expect(page.page.locator(".story-copy u")).to_have_text(["Sam", "walks", "into", "den."])
-    expect(notes).to_have_text("story: unknown words were left out: sam, walks, into, den.")
-    assert field(page, 2).get_attribute("aria-description") == "not known: sam, walks, into, den"
-    field(page, 2).fill("Sam walks!")
-    expect(page.page.locator(".story-dropped input")).to_have_value("Sam walks!")  # nothing of it is in memory
-    page.page.get_by_role("textbox", name="Question").fill("Why?")
-    expect(page.lens().locator(".answer")).to_have_text("It knows no word of the question.")
-    expect(page.page.locator(".story-editor tbody .story-hop")).to_have_count(0)  # weights of no answer are not shown
-    assert page.part("notice").is_hidden()
-
-
-def test_a_story_longer_than_the_memory_is_greyed_where_it_is_dropped(page: Opened, folders: dict[str, Path]) -> None:
-    long = [*STORY, *STORY]  # the memory holds five
-    tell(page, long)
-    expect(page.page.locator(".story-dropped")).to_have_count(1)
-    expect(page.page.locator(".story-editor tbody tr").first.locator(".story-hop")).to_have_text(["–", "–"])
-    expect_weights(page, [["–", "–"], *weights_of(folders["teller"], long[1:])])
-    expect(page.page.locator(".story-notes")).to_have_text(
-        "story: 6 sentences, and the memory holds 5: sentences 1 to 1 were dropped."
-    )
-
-
-def test_weight_on_empty_slots_has_a_row_where_there_is_any(page: Opened, folders: dict[str, Path]) -> None:
-    looks = saccade.load(folders["teller"], "cpu").look(STORY, QUESTION).trace.looks
-    wanted = [f"{float(look.weights[0, 3:].sum()):.2f}" for look in looks]  # type: ignore[index]
-    assert max(wanted) > "0.01"
-    row = page.page.locator(".story-editor tfoot tr")
-    expect(row.locator("th")).to_have_text("empty slots (2)")
-    expect(row.locator(".story-hop")).to_have_text(wanted)
-    page.lens().locator(".lens-head select").select_option("masked")  # a model that gives them none
-    expect(row).to_have_count(0)
-    expect_weights(page, weights_of(folders["masked"], STORY))  # the story stayed
-
-
-def test_models_are_compared_over_one_story(page: Opened, folders: dict[str, Path]) -> None:
-    assert page.part("compare").locator("option").all_inner_texts() == ["Compare with …", "teller", "masked"]
-    page.part("compare").select_option("masked")
-    expect(page.page.locator(".lens")).to_have_count(2)
-    expect(page.page.locator(".story-editor")).to_have_count(1)
-    expect(page.page.locator(".story-model")).to_have_text(["teller", "masked"])
-    both = zip(weights_of(folders["teller"], STORY), weights_of(folders["masked"], STORY))
-    expect_weights(page, [[*one, *two] for one, two in both])
-
-
-def test_pictures_and_stories_take_turns(page: Opened) -> None:
-    page.page.get_by_role("button", name="Compose").click()
-    expect(page.page.locator(".story-editor")).to_have_count(0)
-    expect(page.lens().locator(".lens-head select")).to_have_value("seer")
-    expect(page.page.locator(".stage").first).to_be_visible()
-    page.page.get_by_role("button", name="Story", exact=True).click()
-    expect(page.lens().locator(".lens-head select")).to_have_value("teller")
-    expect(page.page.locator(".stage").first).to_be_hidden()
-    assert sentences(page) == STORY  # as it was left
-    page.lens().locator(".lens-head select").select_option("seer")
-    expect(page.page.locator(".story-editor")).to_have_count(0)
-    expect(page.page.get_by_role("button", name="Compose")).to_have_attribute("aria-pressed", "true")
-
-
-def test_an_example_replaces_the_story(page: Opened) -> None:
-    examples = page.page.get_by_role("combobox", name="choose an example")
-    examples.select_option(label="Where is a thing?")
-    assert sentences(page)[0] == "Mary went to the kitchen."
-    expect(page.page.get_by_role("textbox", name="Question")).to_have_value("Where is the football?")
-    expect(page.page.locator(".story-notes")).to_contain_text("football")
 
 
 def test_what_was_watched_is_saved_and_opened_again(

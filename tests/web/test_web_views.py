@@ -92,10 +92,6 @@ def test_the_total_of_a_large_picture_is_small() -> None:
     assert total["frame"] == [[1200 / 128, 0.0, 0.0], [0.0, 300 / 32, 0.0]]
 
 
-def test_a_picture_of_one_row_has_a_total() -> None:
-    assert view_of(sighting(soft(torch.full((1, 2, 6), 1 / 12)), size=(1, 5000)))["total"]["grid"] == [1, TOTAL_SIDE]
-
-
 def test_steps_keep_what_belongs_to_each() -> None:
     look = soft(
         torch.rand(1, 3, 2, 2),
@@ -136,16 +132,6 @@ def test_slots_have_texts_instead_of_a_grid() -> None:
     assert floats(entry).tolist() == pytest.approx([0.9, 0.1, 0.2, 0.8])
     assert view["total"] is None
     assert view_of(sighting(hop))["looks"][0]["slots"] == ["1", "2"]
-
-
-def test_words_of_a_caption_stand_beside_their_shares() -> None:
-    look = soft(torch.rand(1, 2, 2, 2))
-    parts = (("a", 0.5), ("cat", 0.25))
-    sentence = view_of(sighting(look, parts=parts, kind="sentence", log_probability=-2.0))
-    labels = view_of(sighting(look, parts=parts, kind="labels"))
-    assert (sentence["kind"], sentence["words"]) == ("sentence", ["a", "cat"])
-    assert (labels["kind"], labels["words"]) == ("labels", None)
-    assert labels["labels"] == sentence["labels"] == [["a", 0.5], ["cat", 0.25]]
 
 
 def test_evidence_and_pictures_come_back_as_they_were() -> None:

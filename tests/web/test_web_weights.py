@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 from typing import Any
 
 import numpy as np
@@ -40,12 +39,6 @@ def restored(stored: dict[str, Any]) -> torch.Tensor:
         scales = np.frombuffer(base64.b64decode(stored["scales"]), "<f4").astype(np.float64)
         numbers = np.frombuffer(data, "<i2") * scales.repeat(stored["columns"])
     return torch.from_numpy(numbers.copy()).reshape(stored["rows"], stored["columns"])
-
-
-def test_the_two_models_of_the_page_are_small() -> None:
-    held = [page_model(saccade.load(name, "cpu")) for name in ("soft-mref", "hattnet-ctx-mref")]
-    sizes = [len(json.dumps(each, separators=(",", ":"), allow_nan=False)) for each in held]
-    assert sum(sizes) <= 250_000
 
 
 def test_facts_travel_with_the_weights() -> None:

@@ -16,11 +16,6 @@ Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
 
 
-def catalog() -> dict[str, dict[str, Any]]:
-    """What data there is."""
-    return data()
-
-
 def make(
     name: str,
     out: Path,
@@ -193,7 +188,7 @@ def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> 
 
 
 COMMANDS = {
-    "list": Command(catalog, _show_catalog, example="saccade data list"),
+    "list": Command(data, _show_catalog, example="saccade data list"),
     "make": Command(
         make,
         _show_made,

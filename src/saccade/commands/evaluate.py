@@ -100,11 +100,8 @@ def evaluate(
     request = EvalRequest(
         data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack
     )
-    search: dict[str, Any] = {
-        name: each
-        for name, each in (("beam", beam), ("length_penalty", length_penalty), ("twins", twins))
-        if each is not None
-    }
+    asked = {"beam": beam, "length_penalty": length_penalty, "twins": twins}
+    search: dict[str, Any] = {name: each for name, each in asked.items() if each is not None}
     if unknown := [name for name in search if name not in own.options]:
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     given = search | ({} if sweeps is None else {"sweeps": sweeps})

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
 from saccade.papers.results import Difference, Measured, Run, measure, published, recorded_runs, results_folder, rows
-from saccade.papers.strength import strength_table
 from saccade.show.tables import Table
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from saccade.models.base import QueryModel
+    from saccade.predict import Predictor
 
 CAUSAL = "causal-benchmark"
 NO_RUN = "no run"
 COUNTS = frozenset({"failed_tasks"})
 """Scores that are no fractions."""
 STRENGTH = "true_positive_strength"
+PROJECTIONS = ("edge_extended", "zero_border")
+"""Two that the strength of Table 1b may have meant: saccade extends the edge cells to the border everywhere; the other
+lets maps fall to zero one cell beyond the outermost. The paper sums "attention probabilities within the ground-truth
+segmentation" and divides by the sum of all. It says neither which map of several that is, nor how a 4×4 map was laid on
+the picture."""
 SCENE = (
     "map_follow", "map_turn", "map_specific", "map_hold",
     "true_positive_strength", "selectivity", "pointing", "iou",
@@ -266,3 +276,51 @@ def causal_tables() -> list[Table]:
 def percent(text: str) -> str:
     """A fraction as it stands in a CSV, in percent; a dash where there is none."""
     return f"{100 * float(text):.1f}" if text else "–"
+
+
+def zero_border(maps: Tensor, frame: Tensor, size: tuple[int, int]) -> Tensor:
+    """Bilinear between receptive-field centres, falling to zero one cell beyond the outermost: (B,h,w) → (B,H,W)."""
+    from saccade import geometry
+
+    inverse = geometry.invert(frame.double().to(maps.device))
+    return geometry.sample(maps.double().unsqueeze(1), inverse, size, padding_mode="zeros").squeeze(1).to(maps.dtype)
+
+
+def strengths(predictor: Predictor, n: int) -> dict[str, float]:
+    """By ``PROJECTION/product`` (all maps multiplied) and ``PROJECTION/last``: on the first ``n`` test questions."""
+    import torch
+
+    from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+    from saccade.geometry import project
+    from saccade.metrics.intervals import mean_defined
+    from saccade.metrics.maps.localisation import true_positive_strength
+    from saccade.tasks.forward_passes import in_parts
+
+    model = cast("QueryModel", predictor.model)
+    split = SceneData(SceneDataConfig(predictor.facts.data["name"]), "test", device=predictor.device, allow_pack=True)
+    batch = split.take(torch.arange(n))
+    size = (split.spec.size, split.spec.size)
+    with torch.no_grad():
+        trace = model.wrap(in_parts(model, batch.images, batch.query), size).trace
+    grids = [(look.weights, look.frame) for look in trace.looks if look.weights is not None and look.frame is not None]
+    evidence, found = batch.evidence(), {}
+    for name, lay in zip(PROJECTIONS, (project, zero_border)):
+        laid = torch.stack([lay(weights, frame, size) for weights, frame in grids])  # (L,B,H,W)
+        for which, maps in (("product", laid.prod(0)), ("last", laid[-1])):
+            found[f"{name}/{which}"] = mean_defined(true_positive_strength(maps, evidence)).mean
+    return found
+
+
+def strength_table() -> Table:
+    """What :func:`strengths` gave for shipped models, one a line."""
+    columns = [f"{projection}/{which}" for projection in PROJECTIONS for which in ("product", "last")]
+    rows, counts = [], set()
+    for run in recorded_runs().values():
+        scores = [run.scores.get(f"strength/{column}") for column in columns]
+        known = [score for score in scores if score is not None]
+        if len(known) == len(columns):
+            counts |= {score.n for score in known}
+            rows.append([run.run, *(f"{100 * score.value:.1f}" for score in known)])
+    heads = [column.replace("_", " ").replace("/", ", ") for column in columns]
+    note = f"The first {min(counts):,} test questions. The paper does not say which of these it means."
+    return Table(["model", *heads], rows, "True-positive strength % of shipped models under two projections", note)

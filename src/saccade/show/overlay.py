@@ -1,18 +1,11 @@
-"""A picture with a map over it and outlines on it, as an image or a PNG.
+"""A picture with a map over it and outlines on it, as an image or as the bytes of a PNG file.
 
-Outlines on a picture: evidence masks, boxes, crops and points, in a double line that shows on any background.
+Pictures of any kind become upright RGB images, enlarged by whole factors or reduced to fit a panel. A map is laid over
+its picture pixel for pixel; the attended image is the picture as the map lets it through.
 
-All coordinates are those of the picture that was handed in (pixels, x to the right, y down); the drawing is scaled
-with the picture, the width of the lines is not. A mask is outlined from outside, so that small evidence stays visible.
-
-A picture with a map over it, as an image or a PNG, and nested crops of it.
-
-A picture as the bytes of a PNG file, and such bytes as an address that holds them whole.
-
-Any kind of picture as an upright RGB image, enlarged by whole factors or reduced to fit a panel.
-
-A map laid over its picture, pixel for pixel, and the picture as the map lets it through.
-
+Outlines are evidence masks, boxes, crops and points, in a double line that shows on any background. Their coordinates
+are those of the picture that was handed in (pixels, x to the right, y down); the drawing is scaled with the picture,
+the width of the lines is not. A mask is outlined from outside, so that small evidence stays visible.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Scores of an evaluation in words, as tables, and as sections of a page.
+"""Scores of an evaluation as tables and as sections of a page.
 
-What ``evaluate`` measured, as tables: each score with interval and n, then beside its baselines.
-
-Sections of a page about answers with one label: confusions, scores by class, and dependence on the evidence.
-
-The scores of a model as a section of a page: the tables of ``evaluate``, and what each score in them asks.
+Each score stands with its interval and n, then beside its baselines. Answers with one label have sections of their own:
+confusions, scores by class, and dependence on the evidence. :mod:`saccade.show.score_words` says what each score asks.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.show.report import Block, Cell, Gallery, Picture, Section, Table, percent
+from saccade.show.score_words import ASKS, QUESTIONS, REMARKS, RIVALS, WAYS
 from saccade.show.tables import Value
 
 Scores = Mapping[str, Any]
@@ -27,9 +25,8 @@ LOW_IS_GOOD = (
     "off_objects",
 )
 ORACLE, BOUNDED = "grid_oracle", ("true_positive_strength",)
-"""The best map that weights on a model's grids can make, and what it is the best at: of other scores it is no bound."""
+"""Name of the grid oracle, and the only score for which it is an upper bound."""
 _LOW_NOTE = "↓ low is good"
-_OLD = "baselines and bound were made on the last grid alone, by an older version: evaluate again before comparing"
 
 
 def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
@@ -42,10 +39,9 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     attention = {name: value for name, value in result.get("attention", {}).items() if name != "by_look"}
     looks = result.get("attention", {}).get("by_look", {})
     groups = (("answers", result.get("metrics", {})), ("attention", attention))
-    remark = "; ".join(filter(None, (result.get("note"), _OLD if _is_on_one_grid(result) else "")))
     taught = f"the maps were taught where to look {how}" if (how := result.get("maps_supervised")) else ""
     tables = [
-        _one_by_one(_title(result), result.get("metrics", {}), result, remark),
+        _one_by_one(_title(result), result.get("metrics", {}), result, result.get("note", "")),
         _one_by_one("attention", attention, result, taught),
         rests_on_table(result.get("rests_on", {})),
     ]
@@ -119,27 +115,6 @@ def _with_gaps(title: str, rivals: Mapping[str, Scores], scores: Sequence[str], 
     return tables
 
 
-QUESTIONS = {
-    "scene": "does the map lie on what was asked for? a segmenter that knows the question passes",
-    "model": "does the map show what the answer depends on?",
-}
-"""What the groups of scores under intervention ask."""
-REMARKS = {
-    "map_hold": "a map that never moves holds by 100 %: read map hold beside the others",
-    "map_specific": "shuffled maps move with a scene of their own",
-}
-"""What must be known to read a column."""
-WAYS = {
-    "unchanged": "the whole picture",
-    "evidence_blurred": "evidence blurred",
-    "evidence_swapped": "evidence from another picture",
-    "rest_blurred": "all but the evidence blurred",
-    "rest_swapped": "all but the evidence from another picture",
-    "guess": "guessing",
-}
-"""What ``saccade.metrics.verdict`` changes, in words."""
-
-
 def rests_on_table(rests_on: Scores) -> Table:
     """What answers rest on: how many are right when a part of the picture is gone; no rows where nothing is known."""
     accuracy, intervals = rests_on.get("accuracy", {}), rests_on.get("intervals", {})
@@ -150,11 +125,6 @@ def rests_on_table(rests_on: Scores) -> Table:
     ]
     n = f", n {rests_on['n']:,}" if "n" in rests_on else ""
     return Table(("what is there", "right", "95 % interval"), rows, caption=f"what the answers depend on{n}")
-
-
-def _is_on_one_grid(result: Scores) -> bool:
-    """Whether baselines are of the first definition, which made them on the last of several grids."""
-    return result.get("definition", 1) < 2 and len(result.get("attention", {}).get("by_look") or ()) > 1
 
 
 def _title(result: Scores) -> str:
@@ -292,10 +262,10 @@ def classes_section(per_class: Mapping[str, Mapping[str, Any]], elsewhere: str) 
     """Recall and precision of each class, the worst first; ``elsewhere`` names the file that has all of them."""
     if not per_class:
         return None
-    known = {name: _or(score["recall"], 1.0) for name, score in per_class.items()}
+    known = {name: 1.0 if score["recall"] is None else score["recall"] for name, score in per_class.items()}
     order = sorted(per_class, key=lambda name: (known[name], name))
     rows: list[Row] = [
-        [name, per_class[name]["pictures"], _share(per_class[name]["recall"]), _share(per_class[name]["precision"])]
+        [name, per_class[name]["pictures"], percent(per_class[name]["recall"]), percent(per_class[name]["precision"])]
         for name in order[:CLASSES]
     ]
     left = len(per_class) - len(rows)
@@ -340,73 +310,7 @@ def caption(mistake: Mapping[str, Any]) -> str:
     return f"{asked}{mistake['true']}, said {mistake['said']} ({mistake['confidence']:.0%}{own})"
 
 
-def _share(value: float | None) -> Cell:
-    return Cell(None) if value is None else percent(value)
-
-
-def _or(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
-
-
 TITLE = "Is it right, and is its attention faithful?"
-
-ASKS = {
-    "accuracy": "is the answer right",
-    "weighted_map": "are the right labels ranked before the wrong ones (mean average precision, weighted by frequency)",
-    "swapped_query": "asked for something else in the picture, does it still give the first answer",
-    "exact_match": "is every label given exactly as often as it occurs",
-    "true_positive_strength": "which share of the attention lies on the evidence",
-    "selectivity": "attention on the target ÷ attention on all objects",
-    "pointing": "does the peak lie on the evidence",
-    "iou": "does the map, cut at half its peak, cover the evidence and nothing else",
-    "pr_auc": "does the map segment the evidence at any cut; pixels of all pictures pooled",
-    "pointing_at": "does the peak lie near the clicked point: within a tenth of the diagonal of the object's box",
-    "attention_near": "which share of the attention lies that close",
-    "distance": "how far the peak lies from the clicked point, in diagonals of the object's box",
-    "deletion": "the mean probability of the answer while pixels are removed, most attended first",
-    "insertion": "the mean probability of the answer while pixels are added back, most attended first",
-    "causal_follow": "the target is rendered again with another answer: does the answer follow",
-    "causal_hold": "another object is changed or removed: does the answer stay",
-    "map_follow": "the target is moved: how much of the map goes with it, more than with another object that is moved",
-    "map_turn": "another object is asked for: how much of the map turns to it",
-    "map_specific": "does it move more when the target is moved or removed than when another object is; ½ by chance",
-    "map_hold": "another object changes: how much of the map stays; an even map scores 1, so read it with the others",
-    "cause_top": "is the object with most of the map the one whose recolouring moves the answer most",
-    "cause_pairs": "of two objects, has the one with more effect on the answer more of the map; ½ by chance",
-    "misplaced": "which share of the map on objects lies on those without an effect on the answer",
-    "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
-    "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
-    "off_objects": "which share of the map lies on no object",
-    "word_evidence_blur_raw": "the tenth of the picture that a word's map marks is blurred: how much log p of the word "
-    "falls (nats), less the same for other words' maps",
-    "word_evidence_patch_raw": "the same with the pixels of another picture",
-    "word_drop_blur_raw": "how much it falls before other words' maps are subtracted",
-    "word_drop_patch_raw": "the same with the pixels of another picture",
-    "function_evidence_blur_raw": "the first for words that name nothing to be seen, such as a and on: a control",
-    "function_evidence_patch_raw": "the same with the pixels of another picture",
-    "word_map_distance": "how far the maps of two content words of a caption are apart: 0 the same, 1 nothing shared",
-}
-"""Where a picture has no box, its diagonal is that of the picture."""
-
-RIVALS = {
-    "training_prior": "always the commonest answer of training",
-    "commonest_label": "always the commonest label of the scored pictures",
-    "training_prior_by_query": "the commonest answer of training to each question",
-    "uniform": "attention spread evenly; pixels in random order",
-    "centre_gaussian": "a blob in the middle of the picture",
-    "shuffled": "the model's own maps, of other pictures (and of the twins of these)",
-    "all_objects": "every object alike, on the model's grids",
-    "box_centre": "the middle of the object's box, on the model's grids",
-    "part_prior": "the mean training position of the part inside the box, on the model's grids",
-    "foreground": "the model's own map, cut to pixels brighter than 5 %",
-    "target_mask": "the pixels of what is asked for: it knows the question and nothing of the model",
-    "object_area": "objects ranked by their size",
-    "noise": "maps of noise on the model's cells",
-    "random_cells": "as many cells elsewhere, drawn at random",
-    "heaviest_cells": "as many cells elsewhere, the heaviest",
-    "grid_oracle": "the map of the model's grids with the largest share on the evidence: a bound of that score alone",
-}
-"""What is called ``_exact`` is the same to the pixel, not on the model's grids."""
 
 
 def scores_section(result: Scores) -> Section:

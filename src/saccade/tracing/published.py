@@ -1,16 +1,8 @@
 """Published transformers of timm and transformers by name, and such a model behind ``saccade look``.
 
-A published transformer and its facts, as the loaders for timm and transformers return them.
-
-Published transformers of timm (extra ``timm``) by name: their weights come from timm's hub, or from its cache.
-
-Published transformers of the transformers library (extra ``transformers``), by their name on the hub or a folder.
-
-Weights are read from safetensors alone: a pickle can run code. No code comes from the hub.
-
-A published transformer behind ``saccade look``: a picture in, the answer that its head gives, and its own attention.
-
-Where the model has no head, no answer is claimed.
+Weights come from the library's hub or its cache (extras ``timm`` and ``transformers``), or from a folder, and are read
+from safetensors alone: a pickle can run code. No code comes from the hub. A picture goes in; out come the answer that
+the head gives and the model's own attention. Where the model has no head, no answer is claimed.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
 """Traces the attention of a vision transformer from another library; the model runs unchanged.
 
-Attention rollout: all layers multiplied into one map (Abnar and Zuidema 2020, arXiv:2005.00928).
-
-Derived, not used: no such weights are in the model. Each layer counts as ½ A + ½ I, its mean over heads and what the
-residual connection passes on; the product of all layers says how much of each patch could reach a token.
-
-Which attention calls lie on the picture, which of their rows are kept, and why a model is refused.
-
 A *layer* is a call in which every token looks at every token. The row of its class token is kept: where that token
 looked. A *reading* is a call in which something else looks at the patches: a pooling head, or the words of a text.
 Where there is a reading, it is what the answer saw of the picture, and the layers before it are left out.
 
-Axes: B examples, h heads, Q query rows, K keys, T query rows that are kept, H and W patches.
+Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928) is derived, not used: no such weights are in the model.
+Each layer counts as ½ A + ½ I, its mean over heads and what the residual connection passes on; the product of all
+layers says how much of each patch could reach a token.
 
-Traces the attention of a vision transformer from another library; the model runs unchanged.
+Axes: B examples, h heads, Q query rows, K keys, T query rows that are kept, H and W patches.
 """
 
 from __future__ import annotations

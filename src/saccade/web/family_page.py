@@ -10,7 +10,7 @@
 =============================  =====================================================================================
 
 ``Family.panel`` and ``Family.runtime`` name ES modules in the family's folder; :mod:`saccade.web.page` says what they
-must export. They may import modules that lie beside them, in the form that :mod:`saccade.web.bundle` knows.
+must export. They may import modules that lie beside them, in the form that :mod:`saccade.web.page` knows.
 """
 
 from __future__ import annotations

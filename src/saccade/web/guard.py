@@ -112,7 +112,7 @@ class Guard:
 
     Args:
         app: what is guarded.
-        limits: of bytes and seconds.
+        limits: of bytes.
         names: hosts that the server goes by besides the loopback. An empty name accepts any numeric IP address; DNS
             rebinding cannot fake one.
         access: who may come in; None: everybody who reaches the server.
@@ -130,28 +130,28 @@ class Guard:
         if scope["type"] != "http":  # no web sockets here; closing without accepting is a refusal
             await send({"type": "websocket.close", "code": 1008})
             return
-        told = _Told(send)
+        response = _ResponseRecorder(send)
         start = time.monotonic()
         try:
-            await self._handle(scope, receive, told)
+            await self._handle(scope, receive, response)
         except ApiError as error:  # of ours; those of the app have become responses
             headers = {"Connection": "close", **({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})}
-            await error_response(error.status, error.code, str(error), headers)(scope, receive, told)
+            await error_response(error.status, error.code, str(error), headers)(scope, receive, response)
         except ConnectionError:
             return  # nobody is there any more
         finally:
             client = scope.get("client")
             asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
-            log_request(client[0] if client else "", *asked, told.status, told.length, time.monotonic() - start)
+            log_request(client[0] if client else "", *asked, response.status, response.length, time.monotonic() - start)
 
-    async def _handle(self, scope: Scope, receive: Receive, send: _Told) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: _ResponseRecorder) -> None:
         self._check_origin(scope)
         if self._access is not None and (redirect := self._access.check(scope)) is not None:
             await redirect(scope, receive, send)
             return
         await self._answer(await self._receive(scope, receive), scope, receive, send)
 
-    async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _Told) -> None:
+    async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _ResponseRecorder) -> None:
         """Let the app answer; when the client hangs up, its work is cancelled."""
         gone = asyncio.create_task(_hung_up(receive))
         answer = asyncio.ensure_future(self._app(scope, _replay(body, gone), send))
@@ -189,19 +189,15 @@ class Guard:
         return address.is_loopback or "" in self._names
 
     async def _receive(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body; an ApiError as soon as it is too large or too slow."""
+        """The whole body; an ApiError as soon as it is too large."""
         body = bytearray()
         limit = self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
-        told = Headers(scope=scope).get("content-length", "")
-        if told.isdecimal() and int(told[:20]) > limit:
+        length = Headers(scope=scope).get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > limit:
             raise _too_large(limit)
-        deadline, more = time.monotonic() + self._limits.body_seconds, True
+        more = True
         while more:
-            try:
-                message = await asyncio.wait_for(receive(), max(0.001, deadline - time.monotonic()))
-            except TimeoutError as error:
-                seconds = self._limits.body_seconds
-                raise ApiError(408, "too_slow", f"the request did not arrive within {seconds:g} s") from error
+            message = await receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError("the client has gone")
             part, more = message.get("body", b""), message.get("more_body", False)
@@ -242,7 +238,7 @@ def _replay(body: bytes, gone: asyncio.Task[None]) -> Receive:
     return again
 
 
-class _Told:
+class _ResponseRecorder:
     """A ``send`` that adds what the browser must know, where the response does not say it itself; and keeps count."""
 
     def __init__(self, send: Send) -> None:

@@ -1,5 +1,10 @@
 """The live page as one self-contained file: modules, styles, digits and trained models inside it, no server behind it.
 
+Without a server modules cannot load, so they become one classic script: each is a function that is called once and
+returns what the module exports, dependencies first. The page's own modules keep to three forms: ``import { a, b as c }
+from "./file.js";`` at the start of a line, ``export`` before a function, class or const, and no circle of imports.
+Lines of comments and indentation stay behind.
+
 The same parts make a page of its own (:func:`offline_page`) and the living part of a report (:func:`live_part`). A page
 without models is a viewer: it shows the views that it carries, and opens saved records.
 
@@ -42,10 +47,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url
 from saccade.show.report import Live, live_page, policy
-from saccade.web.bundle import bundle
 from saccade.web.family_page import address_of, family_modules, page_model
 
 STATIC = Path(__file__).parent / "static"
@@ -53,6 +58,10 @@ MAIN = STATIC / "js" / "main.js"
 WORKER = STATIC / "js" / "engine" / "worker.js"
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.{1,2}/[\w./-]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async function|function|class|const) (\w+))", re.MULTILINE)
+_SPARE = re.compile(r"^[ \t]*//.*\n|^[ \t]*/\*\*(?:.|\n)*?\*/\n|^[ \t]+|^\n", re.MULTILINE)
+_UNFIT = re.compile(r"^\s*(?:import\b(?!\()|export\b)|</script|<!--", re.MULTILINE)
 _BLANK = re.compile(r"\s*\n\s*")
 
 
@@ -105,3 +114,47 @@ def _declared(predictors: Sequence[Predictor], what: Literal["panel", "runtime"]
 def _inside_script(data: Mapping[str, object]) -> str:
     """JSON that can stand inside a script element whatever it says."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def bundle(entry: Path, carried: Mapping[str, Path] | None = None) -> str:
+    """The module ``entry`` and all that it imports, as the text of one script.
+
+    Args:
+        entry: what is run.
+        carried: modules by the address from which ``entry`` would load them later, on a server; what they export lies
+            in ``globalThis.saccadeModules`` by that address before ``entry`` is run.
+
+    Raises:
+        ConfigError: a module is written in a way that cannot be bundled.
+    """
+    names: dict[Path, str] = {}
+    written: list[str] = []
+    found = {address: _add(file.resolve(), names, written) for address, file in (carried or {}).items()}
+    if found:
+        listed = ", ".join(f"{json.dumps(address)}: {name}" for address, name in found.items())
+        written.append(f"globalThis.saccadeModules = {{ {listed} }};")
+    _add(entry.resolve(), names, written)
+    return "\n".join(['"use strict";', *written, ""])
+
+
+def _add(file: Path, names: dict[Path, str], written: list[str]) -> str:
+    """Append the module in ``file`` and what it needs to ``written``; returns the name of what it exports."""
+    if file in names:
+        return names[file]
+    text = file.read_text(encoding="utf-8")
+    taken = []
+    for wanted, path in _IMPORT.findall(text):
+        source = _add((file.parent / path).resolve(), names, written)
+        taken.append(f"const {{ {' '.join(wanted.split()).replace(' as ', ': ')} }} = {source};")
+    exported = [name for _, name in _EXPORT.findall(text)]
+    body = _SPARE.sub("", _EXPORT.sub(r"\1", _IMPORT.sub("", text)))
+    if found := _UNFIT.search(body):
+        line = body[found.start() :].strip().splitlines()[0]
+        raise ConfigError(
+            f"{file.name}: cannot bundle '{line}'; import and export by name at the start of a line, and write "
+            "'<\\/script' for what would end the page's script"
+        )
+    names[file] = f"module{len(names)}"
+    inside = "\n".join([*taken, body.strip(), f"return {{ {', '.join(exported)} }};"])
+    written.append(f"const {names[file]} = (() => {{\n{inside}\n}})();")
+    return names[file]

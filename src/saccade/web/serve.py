@@ -37,8 +37,6 @@ class Limits:
     """For a picture to wait until a process is free."""
     connections: int = 256
     """Open at once; one more is answered with 503."""
-    body_seconds: float = 20.0
-    """For a request to arrive whole."""
     answer_seconds: float = 30.0
     """For a model to answer, waiting in its queue included."""
     waiting: int = 128

@@ -64,11 +64,11 @@ def given_weights(
     return given
 
 
-def told(own: Sighting, given: Mapping[str, Tensor]) -> Json:
+def describe_edit(own: Sighting, edited: Mapping[str, Tensor]) -> Json:
     """What was edited, beside the answer ``own`` of the model's own attention."""
     looks: Json = {}
     frozen: list[str] = []
-    for name, weights in given.items():
+    for name, weights in edited.items():
         before = torch.as_tensor(own.trace.look(name).weights)  # (1,h,w)
         cells = int(((weights - before).abs() > SAME * before.abs().max()).sum())
         if cells:
@@ -205,7 +205,7 @@ class Service:
             except CheckpointError as error:
                 message = "with these weights the model's answer is not a number; leave some weight somewhere"
                 raise ApiError(422, "no_answer", message) from error
-            more = {"editable": editable_looks(own.trace, names), "edited": told(own, given)}
+            more = {"editable": editable_looks(own.trace, names), "edited": describe_edit(own, given)}
             return self._view(sighting, kept, served, png=kept.png if asked.picture else None, **more)
 
         return await served.run(answer)

@@ -1,20 +1,28 @@
-"""The zoo: model folders that come with saccade, one sub-folder each, found without importing torch."""
+"""The zoo: model folders that come with saccade, one sub-folder each, found without importing torch.
+
+``hf://USER/NAME`` is a model folder on the hub that ``saccade train`` or ``saccade probe`` wrote. It is downloaded once
+and then used from the cache. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 from saccade.atomic import recover
-from saccade.errors import CheckpointError, nearest, shown_value
-from saccade.models.facts import CONFIG, refuse_foreign
+from saccade.errors import CheckpointError, DataError, MissingExtraError, nearest, shown_value
+from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts, refuse_foreign
+from saccade.untrusted import verify_digest
 
 ZOO = Path(__file__).parent
 HUB = "hf://"
 """What the address of a model on the hub starts with."""
-
-
+FILES = (CONFIG, WEIGHTS, CARD, VOCABULARY, INPUTS)
+_ON_HUB = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(@[\w][\w./-]*)?", re.ASCII)
 LEFT_OUT = "left_out.json"
 """In a copy without the weights that are for research only: which these are."""
 
@@ -40,8 +48,6 @@ def resolve(name_or_path: str | Path) -> Path:
     """
     name = str(name_or_path)
     if name.startswith(HUB):
-        from saccade.zoo.from_hub import hub_folder
-
         return hub_folder(name)
     path = Path(name)
     for folder in (path, path / "model"):
@@ -70,3 +76,39 @@ def resolve(name_or_path: str | Path) -> Path:
         raise CheckpointError(f"this open copy of saccade was built without '{name}' ({left_out()[name]})")
     known = nearest(name, shipped(), listed_by="saccade list") if shipped() else "no models are shipped with this copy"
     raise CheckpointError(f"no model {shown_value(name)} in the zoo and no such folder: {known}")
+
+
+def hub_folder(address: str) -> Path:
+    """The folder of the model at ``address``, fetched and checked where it is not on this machine.
+
+    Nothing but a model folder's own files is fetched, so no pickle and no code comes along.
+
+    Raises:
+        CheckpointError: the address names no model, or what is there is none, or is damaged.
+        DataError: it is not on this machine and the hub cannot be reached.
+        MissingExtraError: without the extra ``hub``.
+    """
+    name = address.removeprefix(HUB)
+    if not _ON_HUB.fullmatch(name) or ".." in name:
+        raise CheckpointError(f"{address}: not an address of a model; write hf://USER/NAME, or hf://USER/NAME@REVISION")
+    repository, _, revision = name.partition("@")
+    try:
+        client: Any = importlib.import_module("huggingface_hub")
+    except ImportError as error:
+        found = "it is not installed" if getattr(error, "name", "") == "huggingface_hub" else f"it fails ({error})"
+        raise MissingExtraError("a model of the hub", "hub", found) from error
+    from saccade.backbones.hub import from_hub
+
+    try:
+        with from_hub(f"the files of hf://{repository}"):
+            folder = Path(client.snapshot_download(repository, revision=revision or None, allow_patterns=list(FILES)))
+    except DataError:
+        raise
+    except Exception as error:  # the client has many, some of them of the library that it sends requests with
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"hf://{repository}: cannot be fetched ({type(error).__name__}: {reason})") from error
+    facts = read_facts(folder)
+    verify_digest(folder / WEIGHTS, facts.sha256)
+    if facts.inputs is not None:
+        verify_digest(folder / INPUTS, facts.inputs.sha256)
+    return folder
