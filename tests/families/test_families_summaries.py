@@ -61,7 +61,7 @@ def test_questions(folder: Path) -> None:
     assert (
         "doubtful: 1 question has contradictory labels in different rows (first 4.png, 'how many': '1' and '2')" in said
     )
-    assert "doubtful: 2 answers differ in spelling alone and count as different ones (first '1' and '1.0')" in said
+    assert "doubtful: 2 labels differ in spelling alone and count as different ones (first '1' and '1.0')" in said
     assert "doubtful: 1 row repeats a JSON key, and the last value counts (first line 2, 'label')" in said
     assert said.count("doubtful") == 3
 

@@ -1,4 +1,4 @@
-"""Tables of one's own data: CSV files and JSON lines of three families; a bad row is counted, a bad file is told."""
+"""Tables of one's own data: CSV files and JSON lines of four families; a bad row is counted, a bad file is told."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from fuzzing import Odd, Target
 from mutate import ODD_TEXT, as_json, odd, spoilt_bytes, spoilt_values
 from PIL import Image
 
-from saccade.families.caption.published import read_captions
-from saccade.families.multiset.readers import read_multisets
-from saccade.families.question.readers import read_questions
+from saccade.data import read_table
 
-READ: dict[str, Callable[..., Any]] = {"question": read_questions, "multiset": read_multisets, "caption": read_captions}
 Case = tuple[str, str, Any]
 """Family, reader, content of the file."""
 
@@ -37,6 +34,10 @@ class Tables(Target):
             "question": [
                 {"image": name, "query": f"q{number % 2}", "label": f"a{number % 3}", "split": split, "box": "1 1 5 5",
                  "point": "2 3", "group": f"g{number}"} for number, (name, split) in enumerate(zip(names, splits))
+            ],
+            "classify": [
+                {"image": name, "label": f"a{number % 3}", "split": split, "box": "1 1 5 5", "mask": name}
+                for number, (name, split) in enumerate(zip(names, splits))
             ],
             "multiset": [
                 {"image": name, "labels": "a; b; b", "split": split, "boxes": "0 0 1 1; 1 1 2 2; 3 3 4 4"}
@@ -92,7 +93,7 @@ class Tables(Target):
     def run(self, case: Case) -> None:
         family, reader, content = case
         place = self.lay({f"{number}.png": self.picture for number in range(6)} | {f"table.{reader}": content})
-        READ[family](f"{reader}:{place / f'table.{reader}'}")
+        read_table(f"{reader}:{place / f'table.{reader}'}", family)
 
     def _with_cell(self, family: str, column: str, value: Any) -> bytes:
         rows = [dict(row) for row in self.rows[family]]

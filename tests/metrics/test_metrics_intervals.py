@@ -1,4 +1,6 @@
-"""Intervals: the width of theory, pictures as the unit, the ends, and how often they hold the truth."""
+"""Means, intervals that count pictures and hold the truth as often as promised, and columns of values."""
+
+from __future__ import annotations
 
 import math
 
@@ -6,7 +8,7 @@ import pytest
 import torch
 
 from saccade.metrics import jackknife_interval, mean_defined, mean_interval
-from saccade.metrics.intervals import t_quantile
+from saccade.metrics.intervals import ColumnBuffer, Values, resplit_interval, t_quantile
 from saccade.metrics.sets import _f1_of
 from saccade.metrics.text.ngrams import _scores as bleu_of
 
@@ -182,3 +184,58 @@ def test_bleu_holds_the_truth_as_often_as_promised(chance):
         score = bleu_of(pooled[:, 0])[:, 3]  # (R,)
         without = bleu_of((pooled - tallies).flatten(0, 1))[:, 3].view(repeats, n)
         assert held(jackknife_interval(score, without), chance**2.5) >= 0.93, n
+
+
+def test_the_interval_by_hand() -> None:
+    """Scores 0, 2, 4 of 3 splits: mean 2, s² = (4 + 0 + 4) / 2 = 4.
+
+    With n₂/n₁ = 10/60 the variance is (1/3 + 1/6) · 4 = 2; t of 2 degrees at 95 % is 4.302653. Half: 4.302653 · √2.
+    """
+    found = resplit_interval(torch.tensor([0.0, 2.0, 4.0]), trained=60, tested=10)
+    assert found.mean == pytest.approx(2)
+    assert found.half == pytest.approx(4.302653 * math.sqrt(2), rel=1e-5)
+    assert not found.is_beyond_zero
+
+
+def test_the_correction_makes_the_usual_interval_wider() -> None:
+    """Without the correction the variance of the mean is s²/J; with n₂/n₁ = 1/3 and J = 5 it is 8/3 of that."""
+    scores = torch.tensor([0.1, 0.3, 0.2, 0.25, 0.15])
+    plain = 2.776445 * float(scores.double().std()) / math.sqrt(5)
+    found = resplit_interval(scores, trained=300, tested=100)
+    assert found.half == pytest.approx(plain * math.sqrt(8 / 3), rel=1e-5)
+
+
+def test_equal_scores_keep_the_width_of_one_picture() -> None:
+    """Five equal differences of test sets of 20: as if one picture of one split were answered otherwise.
+
+    Then s² is the variance of (0.05, 0, 0, 0, 0) = 0.05² / 5.
+    """
+    one_off = torch.tensor([0.05, 0, 0, 0, 0])
+    equal = resplit_interval(torch.full((5,), 0.05), trained=60, tested=20)
+    assert equal.half == pytest.approx(resplit_interval(one_off, trained=60, tested=20).half)
+    assert equal.half == pytest.approx(2.776445 * math.sqrt((1 / 5 + 1 / 3) * 0.05**2 / 5), rel=1e-5)
+
+
+def test_batches_become_one_column_in_order_without_gradients():
+    kept = ColumnBuffer()
+    kept.append(a=torch.tensor([1.0, 2.0], requires_grad=True), b=torch.tensor([[1], [2]]))
+    kept.append(a=torch.tensor([3.0]))
+    assert kept["a"].tolist() == [1.0, 2.0, 3.0]
+    assert not kept["a"].requires_grad
+    assert kept["b"].shape == (2, 1)
+    assert ("a" in kept, "c" in kept) == (True, False)
+    assert kept.names == ("a", "b")
+    with pytest.raises(KeyError):
+        kept["c"]
+
+
+def test_values_have_means_and_intervals_over_what_is_defined():
+    kept = Values()
+    kept.add_values({"all": torch.tensor([0.0, 1.0, math.nan]), "none": torch.full((3,), math.nan)})
+    kept.add_values({"all": torch.tensor([0.5]), "none": torch.tensor([math.nan])})
+    assert kept["all"].dtype == torch.float64
+    assert kept.means()["all"] == 0.5
+    assert math.isnan(kept.means()["none"])
+    pictures = torch.tensor([7, 7, 8, 9])
+    assert kept.intervals(pictures)["all"] == mean_interval(kept["all"], pictures)
+    assert kept.intervals(pictures)["none"].n == 0

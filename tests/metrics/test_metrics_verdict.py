@@ -1,12 +1,15 @@
-"""The verdict: against guessing and against chance, on examples whose truth is known."""
+"""What a model is worth in one line, and whether its answers need the evidence."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.verdict import against_chance, against_guessing
+from saccade.metrics.verdict import EvidenceReliance, against_chance, against_guessing, changed, donors
 
 
 def rights(share: float, count: int = 200) -> torch.Tensor:
@@ -66,3 +69,89 @@ def test_chance_is_the_best_of_centre_box_and_part_prior(name: str) -> None:
 
 def test_the_models_own_habit_and_other_networks_are_not_chance() -> None:
     assert against_chance(scorer("hirescam"))["chance"] == "uniform"
+
+
+N, SIDE = 60, 8
+
+
+def test_donors_are_other_pictures_with_other_answers_to_the_same_question() -> None:
+    pictures = torch.tensor([0, 0, 1, 1, 2])
+    labels = torch.tensor([3, 4, 3, 5, 4])
+    kinds = torch.tensor([0, 1, 0, 1, 0])
+    found = donors(pictures, labels, kinds).tolist()
+    assert found[:4] == [4, 3, 4, 1]
+    assert found[4] in (0, 2)
+    assert donors(torch.tensor([0, 0]), torch.tensor([1, 2])).tolist() == [-1, -1]  # the same picture
+    assert donors(torch.tensor([0, 1]), torch.tensor([1, 1])).tolist() == [-1, -1]  # the same answer
+
+
+def test_every_pixel_comes_from_where_it_should() -> None:
+    """A blur of an even picture is that picture, so each way has the value of its source, pixel by pixel."""
+    images, others = torch.full((1, 3, SIDE, SIDE), 0.25), torch.full((1, 3, SIDE, SIDE), 0.75)
+    evidence = torch.zeros(1, SIDE, SIDE, dtype=torch.bool)
+    evidence[:, 2:5, 3:6] = True
+    made = changed(images, others, evidence)
+    inside = evidence[:, None].expand(1, 3, -1, -1)
+    assert made["evidence_swapped"][inside].unique().tolist() == [0.75]
+    assert made["evidence_swapped"][~inside].unique().tolist() == [0.25]
+    assert made["rest_swapped"][inside].unique().tolist() == [0.25]
+    assert made["rest_swapped"][~inside].unique().tolist() == [0.75]
+    images[:, :, 3, 4] = 1.0  # a dot in the evidence
+    made = changed(images, others, evidence)
+    assert float(made["evidence_blurred"][0, 0, 3, 4]) < 0.9
+    assert float(made["rest_blurred"][0, 0, 3, 4]) == 1.0
+
+
+def asked(answer: Callable[[Tensor], Tensor], labels: Tensor, images: Tensor, evidence: Tensor) -> EvidenceReliance:
+    rests = EvidenceReliance()
+    rests.add(
+        images,
+        evidence,
+        lambda some, rows: answer(some) == labels[rows],
+        labels=labels,
+        pictures=torch.arange(len(labels)),
+        guessed=labels == 0,
+    )
+    return rests
+
+
+def pictures_of(count: int = N) -> tuple[Tensor, Tensor, Tensor]:
+    """Class k has the value k in the evidence, at the right, and in the corner."""
+    labels = torch.arange(count) % 3
+    images = torch.full((count, 3, SIDE, SIDE), 5.0)
+    evidence = torch.zeros(count, SIDE, SIDE, dtype=torch.bool)
+    evidence[:, :, 4:] = True
+    images[:, :, :, 4:] = labels[:, None, None, None].float()
+    images[:, :, :2, :2] = labels[:, None, None, None].float()
+    return images, labels, evidence
+
+
+def reads_evidence(images: Tensor) -> Tensor:
+    return images[:, 0, SIDE // 2, -1].round().long()
+
+
+def reads_corner(images: Tensor) -> Tensor:
+    return images[:, 0, 0, 0].round().long()
+
+
+def test_who_reads_the_corner_is_named_and_who_reads_the_evidence_is_not() -> None:
+    images, labels, evidence = pictures_of()
+    corner = asked(reads_corner, labels, images, evidence)
+    assert corner.sentence() == "100 % right with the evidence gone (93 to 100; 100 % with it): it reads the background"
+    found = corner.summary()
+    assert (found["n"], found["pictures"]) == (N, N)
+    assert found["accuracy"]["rest_swapped"] == 0
+    own = asked(reads_evidence, labels, images, evidence)
+    assert own.sentence() == ""
+    assert own.summary()["accuracy"]["evidence_swapped"] == 0
+    assert own.summary()["accuracy"]["rest_swapped"] == 1
+
+
+def test_nothing_is_said_where_it_cannot_be_told() -> None:
+    images, labels, evidence = pictures_of(6)
+    assert asked(reads_corner, labels, images, evidence).sentence() == ""  # six pictures are too few
+    images, labels, evidence = pictures_of()
+    guess = asked(lambda some: torch.zeros(len(some), dtype=torch.int64), labels, images, evidence)
+    assert guess.sentence() == ""  # it knows nothing, with the evidence or without
+    assert asked(reads_corner, labels, images, torch.zeros_like(evidence)).summary() == {}
+    assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}

@@ -123,13 +123,13 @@ def test_the_loss_falls_as_the_right_logit_grows() -> None:
 def test_scores_stand_beside_the_commonest_label_and_baselines_of_maps() -> None:
     found = evaluated()
     assert (found["data"], found["split"], found["seed"], found["n"]) == ("sides", "test", 0, 90)
-    assert found["metrics"] == {"accuracy": 1.0}
+    assert found["metrics"] == {"accuracy": 1.0, "calibration_error": pytest.approx(1 - 0.7311, abs=1e-4)}
     assert found["baselines"]["commonest_label"]["accuracy"] == pytest.approx(2 / 3)
     assert found["attention"]["pointing"] == 1
     assert 0.5 < found["attention"]["true_positive_strength"] < 0.7311  # σ(1), less what smoothing spreads
     assert found["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(0.5)
     assert found["counts"]["accuracy"] == 90
-    assert evaluated(turned=True)["metrics"] == {"accuracy": 0.0}
+    assert evaluated(turned=True)["metrics"]["accuracy"] == 0.0
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

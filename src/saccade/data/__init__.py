@@ -2,7 +2,7 @@
 
 ==============================  ========================================================================================
 a picture                       ``read_picture``, ``Picture``, ``find_pictures``, ``prepare``; ``example`` ships
-your own tables and folders     ``read_labels``, ``read_questions``, ``read_captions``, ``read_multisets``
+your own tables and folders     ``read_table``, ``Table``, ``Row``
 batches to learn from           ``LabelData``, ``TableData``, ``SceneData``, ``CaptionData``, ``MultisetData`` and
                                 ``StorySource``, each with its settings, such as ``SceneDataConfig``
 generated pictures of your own  ``DrawnPictures``, ``LabelledBatch``; ``hash_u32`` draws by number
@@ -21,14 +21,11 @@ if TYPE_CHECKING:
     from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
     from saccade.data.pictures.reading import Picture, find_pictures, prepare, read_picture
     from saccade.data.scenes.hashing import distinct_below, hash_u32, uniform_below
-    from saccade.data.tables.labelled import LabelRow, LabelTable
+    from saccade.data.tables.table import Row, Table
+    from saccade.families import read_table
     from saccade.families.caption.data import CaptionData, CaptionDataConfig
-    from saccade.families.caption.published import read_captions
     from saccade.families.classify.data import LabelData, LabelDataConfig
-    from saccade.families.classify.readers import read_labels
     from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-    from saccade.families.multiset.readers import read_multisets
-    from saccade.families.question.readers import read_questions
     from saccade.families.question.scenes.data import SceneData, SceneDataConfig
     from saccade.families.question.tables.data import TableData, TableDataConfig
     from saccade.families.story.data import StoryDataConfig, StorySource
@@ -48,16 +45,16 @@ __all__ = [
     "FeatureCache",
     "LabelData",
     "LabelDataConfig",
-    "LabelRow",
-    "LabelTable",
     "LabelledBatch",
     "MultisetData",
     "MultisetDataConfig",
     "Picture",
+    "Row",
     "SceneData",
     "SceneDataConfig",
     "StoryDataConfig",
     "StorySource",
+    "Table",
     "TableData",
     "TableDataConfig",
     "distinct_below",
@@ -65,11 +62,8 @@ __all__ = [
     "find_pictures",
     "hash_u32",
     "prepare",
-    "read_captions",
     "read_causal_set",
-    "read_labels",
-    "read_multisets",
     "read_picture",
-    "read_questions",
+    "read_table",
     "uniform_below",
 ]

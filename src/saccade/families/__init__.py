@@ -33,6 +33,7 @@ from saccade.families.contract import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from saccade.data.tables.table import Table
     from saccade.families.contract import Probing
     from saccade.families.labels import decode as decode_labels
     from saccade.families.pictures import Pictures
@@ -74,6 +75,7 @@ __all__ = [
     "headline",
     "model_spec",
     "models",
+    "read_table",
     "recipes",
 ]
 
@@ -233,6 +235,17 @@ def _names(mine: Family, others: dict[str, Family]) -> Iterator[tuple[str, set[s
 
 def _generators(family: Family) -> set[str]:
     return {name for name, entry in family.data.items() if entry.kind != "reader"}
+
+
+def read_table(reference: str, family_name: str = "classify", **options: object) -> Table:
+    """The table that ``reference`` (READER:PATH) names, as a family reads it; ``options`` are those of the reader.
+
+    >>> table = read_table("csv:my.csv", "question")  # doctest: +SKIP
+    >>> print(table.summary())  # doctest: +SKIP
+    """
+    from saccade.data.tables.references import read_reference
+
+    return read_reference(reference, load_target(family(family_name).task).readers, options)
 
 
 def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:

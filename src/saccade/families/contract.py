@@ -125,8 +125,6 @@ def picture_tables() -> dict[str, DataEntry]:
 class Probing:
     """How ``saccade probe`` reads the pictures of a family, and which of its models carries the result."""
 
-    read: str
-    """``module:function`` (READER:PATH) → a :class:`saccade.data.tables.labelled.LabelTable`."""
     model: str
     """Name of a model of the family: a :class:`saccade.models.probe.HeadOnBackbone`."""
     asks: bool = False

@@ -70,7 +70,6 @@ __all__ = [
     "RacnnModel",
     "RanConfig",
     "RanModel",
-    "Raw",
     "ResidualNetConfig",
     "ResidualNetModel",
     "SatConfig",

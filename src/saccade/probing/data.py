@@ -24,11 +24,11 @@ from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.data.pictures.content_digest import copy_groups
-from saccade.data.pictures.label_evidence import LabelEvidence
+from saccade.data.pictures.evidence import Evidence
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import contradictions, first_few, pluralise, spellings, summarised
-from saccade.data.tables.labelled import LabelRow, LabelTable
 from saccade.data.tables.splits import hashed_share
+from saccade.data.tables.table import Row, Table
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.probe_heads import ExampleQueries
@@ -66,7 +66,7 @@ class ProbedPictures:
     copies: tuple[tuple[str, str], ...]
     """A picture and the first one with the same bytes."""
     questions: Questions
-    evidence: LabelEvidence | None = None
+    evidence: Evidence | None = None
     """Where labels can be seen, by row; None where the data does not say."""
     rows: Tensor | None = None
     """(N,) the row of each example's evidence."""
@@ -111,7 +111,7 @@ class ProbedPictures:
         return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size
 
 
-def with_maps(table: LabelTable, folder: FeatureFolder) -> tuple[LabelTable, str]:
+def with_maps(table: Table, folder: FeatureFolder) -> tuple[Table, str]:
     """The rows of ``table`` whose pictures have a map in ``folder``, and a remark on the others.
 
     Raises:
@@ -129,7 +129,7 @@ def with_maps(table: LabelTable, folder: FeatureFolder) -> tuple[LabelTable, str
     return replace(table, rows=kept, as_found=kept), said
 
 
-def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> ProbedPictures:
+def usable_pictures(table: Table, size: Size, on_progress: OnProgress) -> ProbedPictures:
     """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
 
     Raises:
@@ -154,7 +154,7 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
     readable = [number for number in range(len(files)) if number not in store.unreadable]
     if not readable:
         raise DataError(f"{table.name}: {remarks[-1]}; nothing is left to probe")
-    evidence = LabelEvidence(rows, store, torch.device("cpu"), limit=DECODED, picture_of=own)
+    evidence = Evidence(rows, store, torch.device("cpu"), limit=DECODED, picture_of=own)
     if evidence.wrong:
         remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
     first_of = copy_groups([files[number] for number in readable])
@@ -194,7 +194,7 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
     )
 
 
-def _doubts(table: LabelTable, rows: Sequence[LabelRow]) -> list[str]:
+def _doubts(table: Table, rows: Sequence[Row]) -> list[str]:
     """What is wrong with a table before a picture is opened, in words."""
     skipped = [entry for entry in table.skipped if not entry.startswith(_UNSEEN)]
     asked = sorted({row.query for row in rows} - {""})
@@ -208,11 +208,11 @@ def _doubts(table: LabelTable, rows: Sequence[LabelRow]) -> list[str]:
 
 
 def _frequent(
-    rows: Sequence[LabelRow], usable: Sequence[int], groups: Sequence[int], what: str, remarks: list[str]
+    rows: Sequence[Row], usable: Sequence[int], groups: Sequence[int], what: str, remarks: list[str]
 ) -> list[int]:
     """The places in ``usable`` whose label and question come in enough groups; the others are said in ``remarks``."""
     kept = [*range(len(usable))]
-    kinds: tuple[tuple[str, str, Callable[[LabelRow], str]], ...] = (
+    kinds: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
         ("question", "questions", lambda row: row.query),
         ("class", "classes", lambda row: row.label),
     )
@@ -232,7 +232,7 @@ def _frequent(
     return kept
 
 
-def _questions(name: str, rows: Sequence[LabelRow], own: Sequence[int], pictures: Sequence[int]) -> Questions:
+def _questions(name: str, rows: Sequence[Row], own: Sequence[int], pictures: Sequence[int]) -> Questions:
     """What the rows ask about their pictures (of the store)."""
     words = tuple(sorted({row.query for row in rows}))
     _check_count(name, "questions", words, MAX_QUESTIONS)

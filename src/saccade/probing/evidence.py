@@ -21,7 +21,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.label_evidence import LabelEvidence
+from saccade.data.pictures.evidence import Evidence
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grids_of, seen_by_cells
@@ -50,7 +50,7 @@ class UsualPlaces:
         examples: (n,) those that are known, the training examples of a split.
     """
 
-    def __init__(self, pictures: ProbedPictures, evidence: LabelEvidence, examples: Tensor) -> None:
+    def __init__(self, pictures: ProbedPictures, evidence: Evidence, examples: Tensor) -> None:
         self._pictures, self._evidence = pictures, evidence
         centre = torch.cat([_centres(evidence, pictures.row(part)) for part in torch.split(examples, _AT_ONCE)])
         box = self._box(examples)  # (n,4), as centre (n,2)
@@ -76,7 +76,7 @@ class UsualPlaces:
         return total[:, :2] / total[:, 2:]
 
 
-def _centres(evidence: LabelEvidence, rows: Tensor) -> Tensor:
+def _centres(evidence: Evidence, rows: Tensor) -> Tensor:
     """The point that was clicked, else the centre of the evidence: (n,2); NaN where there is none."""
     marked = evidence.take(rows).double()  # (n,H,W)
     pixels = marked.sum((1, 2))  # (n,)
@@ -87,7 +87,7 @@ def _centres(evidence: LabelEvidence, rows: Tensor) -> Tensor:
 
 
 def blind_maps(
-    pictures: ProbedPictures, evidence: LabelEvidence, part: Tensor, usual: UsualPlaces, trace: AttentionTrace
+    pictures: ProbedPictures, evidence: Evidence, part: Tensor, usual: UsualPlaces, trace: AttentionTrace
 ) -> dict[str, Baseline]:
     """Both maps of the examples ``part`` (n,), on the grids of ``trace``."""
     size = pictures.store.size
@@ -154,9 +154,7 @@ def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, 
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
-def _rests_on(
-    probed: ProbeResult, held: LabelEvidence, model_of: HeadModel, on_progress: OnProgress
-) -> EvidenceReliance:
+def _rests_on(probed: ProbeResult, held: Evidence, model_of: HeadModel, on_progress: OnProgress) -> EvidenceReliance:
     """Answers to changed test pictures of all splits."""
     rests, pictures = EvidenceReliance(), probed.pictures
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
@@ -195,7 +193,7 @@ def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
     return habits(pictures.labels, train, pictures.questions.query[train], len(pictures.questions.words))
 
 
-def _map_scores(probed: ProbeResult, held: LabelEvidence, features: Features, model_of: HeadModel) -> MapScorer:
+def _map_scores(probed: ProbeResult, held: Evidence, features: Features, model_of: HeadModel) -> MapScorer:
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
     chosen = torch.zeros(len(pictures), dtype=torch.bool)

@@ -21,12 +21,12 @@ from saccade.backbones.hub import work_offline
 from saccade.backbones.stages import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
-from saccade.data.tables.doubts import pluralise
-from saccade.data.tables.labelled import LabelTable
+from saccade.data.tables.doubts import check_usable, pluralise
 from saccade.data.tables.references import with_reader
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, OutputError, nearest
-from saccade.families import data_entries, family_of_data
-from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
+from saccade.families import data_entries, family_of_data, read_table
+from saccade.families.contract import Family, Probing, class_folders, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
 from saccade.models.folder import note_inputs, save_model
@@ -111,7 +111,7 @@ def probe_pictures(
     family, probing = _prober(reference, asks=ask is not None)
     with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
         warnings.simplefilter("ignore", UserWarning)
-        table = load_target(probing.read)(reference)
+        table = _one_answer_each(read_table(reference, family.name))
     if ask is not None:
         table = _only_asked(table, ask)
     remarks: list[str] = []
@@ -286,7 +286,17 @@ def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
     )
 
 
-def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
+def _one_answer_each(table: Table) -> Table:
+    """The table without questions that have several answers."""
+    rows = table.as_found or table.rows
+    kept = tuple(row for row in rows if len(row.labels) == 1)
+    several = [f"several answers: {row.image.name}, {row.query}" for row in rows if len(row.labels) > 1]
+    skipped = (*table.skipped, *several)
+    check_usable(table.name, kept, skipped, strict=False, thing=table.columns.thing)
+    return replace(table, rows=kept, as_found=kept, skipped=skipped)
+
+
+def _only_asked(table: Table, ask: Sequence[str]) -> Table:
     """The rows with these questions; a word is compared without case."""
     rows = table.as_found or table.rows
     known = {row.query.casefold(): row.query for row in rows}

@@ -1,13 +1,7 @@
-"""One label for a picture, and no question: training, scoring and showing a classifier of generated pictures.
+"""A picture in, one label out: the task that trains, scores and shows it, whatever the pictures are.
 
-A family declares a subclass with its name and its pictures::
-
-    class DotsTask(LabelTask):
-        name = "dots"
-        pictures = Dots
-
-The subclass can also be the family's ``splits``, for ``saccade data`` and for reports: it opens and writes them.
-Pictures that are read from files need :meth:`LabelTask.make_split` and :meth:`LabelTask.evaluate` of their own.
+A family of generated pictures subclasses :class:`LabelTask` and names its pictures, a
+:class:`~saccade.data.pictures.labelled.DrawnPictures`; all else is written here.
 """
 
 from __future__ import annotations
@@ -23,24 +17,28 @@ from torch import Tensor, nn
 from saccade.config import Weight, from_dict
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import write_drawn
-from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
+from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
+from saccade.data.pictures.reading import as_float
 from saccade.data.tables.splits import Split, checked_split
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
-from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.result import Evaluation, evaluation, summarise
-from saccade.metrics.verdict import EvidenceReliance, sampled, verdict
+from saccade.metrics.intervals import Values
+from saccade.metrics.labels import top_k_correct
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.outputs import ModelOutput
-from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.tasks.evaluate import evaluate
+from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
+from saccade.tasks.label_scores import FIRST, LabelScoring
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
-VALIDATION_BATCH = 500
+VALIDATION_BATCH = 1000
+VALIDATION_PIXELS = 10_000_000
+"""Most pixels of pictures that are scored together during training: 199 pictures of 224 × 224."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,7 @@ class LabelTask(PictureTask):
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
+    scoring: ClassVar[type[LabelScoring]] = LabelScoring
 
     def __init__(
         self,
@@ -77,8 +76,8 @@ class LabelTask(PictureTask):
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
-        self.data_config: DrawnPictures = from_dict(self.pictures, data, where="data")
-        labels = len(self.data_config.answers)
+        self.read(data)
+        labels = len(self.answers)
         if (found := model_config.get("answers", labels)) != labels:
             raise ConfigError(f"model.config.answers: found {found}, but the data has {labels}; leave it out")
         super().__init__(
@@ -89,38 +88,60 @@ class LabelTask(PictureTask):
             seed=seed,
         )
 
+    def read(self, data: Mapping[str, object]) -> None:
+        """Set ``data_config`` and ``answers``, what the labels are called, from the settings of the data."""
+        self.data_config = from_dict(self.pictures, data, where="data")
+        self.answers: tuple[str, ...] = self.data_config.answers
+
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what the labels are called."""
-        return (), self.data_config.answers
+        return (), self.answers
 
-    def make_split(self, name: str) -> DrawnSplit:
+    def make_split(self, name: str) -> Any:
         """One split of the pictures, on the device; training pictures are drawn anew for each seed."""
         config = self.data_config
         if name == "train":
             config = replace(config, seed=config.seed + self.seed)
         return DrawnSplit(config, cast(Split, name), self.device)
 
-    def batch(self, data: DrawnSplit, indices: Tensor, number: int) -> Batch:
-        """The pictures ``indices`` (B,) with their labels."""
-        made = data.take(indices)
+    def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
+        """The pictures ``indices`` (B,) for training; ``number`` is that of the batch."""
+        batch: LabelledBatch = data.take(indices)
+        return batch
+
+    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
+        """The pictures ``indices`` (B,) with their labels; bytes stay bytes."""
+        made = self.taken(data, indices, number)
         evidence = {"evidence": made.evidence} if self.evidence_weight else {}
         return {"images": made.images, "label": made.label, **evidence}
 
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the data knows where labels can be seen."""
+        return self.split("val").take(torch.arange(1)).evidence is not None
+
     def checked_loss(self, loss: Any, data: str) -> object:
         """``loss``, once it is clear that the pictures have the evidence that it needs."""
-        if loss.evidence_weight:
-            self.require_evidence(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
+        if weight := getattr(loss, "evidence_weight", 0.0):
+            self.require_evidence(weight, self.has_evidence)
         return loss
 
-    def held_out_batch(self, data: DrawnSplit, numbers: Tensor) -> HeldOut:
+    def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,) with their labels."""
         made = data.take(numbers)
         return HeldOut(made.images, label=made.label)
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
-        return {"images": batch["images"]}
+        images = batch["images"]
+        return {"images": images if images.is_floating_point() else as_float(images)}
+
+    def forward_options(self, loss: Any) -> dict[str, object]:
+        """A step whose loss reads the logits alone leaves out the masks, where the model can."""
+        model = self.model
+        can = isinstance(model, ImageOnlyModel) and model.can_skip_looks and not getattr(loss, "evidence_weight", 0)
+        return {"logits_only": True} if can else {}
 
     def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
@@ -130,64 +151,78 @@ class LabelTask(PictureTask):
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
-        return ("accuracy", "loss")
+        return ("accuracy", "loss", *(("top5",) if len(self.answers) > FIRST else ()))
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Accuracy and loss on the validation split."""
+        """Accuracy, loss, and of many classes top-5, on the validation split."""
         scores = Values()
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            logits = in_parts(cast(ImageOnlyModel, model), batch.images)["logits"]  # (B,K)
-            surprise = torch.nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
-            scores.add_values({"accuracy": logits.argmax(-1) == batch.label, "loss": surprise})
+        height, width = self.size
+        together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
+        for batch in in_batches(self.split("val"), together):
+            scores.add_values(self.values(cast(ImageOnlyModel, model), batch))
         return scores.means()
 
+    def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
+        """What validation tells of each picture of a batch, (B,)."""
+        return self.values_of(in_parts(model, batch.images)["logits"], batch.label)
+
+    def values_of(self, logits: Tensor, label: Tensor) -> dict[str, Tensor]:
+        """The same (B,) of logits (B,K) and labels (B,)."""
+        logits = logits.float()
+        surprise = nn.functional.cross_entropy(logits, label, reduction="none")  # (B,)
+        found = {"accuracy": logits.argmax(-1) == label, "loss": surprise}
+        return found | ({"top5": top_k_correct(logits, label, FIRST)} if len(self.answers) > FIRST else {})
+
     @classmethod
-    @torch.no_grad()
+    def open(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        device: torch.device | str = "cpu",
+        *,
+        answers: tuple[str, ...] | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[Any, str]:
+        """A split of the data that ``settings`` describe, and what is to be known of it, in words.
+
+        Args:
+            settings: of the data, as a recipe has them.
+            split: train, val or test.
+            device: where batches are made.
+            answers: the labels of a trained model, in its order.
+            count: read at most so many pictures of files.
+            progress: called while files are read.
+        """
+        return DrawnSplit(config_of(cls.pictures, settings), checked_split(split), device), ""
+
+    @classmethod
     def evaluate(
         cls,
         model: nn.Module,
         data: Mapping[str, object],
         split: str,
         *,
+        answers: tuple[str, ...] | None = None,
         limit: int | None = None,
         sweeps: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        Beside the accuracy stands the majority-class baseline of the scored pictures.
+        ``answers`` are the model's words.
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        model, config = cast(ImageOnlyModel, model), config_of(cls.pictures, data)
-        chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
-        if chosen.size is None:
-            raise DataError(f"split '{split}' has no end; score val or test")
-        answers, maps, columns = Values(), MapScorer(), ColumnBuffer()
-        total, done = min(limit or chosen.size, chosen.size), 0
-        for numbers in numbers_in_batches(total, BATCH):
-            batch = chosen.take(numbers)
-            trace = model.wrap(in_parts(model, batch.images), config.size).trace
-            answers.add_values({"accuracy": answers_of(trace) == batch.label})
-            columns.append(label=batch.label, picture=numbers)
-            if batch.evidence is not None and any(look.is_spatial for look in trace.looks):
-                maps.add_trace(trace, batch.evidence, groups=numbers)
-            done += len(batch)
-            progress(done, total)
-        label, picture = columns["label"], columns["picture"]  # (N,) each
-        commonest = int(torch.bincount(label).argmax())
-        guessed = (label == commonest).double()  # (N,)
-        rests = _rests_on(model, chosen, sampled(total), commonest)
-        scores = summarise(
-            n=total,
-            metrics=answers.means(),
-            maps=maps,
-            measured=[(answers, picture)],
-            baselines={"commonest_label": {"accuracy": float(guessed.mean())}},
-        )
-        worth = verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests)
-        return evaluation({**scores, **worth}, data=config.name, split=split, seed=config.seed)
+        model = cast(ImageOnlyModel, model)
+        chosen, _ = cls.open(data, checked_split(split), next(model.parameters()).device, answers=answers)
+        example = chosen.take(torch.arange(1)).images
+        size = (example.shape[-2], example.shape[-1])
+        scores = evaluate(cls.scoring(model, chosen, size, limit), progress)
+        if isinstance(chosen, DrawnSplit):
+            return evaluation(scores, data=chosen.pictures.name, split=split, seed=chosen.pictures.seed)
+        return evaluation(scores, data=chosen.config.name.partition(":")[0], split=split)
 
     @classmethod
     def open_split(
@@ -200,15 +235,9 @@ class LabelTask(PictureTask):
         progress: Progress | None = None,
     ) -> OpenedSplit:
         """The pictures of a split with their labels, to be looked at."""
-        chosen = DrawnSplit(config_of(cls.pictures, settings), split)
-
-        def examples(many: int) -> list[Example]:
-            made = chosen.take(torch.arange(many if chosen.size is None else min(many, chosen.size)))
-            masks = [()] * len(made) if made.evidence is None else [seen_masks(mask[None]) for mask in made.evidence]
-            truths = [chosen.pictures.answers[label] for label in made.label.tolist()]
-            return [Example(*each) for each in zip(made.images, truths, masks)]
-
-        return OpenedSplit(examples)
+        words = None if facts is None else facts.answers
+        chosen, summary = cls.open(settings, split, answers=words, count=count, progress=progress)
+        return OpenedSplit(lambda many: label_examples(chosen, many), summary)
 
     @classmethod
     def write_split(
@@ -226,18 +255,9 @@ class LabelTask(PictureTask):
         return write_drawn(chosen, count, out, start=start, progress=progress)
 
 
-def _rests_on(model: ImageOnlyModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> EvidenceReliance:
-    """Answers to the pictures ``chosen`` (n,) without their evidence, and without the rest."""
-    found = EvidenceReliance()
-    for places in numbers_in_batches(len(chosen), BATCH):
-        batch = data.take(chosen[places])
-        if batch.evidence is None:
-            break
-        label = batch.label
-
-        def right(images: Tensor, rows: Tensor, label: Tensor = label) -> Tensor:
-            return model.logits_and_answer(in_parts(model, images))[1] == label[rows]
-
-        pictures = chosen[places].to(label.device)
-        found.add(batch.images, batch.evidence, right, labels=label, pictures=pictures, guessed=label == commonest)
-    return found
+def label_examples(data: Any, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    made = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    masks = [()] * len(made) if made.evidence is None else [seen_masks(mask[None]) for mask in made.evidence]
+    truths = [data.answers[label] for label in made.label.tolist()]
+    return [Example(*each) for each in zip(made.images, truths, masks)]

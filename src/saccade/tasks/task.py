@@ -57,6 +57,8 @@ class Task(ABC):
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
     """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
+    readers: ClassVar[Mapping[str, Any]] = {}
+    """How tables and collections are read, by the name of the :class:`~saccade.data.tables.references.Reader`."""
     data_config: Any
     """The settings of the data, a dataclass."""
     model: AttentionModel

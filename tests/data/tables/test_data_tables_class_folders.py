@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.class_folders import read_class_folders
-from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv
+from saccade.data import Table, read_table
 from saccade.errors import DataError
+from saccade.families import family_of_data
 
 
 def write(top: Path, **files: str) -> Path:
@@ -21,10 +21,10 @@ def write(top: Path, **files: str) -> Path:
     return top
 
 
-def read(path: Path, *, strict: bool = False) -> LabelTable:
+def read(path: Path, family: str = "classify", *, strict: bool = False) -> Table:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return read_class_folders(path, LabelTableOptions(strict=strict))
+        return read_table(f"folder:{path}", family, strict=strict)
 
 
 def many(top: Path, classes: tuple[str, ...] = ("cat", "dog"), each: int = 40) -> Path:
@@ -33,17 +33,11 @@ def many(top: Path, classes: tuple[str, ...] = ("cat", "dog"), each: int = 40) -
 
 def test_without_splits_a_hash_of_the_path_says_them(tmp_path: Path) -> None:
     table = read(many(tmp_path))
-    assert table.classes == ("cat", "dog")
+    assert table.answers == ("cat", "dog")
     assert sum(map(table.count, ("train", "val", "test"))) == 80
     assert 45 < table.count("train") < 67
     assert min(table.count("val"), table.count("test")) > 3
     assert {row.label == row.image.parent.name for row in table.rows} == {True}
-
-
-def test_splits_stay_when_the_folder_is_moved_or_grows(tmp_path: Path) -> None:
-    before = {(row.label, row.image.name): row.split for row in read(many(tmp_path / "a")).rows}
-    after = {(row.label, row.image.name): row.split for row in read(many(tmp_path / "b", ("cat", "dog", "eel"))).rows}
-    assert before.items() < after.items()
 
 
 def test_splits_above_the_classes_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -74,7 +68,7 @@ def test_what_cannot_be_used_is_counted_and_named(tmp_path: Path) -> None:
     table = read(top)
     assert "class without pictures: empty" in table.skipped
     assert "no picture by its name: cat/notes.txt" in table.skipped
-    with pytest.raises(DataError, match="strict, and 2 pictures cannot be used"):
+    with pytest.raises(DataError, match="2 pictures"):
         read(top, strict=True)
 
 
@@ -90,39 +84,22 @@ def test_the_same_picture_in_two_classes_is_left_out_of_both(tmp_path: Path) -> 
 
 def test_copies_in_one_class_stay_and_those_across_splits_are_named(tmp_path: Path) -> None:
     top = write(tmp_path, train__cat__a="twin", train__cat__b="twin", train__dog__c="other", test__cat__d="twin")
-    with pytest.warns(UserWarning, match="the same, byte for byte, as one in another split"):
-        table = read_class_folders(top, LabelTableOptions())
+    with pytest.warns(UserWarning, match=r"d\.png \(test\) = a\.png"):
+        table = read_table(f"folder:{top}")
     assert "a.png" in {row.image.name for row in table.rows}
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"train__cat__1": "a", "dog__1": "b"}, "dog beside train; put classes either"),
-        ({"1": "a"}, "no folder of a class in it"),
-        ({"empty__.hidden": "a"}, "no picture can be used"),
+        ({"train__cat__1": "a", "dog__1": "b"}, "dog beside train"),
+        ({"1": "a"}, "CLASS/PICTURE"),
+        ({"empty__.hidden": "a"}, "class without pictures"),
     ],
 )
 def test_folders_that_make_no_table(tmp_path: Path, files: dict[str, str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(write(tmp_path, **files))
-
-
-def test_a_csv_of_labels(tmp_path: Path) -> None:
-    write(tmp_path, a="1", b="2", c="3")
-    (tmp_path / "t.csv").write_text(
-        "image,label,split,box,mask\na.png,cat,train,1 2 3 4,\nb.png,dog,train,,a.png\nc.png,cat,val,,\n"
-        "a.png,cat,train,,\nd.png,cat,test,,\nb.png,,train,,\n"
-    )
-    table = read_label_csv(tmp_path / "t.csv", LabelTableOptions())
-    assert [(row.image.name, row.label, row.split) for row in table.rows] == [
-        ("a.png", "cat", "train"), ("b.png", "dog", "train"), ("c.png", "cat", "val")
-    ]  # fmt: skip
-    assert table.rows[0].box == (1, 2, 3, 4)
-    assert table.rows[1].mask == tmp_path / "a.png"
-    assert [entry.partition(":")[0].partition(" in /")[0] for entry in table.skipped] == [
-        "picture named twice", "no such picture", "empty label"
-    ]  # fmt: skip
 
 
 def test_a_link_that_leads_back_is_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -139,3 +116,15 @@ def test_classes_that_a_split_lacks_are_named(tmp_path: Path) -> None:
     top = write(tmp_path, train__cat__1="a", train__dog__1="b", val__cat__2="c", val__dog__3="e", test__dog__2="d")
     assert "1 class without a test picture (cat)" in read(top).summary()
     assert "without a val picture" not in read(top).summary()
+
+
+def test_folders_are_questions_and_multisets_too(tmp_path: Path) -> None:
+    write(tmp_path, train__cat__1="a", train__dog__1="b", test__cat__1="c", test__eel__1="d")
+    asked, many = read(tmp_path, "question"), read(tmp_path, "multiset")
+    assert asked.queries == ("what is it?",)
+    for table in (asked, many):
+        assert {(row.labels, row.split) for row in table.rows} == {
+            (("cat",), "test"), (("cat",), "train"), (("dog",), "train")
+        }  # fmt: skip
+        assert [each.partition(": ")[0] for each in table.skipped] == ["label never seen in train"]
+    assert family_of_data(f"folder:{tmp_path}").name == "classify"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saccade.data.tables.coco import read_coco
-from saccade.data.tables.labelled import LabelTable, LabelTableOptions
+from saccade.data import Table, read_table
 from saccade.errors import DataError
 
 SQUARE = [[1, 1, 4, 1, 4, 3, 1, 3]]
@@ -38,11 +38,13 @@ def annotated(
     return path
 
 
-def read(path: Path) -> LabelTable:
-    return read_coco(path, LabelTableOptions())
+def read(path: Path, family: str = "classify") -> Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_table(f"coco:{path}", family)
 
 
-def mask_of(table: LabelTable) -> np.ndarray:
+def mask_of(table: Table) -> np.ndarray:
     assert table.rows[0].mask is not None
     return np.asarray(Image.open(table.rows[0].mask).convert("L")) > 0
 
@@ -60,6 +62,9 @@ def test_a_picture_of_one_category_is_a_row(tmp_path: Path) -> None:
     (row,) = table.rows
     assert (row.image, row.label, row.box, row.mask) == (tmp_path / "images" / "1.png", "cat", (1, 0, 5, 4), None)
     assert sorted(table.skipped) == ["no annotation: 3.png", "several categories: 2.png"]
+    for family in ("question", "multiset"):
+        (same,) = read(tmp_path / "instances.json", family).rows
+        assert (same.image, same.labels) == (row.image, ("cat",))
 
 
 def test_polygons_become_a_mask_in_the_cache(tmp_path: Path) -> None:

@@ -1,16 +1,31 @@
-"""metadata.csv and metadata.jsonl beside pictures, as the datasets library has them."""
+"""Tables that come with their pictures, as the datasets library has them: metadata beside them, and Parquet."""
 
 from __future__ import annotations
 
 import json
+import sys
+import warnings
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PIL import Image
 
-from saccade.data.tables.labelled import LabelTableOptions
-from saccade.data.tables.metadata import read_label_metadata
-from saccade.errors import DataError
+from saccade.data import Table, read_table
+from saccade.errors import DataError, MissingExtraError
 from saccade.families import family_of_data
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+
+
+def read(reference: str, family: str = "classify") -> Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_table(reference, family)
 
 
 def pictures(folder: Path, *names: str) -> Path:
@@ -25,7 +40,7 @@ def test_one_table_beside_the_pictures(tmp_path: Path) -> None:
     (tmp_path / "metadata.csv").write_text(
         "file_name;label;split\na.png;cat;train\nb.png;cat;test\ngone.png;cat;test\n"
     )
-    table = read_label_metadata(tmp_path, LabelTableOptions())
+    table = read(f"metadata:{tmp_path}")
     assert [(row.image.name, row.label, row.split) for row in table.rows] == [
         ("a.png", "cat", "train"), ("b.png", "cat", "test")
     ]  # fmt: skip
@@ -39,7 +54,7 @@ def test_a_table_for_each_split(tmp_path: Path) -> None:
         pictures(tmp_path / split, name)
         line = {"file_name": name, "label": "cat", "query": "what?"}
         (tmp_path / split / "metadata.jsonl").write_text(json.dumps(line) + "\n[]\n")
-    table = read_label_metadata(tmp_path, LabelTableOptions())
+    table = read(f"metadata:{tmp_path}")
     assert {(row.image.parent.name, row.split) for row in table.rows} == {
         ("train", "train"), ("validation", "val"), ("test", "test")
     }  # fmt: skip
@@ -47,14 +62,94 @@ def test_a_table_for_each_split(tmp_path: Path) -> None:
     assert family_of_data(f"metadata:{tmp_path}").name == "question"  # it has queries
 
 
-def test_questions_are_read_from_it_too(tmp_path: Path) -> None:
-    from saccade.families.question.readers import read_questions
-
+@pytest.mark.parametrize(
+    ("columns", "row", "family"),
+    [
+        ("query,label", "crown,red", "question"),
+        ("labels", "red;red", "multiset"),
+        ("caption", "a red crown", "caption"),
+    ],
+)
+def test_every_family_reads_it_by_its_columns(tmp_path: Path, columns: str, row: str, family: str) -> None:
     pictures(tmp_path, "a.png")
-    (tmp_path / "metadata.csv").write_text("file_name,query,label\na.png,crown,red\n")
-    assert read_questions(f"metadata:{tmp_path}").rows[0].query == "crown"
+    (tmp_path / "metadata.csv").write_text(f"file_name,{columns}\na.png,{row}\n")
+    (found,) = read(f"metadata:{tmp_path}", family).rows
+    assert (found.image, *found.labels) == (tmp_path / "a.png", *row.rpartition("crown,")[2].split(";"))
+    assert family_of_data(f"metadata:{tmp_path}").name == family
 
 
-def test_a_folder_without_one_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"neither metadata.csv nor metadata.jsonl"):
-        read_label_metadata(tmp_path, LabelTableOptions())
+def png(shade: int) -> bytes:
+    stream = BytesIO()
+    Image.new("RGB", (3, 2), (shade, 0, 0)).save(stream, format="PNG")
+    return stream.getvalue()
+
+
+def write(path: Path, columns: dict[str, list[Any]], features: dict[str, Any] | None = None) -> Path:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(columns)
+    if features:
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    return path
+
+
+def test_pictures_inside_are_written_out_and_classes_named(tmp_path: Path) -> None:
+    images = [{"bytes": png(10), "path": "a.png"}, {"bytes": png(20), "path": None}, {"bytes": b"no", "path": None}]
+    path = write(
+        tmp_path / "train-00000-of-00001.parquet",
+        {"image": images, "label": [1, 0, 0]},
+        {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}},
+    )
+    table = read(f"parquet:{path}")
+    assert [(row.label, row.split) for row in table.rows] == [("dog", "train"), ("cat", "train")]
+    assert [Image.open(row.image).getpixel((0, 0)) for row in table.rows] == [(10, 0, 0), (20, 0, 0)]
+    assert table.skipped == ("bytes that are no picture: row 3",)
+    assert family_of_data(f"parquet:{path}").name == "classify"
+
+
+def test_lists_inside_are_labels_of_a_multiset(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.parquet", {"image": [png(1), png(2)], "labels": [["x", "x"], []]})
+    assert [row.labels for row in read(f"parquet:{path}", "multiset").rows] == [("x", "x"), ()]
+    assert family_of_data(f"parquet:{path}").name == "multiset"
+
+
+def test_a_folder_of_files_has_its_splits_by_name(tmp_path: Path) -> None:
+    write(tmp_path / "data" / "train-0.parquet", {"image": [png(1)], "label": ["x"]})
+    write(tmp_path / "data" / "test-0.parquet", {"image": [png(2)], "label": ["x"]})
+    assert {row.split for row in read(f"parquet:{tmp_path / 'data'}").rows} == {"train", "test"}
+
+
+def test_a_picture_of_the_cache_that_was_replaced_is_not_used(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.parquet", {"image": [png(10)], "label": ["x"]})
+    picture = read(f"parquet:{path}").rows[0].image
+    picture.write_bytes(png(99))
+    assert read(f"parquet:{path}").rows[0].image.read_bytes() == png(10)
+
+
+def test_paths_are_found_from_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(1))
+    path = write(tmp_path / "t.parquet", {"file_name": ["a.png", "gone.png"], "label": ["x", "x"]})
+    table = read(f"parquet:{path}")
+    assert [row.image for row in table.rows] == [tmp_path / "a.png"]
+    assert "no such picture" in table.skipped[0]
+
+
+def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "t.parquet", {"label": ["x"]})
+    (tmp_path / "bad.parquet").write_bytes(b"nothing")
+    (tmp_path / "empty").mkdir()
+    for reference, message in [
+        ("parquet:{}/t.parquet", "no column image; found label"),
+        ("parquet:{}/bad.parquet", r"bad\.parquet"),
+        ("parquet:{}/empty", r"empty: no \.parquet"),
+        ("metadata:{}/empty", r"empty: .*metadata\.csv"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            read(reference.format(tmp_path))
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'saccade-attention\[tables\]'"):
+        read(f"parquet:{tmp_path / 't.parquet'}")

@@ -53,8 +53,8 @@ def test_annotations_are_cut_into_val_test_and_the_rest(folder, monkeypatch):
     table = read_coco(folder, WITH_REST)
     assert counts(table) == [9, 2, 2]
     assert table.skipped == ()
-    assert all(len(row.captions) == 5 for row in table.rows)  # the sixth is dropped
-    assert table.rows[0].captions == tuple(f"Caption {n}" for n in range(5))
+    assert all(len(row.labels) == 5 for row in table.rows)  # the sixth is dropped
+    assert table.rows[0].labels == tuple(f"Caption {n}" for n in range(5))
 
 
 def test_pictures_may_be_in_a_folder_of_their_own(folder):
@@ -95,7 +95,7 @@ def test_karpathys_splits(folder):
     table = read_coco(folder, PLAIN)
     assert counts(table) == [1, 1, 1]
     assert table.skipped == ("no such picture: COCO_val2014_000000000099.jpg, val2014",)
-    assert table.rows[0].captions == ("A dog",) * 5  # said by several people
+    assert table.rows[0].labels == ("A dog",) * 5  # said by several people
     assert counts(read_coco(folder / "dataset_coco.json", WITH_REST)) == [2, 1, 1]
 
 

@@ -44,7 +44,7 @@ def test_the_official_lists(folder):
     table = read_flickr8k(folder, OFFICIAL)
     assert counts(table) == [6, 2, 1]
     assert table.skipped == ()
-    assert table.rows[0].captions == ("Caption 0 of t0.jpg .", "Caption 1 of t0.jpg .")
+    assert table.rows[0].labels == ("Caption 0 of t0.jpg .", "Caption 1 of t0.jpg .")
     assert table.rows[0].image == folder / "Images" / "t0.jpg"
     assert "unlisted.jpg" not in {row.image.name for row in table.rows}
 
@@ -142,7 +142,7 @@ def test_flickr30k_by_lists_of_bare_numbers(tmp_path):
     for split, number in (("train", "1"), ("val", "2"), ("test", "3")):
         (tmp_path / f"{split}.txt").write_text(f"{number}\n")
     table = read_flickr30k(tmp_path, OFFICIAL)
-    assert [(row.image.name, row.split, len(row.captions)) for row in table.rows] == [
+    assert [(row.image.name, row.split, len(row.labels)) for row in table.rows] == [
         ("1.jpg", "train", 5),
         ("2.jpg", "val", 5),
         ("3.jpg", "test", 5),

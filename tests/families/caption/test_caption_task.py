@@ -67,7 +67,7 @@ def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
         ({"vocabulary": 7}, {}, "model.config.vocabulary: found 7, but the data has 23; leave it out"),
         ({"vocabulary": 23}, {"empty": 0.1}, "model.config.vocabulary: found 23, but the data has 24; leave it out"),
         ({"input_size": (50, 50)}, {}, "reads pictures of 50×50 pixels only, found 40×40"),
-        ({}, {"name": ""}, "give `data=READER:PATH`; readers: flickr8k"),
+        ({}, {"name": ""}, "give `data=READER:PATH`; readers: .*flickr8k"),
         ({}, {"name": "csw:x"}, "did you mean 'csv'"),
     ],
 )

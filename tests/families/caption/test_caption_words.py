@@ -11,8 +11,8 @@ from torch import Tensor
 
 from caption_stubs import captioned_files
 from saccade import geometry
+from saccade.data import read_table
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.published import read_captions
 from saccade.families.caption.scores import score_captions
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.caption.word_scores import CONTENT, FUNCTION, WordEvidence, add_words, kind_of
@@ -115,7 +115,7 @@ def test_a_picture_without_a_lender_has_no_patch() -> None:
 
 
 def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) -> None:
-    table = read_captions(f"csv:{captioned_files(tmp_path)}", {})
+    table = read_table(f"csv:{captioned_files(tmp_path)}", "caption")
     config = CaptionDataConfig(name=table.name, size=(SIDE, SIDE))
     vocabulary = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "two", "dogs", "run", "in", "the", "snow"))
     data = CaptionData(config, "train", torch.device("cpu"), vocabulary, table=table)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from PIL import Image
 
+from saccade.data import read_table
 from saccade.errors import DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
-from saccade.families.classify.readers import read_labels
 
 SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross")
 
@@ -39,8 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_species_splits_and_boxes(folder: Path) -> None:
     """Names in words; test is the official list, val a part of train; a missing picture is counted."""
     with pytest.warns(UserWarning, match="left out 1 × no such picture"):
-        table = read_labels(f"cub:{folder}")
-    assert table.classes == ("Black footed Albatross", "Laysan Albatross")
+        table = read_table(f"cub:{folder}")
+    assert table.answers == ("Black footed Albatross", "Laysan Albatross")
     number = {row.image.name: int(row.image.stem.partition("_")[2]) for row in table.rows}
     assert all((row.split == "test") == (number[row.image.name] % 2 == 0) for row in table.rows)
     assert len(table.rows) == 15
@@ -62,4 +62,4 @@ def test_boxes_are_evidence_in_the_network_input(folder: Path) -> None:
 def test_a_folder_that_is_not_cub_is_named(tmp_path: Path) -> None:
     """With what was looked for."""
     with pytest.raises(DataError, match=r"images\.txt"):
-        read_labels(f"cub:{tmp_path}")
+        read_table(f"cub:{tmp_path}")

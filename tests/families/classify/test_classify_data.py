@@ -11,10 +11,8 @@ from PIL import Image
 from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
-from saccade.families import family_of_data
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.task import ClassifyTask
-from saccade.families.multiset.readers import read_multisets
 from saccade.models.facts import read_facts
 from saccade.tasks.describing import describe_trained
 
@@ -28,10 +26,10 @@ def config(name: str, **settings: object) -> LabelDataConfig:
 def test_folders_become_batches(tmp_path: Path) -> None:
     top = class_folders(tmp_path, splits=("train", "val"))
     data = LabelData(config(f"folder:{top}", size=[16, 16]), "train")
-    assert (data.size, data.classes) == (36, ("blue", "green", "red"))
+    assert (data.size, data.answers) == (36, ("blue", "green", "red"))
     batch = data.take(torch.tensor([0, 35]))
     assert batch.images.shape == (2, 3, 16, 16)
-    assert [data.classes[label] for label in batch.label] == ["blue", "red"]
+    assert [data.answers[label] for label in batch.label] == ["blue", "red"]
     assert batch.evidence is None
     middle = batch.images[:, :, 5:8, 5:8].mean((2, 3))  # (2,3)
     assert middle.argmax(1).tolist() == [COLOURS["blue"], COLOURS["red"]]
@@ -59,7 +57,7 @@ def test_pictures_of_every_kind_are_laid_in_or_named(tmp_path: Path) -> None:
         data = LabelData(config(f"folder:{top}", size=[16, 16]), "train")
     batch = data.take(torch.arange(9))
     assert batch.images.isfinite().all()
-    assert len(data.skipped) == 1
+    assert len(data.source.skipped) == 1
 
 
 def test_boxes_and_masks_are_evidence_where_the_picture_is(tmp_path: Path) -> None:
@@ -83,17 +81,8 @@ def test_boxes_and_masks_are_evidence_where_the_picture_is(tmp_path: Path) -> No
 def test_a_model_s_words_decide_what_is_scored(tmp_path: Path) -> None:
     top = class_folders(tmp_path, splits=("train", "val"), each=3)
     with pytest.warns(UserWarning, match="3 × label unknown to the model"):
-        data = LabelData(config(f"folder:{top}", size=[16, 16]), "val", classes=("red", "blue"))
+        data = LabelData(config(f"folder:{top}", size=[16, 16]), "val", answers=("red", "blue"))
     assert data.take(torch.arange(6)).label.tolist() == [1, 1, 1, 0, 0, 0]
-
-
-def test_folders_are_read_by_every_family_that_takes_labels(tmp_path: Path) -> None:
-    top = class_folders(tmp_path, splits=("train", "val"), each=2)
-    assert family_of_data(f"folder:{top}").name == "classify"
-    table = read_multisets(f"folder:{top}")
-    assert {row.labels for row in table.rows} == {("red",), ("green",), ("blue",)}
-    (tmp_path / "t.csv").write_text("image,label\na,b\n")
-    assert family_of_data(f"csv:{tmp_path / 't.csv'}").name == "classify"
 
 
 def test_both_forms_hold_the_same_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

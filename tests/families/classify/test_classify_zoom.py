@@ -24,9 +24,8 @@ from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
-from saccade.families.classify.scores import score_labels
 from saccade.families.classify.task import ClassifyTask
-from saccade.families.classify.zoom_scores import causal_values, drawn_again, zoom_values
+from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, drawn_again, zoom_values
 from saccade.families.classify.zooming import (
     Proposals,
     Rank,
@@ -40,6 +39,7 @@ from saccade.families.classify.zooming import (
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.outputs import LabelOutput
+from saccade.tasks.evaluate import evaluate
 from saccade.web.views import view_of
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}
@@ -168,7 +168,7 @@ def test_evidence_goes_with_varied_pictures() -> None:
     """A mirrored, cut picture has its evidence where the mark now is: the pixels there are the same grey."""
     config = LabelDataConfig(name="details", size=(224, 224), augment=Augmentation())
     plain = LabelData(config, "val").take(torch.arange(4))
-    varied = LabelData(config, "val").take(torch.arange(4), augment_seed=3)
+    varied = LabelData(config, "val").take(torch.arange(4), vary=3)
     assert varied.evidence is not None
     assert plain.evidence is not None
     moved = [not torch.equal(*masks) for masks in zip(plain.evidence, varied.evidence)]
@@ -182,7 +182,7 @@ def test_scores_tell_of_scales_crops_and_changes() -> None:
     """Of an untrained model: every score is there, with its rivals; crops in the middle are no better than centred."""
     model = RacnnModel(RacnnConfig(answers=12, through="layer1", hidden=4, coarse=(32, 32), crop=(24, 24))).eval()
     data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
-    told = score_labels(model, data, (224, 224)).summary()
+    told = evaluate(ClassifyScoring(model, data, (224, 224), None))
     for name in ("accuracy", "scale1_accuracy", "scale2_accuracy", "scale3_accuracy", "calibration_error"):
         assert 0 <= told["metrics"][name] <= 1
     assert told["attention"]["scale2_side"] == pytest.approx(0.5)

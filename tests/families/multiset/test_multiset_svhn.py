@@ -34,7 +34,7 @@ def test_the_reduced_copy_is_not_cut_again(tmp_path):
     assert row.labels == ("1", "9")
     assert row.boxes == ((6.5, 6.5, 26.6, 48.7), (25.6, 7.3, 49.5, 49.5))
     assert row.crop is None
-    assert (table.classes, table.most, table.kind, len(table.rows)) == (("1", "9"), 2, "multiset", 39)
+    assert (table.answers, table.most, table.kind, len(table.rows)) == (("1", "9"), 2, "multiset", 39)
     data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=56), "train", table=table)
     batch = data.take(torch.arange(3))
     assert batch.images.shape == (3, 3, 56, 56)

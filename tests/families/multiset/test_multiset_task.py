@@ -431,7 +431,7 @@ def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"data": {}}, "give `data=READER:PATH`; readers: csv, jsonl, svhn"),
+        ({"data": {}}, "give `data=READER:PATH`; readers: .*svhn"),
         ({"data": {"name": "mnist-multset"}}, "did you mean 'mnist-multiset'"),
         ({"model": "soft", "model_config": {}}, "unknown|needs one that says by itself"),
         ({"model_config": {**SMALL, "classes": 7}}, "model.config.classes: found 7, but the data has 10"),

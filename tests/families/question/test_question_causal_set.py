@@ -82,7 +82,7 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
     with_twins = read_causal(pinned, CausalOptions(twins=True))
     assert len(with_twins.rows) == 2 * FIRST + 6 * FIRST  # of seven twins one has no answer
     assert with_reader(str(pinned), ()) == f"causal:{pinned}"
-    some = table.some("test", 4)
+    some = table.first("test", 4)
     data = TableData(TableDataConfig(f"causal:{pinned}", size=(100, 100)), "test", table=some)
     batch = data.take(data.one_per_picture(4))
     for scene, evidence, image in zip(read_causal_set(pinned), batch.evidence(), batch.images):
@@ -195,7 +195,7 @@ def test_a_missing_picture_of_a_question_ends_in_exit_code_2(small, tmp_path):
     shutil.rmtree(small / "images")
     result = run("data", "show", f"causal:{small}", "--out", tmp_path / "sheet.png")
     assert result.exit_code == 2
-    assert "no question in split 'test' can be used" in said(result)
+    assert "test: no question can be used" in said(result)
     assert "unreadable picture" in said(result)
 
 

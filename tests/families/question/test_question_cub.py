@@ -70,7 +70,7 @@ def reasons(skipped: tuple[str, ...]) -> dict[str, int]:
 
 def test_answers_are_what_most_people_said_and_clicks_are_evidence(folder):
     table = read_cub(folder, CROWN_AND_WING)
-    assert (table.queries, table.answers, table.multi_label) == (("crown", "wing"), ("black", "red", "white"), False)
+    assert (table.queries, table.answers, table.several) == (("crown", "wing"), ("black", "red", "white"), False)
     answers = {(row.group, row.query): row.labels for row in table.rows}
     assert answers["001.Bird_1", "crown"] == ("black",)
     assert answers["008.Bird_8", "crown"] == ("red",)

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from question_tables import SPLITS, write_table
+from saccade.data import Row, Table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.table import Question, make_table
 from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables.published import COLUMNS
 from saccade.families.question.tables.task import QuestionFeatures, TableTask
 from saccade.families.question.task import CrossEntropy, Default
 from saccade.models.picture_query import PictureQueryModel
@@ -122,8 +123,8 @@ def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
     broken = table.parent / "broken.png"
     broken.write_bytes(b"no picture")
     paths = [broken, table.parent / "00.png", table.parent / "01.png"]
-    rows = [(str(n), Question(path, "q", (f"x{n % 2}",), "train")) for n, path in enumerate(paths)]
-    made = make_table("csv:t.csv", rows, [], multi_label=False)
+    rows = [(str(n), Row(path, (f"x{n % 2}",), "train", query="q")) for n, path in enumerate(paths)]
+    made = Table.of("csv:t.csv", rows, COLUMNS)
     config = TableDataConfig("csv:t.csv", size=(48, 48), cache_mb=0)  # so that each is decoded when it is asked for
     with pytest.warns(UserWarning, match="unreadable picture"):
         data = TableData(config, "train", table=made)

@@ -5,18 +5,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.families.question.table import Question, QuestionTable
+from saccade.data import Row, Table
 from saccade.families.question.tables.prior import training_prior
+from saccade.families.question.tables.published import COLUMNS
 
 QUERIES, ANSWERS = ("crown", "wing", "tail"), ("black", "red")
 
 
 def row(query, *labels, split="train", box=None, point=None):
-    return Question(Path("bird.png"), query, labels, split, box, point)
+    return Row(Path("bird.png"), labels, split, query=query, box=box, point=point)
 
 
 def prior_of(*rows, queries=QUERIES, answers=ANSWERS):
-    return training_prior(QuestionTable("csv:x", rows, queries, answers, False), queries, answers)
+    return training_prior(Table("csv:x", rows, COLUMNS, queries, answers), queries, answers)
 
 
 def test_shares_of_answers_by_hand():

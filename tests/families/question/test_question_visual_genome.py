@@ -39,9 +39,9 @@ def test_objects_of_a_class_are_one_question(tmp_path):
     table = read_visual_genome(write(tmp_path, objects), ALL)
     cat, dog = sorted(table.rows, key=lambda row: row.query)
     assert (cat.query, cat.labels, cat.box) == ("cat", ("black", "fat", "asleep"), (0, 20, 40, 80))
-    assert (dog.labels, dog.box, dog.group) == (("black",), (1, 1, 3, 3), "1")
+    assert (dog.labels, dog.box, dog.image.stem) == (("black",), (1, 1, 3, 3), "1")
     assert cat.image == tmp_path / "VG_100K/1.jpg"
-    assert table.multi_label
+    assert table.several
     assert table.answers == ("asleep", "black", "fat")
 
 
@@ -54,7 +54,7 @@ def test_words_must_appear_more_often_than_the_limit(tmp_path):
     ]
     table = read_visual_genome(write(tmp_path, *images), VisualGenomeOptions(min_count=2))
     assert (table.queries, table.answers) == (("cat",), ("black",))
-    assert sorted(row.group for row in table.rows) == ["1", "2"]
+    assert sorted(row.image.stem for row in table.rows) == ["1", "2"]
     assert table.skipped == ("no frequent class with a frequent attribute: image 3",)
     assert len(read_visual_genome(tmp_path, VisualGenomeOptions(min_count=1)).rows) == 5
     with pytest.raises(DataError, match=r"no class appears more than 3 times; set data\.options\.min_count"):
@@ -76,7 +76,7 @@ def test_splits_have_the_papers_proportions(tmp_path, monkeypatch):
     monkeypatch.setattr(published, "_PAPER_HELD_OUT", 10)
     images = [[thing("cat", ["black"]), thing("dog", ["black"])]] * 60
     table = read_visual_genome(write(tmp_path, *images), VisualGenomeOptions(0, images=45))
-    splits = {split: {row.group for row in table.rows if row.split == split} for split in ("train", "val", "test")}
+    splits = {split: {row.image.stem for row in table.rows if row.split == split} for split in ("train", "val", "test")}
     assert [len(splits[split]) for split in ("train", "val", "test")] == [25, 10, 10]
     assert len(set.union(*splits.values())) == 45
     assert sum(entry.startswith("more than the images asked for") for entry in table.skipped) == 15
@@ -89,7 +89,7 @@ def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
     (tmp_path / "VG_100K/2.jpg").rename(tmp_path / "VG_100K_2/2.jpg")
     (tmp_path / "VG_100K/3.jpg").unlink()
     table = read_visual_genome(tmp_path, ALL)
-    assert {row.image.parent.name for row in table.rows if row.group == "2"} == {"VG_100K_2"}
+    assert {row.image.parent.name for row in table.rows if row.image.stem == "2"} == {"VG_100K_2"}
     assert table.skipped == ("no such picture: image 3, cat",)
 
 

@@ -1,3 +1,7 @@
+"""Deletion and insertion, and maps made from gradients."""
+
+from __future__ import annotations
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,7 +11,7 @@ from saccade import geometry
 from saccade.errors import DataError
 from saccade.metrics import blurred, deletion, deletion_and_insertion, insertion
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.faithfulness import pixel_ranks
+from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam, pixel_ranks
 
 
 def linear(weights):
@@ -154,3 +158,23 @@ def test_blur_keeps_constants_and_the_mass_of_a_point():
     assert soft[0, 0, 10, 10] == soft.max()
     ratio = (soft[0, 0, 10, 13] / soft[0, 0, 10, 10]).item()
     assert ratio == pytest.approx(0.135335, abs=1e-5)  # exp(−½·(3 / 1.5)²) = exp(−2)
+
+
+VALUES = torch.tensor([[[[1.0, 2.0]], [[3.0, -1.0]]]])  # (1,2,1,2)
+GRADIENT = torch.tensor([[[[2.0, -1.0]], [[-1.0, 1.0]]]])
+
+
+def test_products_are_summed_over_channels() -> None:
+    """1·2 + 3·(−1) = −1 and 2·(−1) + (−1)·1 = −3."""
+    assert hirescam(VALUES, GRADIENT).tolist() == [[[0.0, 0.0]]]
+    assert hirescam(VALUES, -GRADIENT).tolist() == [[[1.0, 3.0]]]
+    assert gradient_times_input(VALUES, GRADIENT).tolist() == [[[1.0, 3.0]]]
+
+
+def test_cells_add_up_to_the_logit_behind_a_mean_and_a_layer() -> None:
+    torch.manual_seed(0)
+    features = torch.rand(2, 4, 3, 5, requires_grad=True)
+    weight = torch.rand(4)  # of one class, no bias
+    logit = features.mean((2, 3)) @ weight  # (2,)
+    gradient = torch.autograd.grad(logit.sum(), features)[0]
+    torch.testing.assert_close(hirescam(features.detach(), gradient).sum((1, 2)), logit.detach())

@@ -1,7 +1,15 @@
+"""How maps lie on masks, and how they rank pixels: by hand, against scikit-learn, and in batches."""
+
+from functools import reduce
+from operator import add
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from saccade.metrics import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics import iou, no_counts, pointing, pr_counts, selectivity, true_positive_strength
+from saccade.metrics.maps.localisation import dequantise, quantise, scale_to_peak, where_defined
 
 SCORES = [true_positive_strength, pointing, iou]
 
@@ -59,3 +67,124 @@ def test_empty_evidence_is_undefined_and_only_there():
     evidence[2] = False
     for scores in (*(score(maps, evidence) for score in SCORES), selectivity(maps, evidence, evidence)):
         assert scores.isnan().tolist() == [False, False, True, False, False, False]
+
+
+def batch_of_recall(seed, pictures=8, size=(12, 12), sharpness=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    evidence = torch.rand(pictures, *size, generator=generator) < 0.2
+    evidence[:, 0, 0] = True
+    noise = torch.rand(pictures, *size, generator=generator)
+    maps = torch.exp(sharpness * (noise + 0.4 * evidence)) * (1 + torch.arange(pictures))[:, None, None]
+    return maps, evidence
+
+
+def exact(maps, evidence):
+    """Average precision of the pooled pixels, each map divided by its peak: sorted pixel by pixel, ties together."""
+    scaled = scale_to_peak(maps).flatten()
+    thresholds, level = scaled.unique(return_inverse=True)
+    true = torch.bincount(level[evidence.flatten()], minlength=len(thresholds)).flip(0).cumsum(0).double()
+    called = torch.bincount(level, minlength=len(thresholds)).flip(0).cumsum(0).double()
+    return float((true.diff(prepend=true.new_zeros(1)) * true / called).sum() / true[-1])
+
+
+def test_a_curve_worked_by_hand():
+    """Scores 1, .5, .5, .25 with truth 1, 1, 0, 0.
+
+    Thresholds 1, .5, .25: precision 1, 2/3, 2/4; recall 1/2, 1, 1; area 1/2·1 + 1/2·2/3 = 5/6.
+    """
+    maps = torch.tensor([[[4.0, 2.0], [2.0, 1.0]]])
+    evidence = torch.tensor([[[True, True], [False, False]]])
+    curve = pr_counts(maps, evidence).curve()
+    assert curve.thresholds.tolist() == [1, 0.5, 0.25]
+    assert curve.precision.tolist() == pytest.approx([1, 2 / 3, 1 / 2])
+    assert curve.recall.tolist() == [0.5, 1, 1]
+    assert curve.auc == exact(maps, evidence) == pytest.approx(5 / 6)
+
+
+def test_perfect_inverted_constant_and_zero_maps_of_recall():
+    """A perfect map has area 1, a constant or zero one the share of evidence; an inverted one too, all at the end."""
+
+    def area(maps, evidence):
+        return pr_counts(maps, evidence).auc
+
+    _, evidence = batch_of_recall(0)
+    share = evidence.double().mean().item()
+    assert area(evidence.float(), evidence) == 1
+    assert area((~evidence).float(), evidence) == pytest.approx(share)
+    assert area(torch.full(evidence.shape, 3.0), evidence) == pytest.approx(share)
+    assert area(torch.zeros(evidence.shape), evidence) == pytest.approx(share)
+
+
+def test_each_picture_is_scaled_by_its_own_peak():
+    maps, evidence = batch_of_recall(1)
+    louder = maps * torch.tensor([2.0**k for k in range(len(maps))])[:, None, None]
+    assert pr_counts(louder, evidence).auc == pr_counts(maps, evidence).auc
+
+
+@pytest.mark.reference
+@given(seed=st.integers(0, 1000), digits=st.sampled_from([1, 2, 7]), sharpness=st.sampled_from([0.5, 3.0, 12.0]))
+@settings(max_examples=30, deadline=None)
+def test_exact_equals_scikit_learn(seed, digits, sharpness):
+    """Few digits make many ties."""
+    metrics = pytest.importorskip("sklearn.metrics")
+    maps, evidence = batch_of_recall(seed, sharpness=sharpness)
+    maps = scale_to_peak(maps).mul(10**digits).round() / 10**digits
+    expected = metrics.average_precision_score(evidence.flatten().numpy(), scale_to_peak(maps).flatten().numpy())
+    assert exact(maps, evidence) == pytest.approx(expected, abs=1e-12)
+
+
+@given(seed=st.integers(0, 1000), sharpness=st.sampled_from([0.5, 3.0, 12.0]))
+@settings(max_examples=30, deadline=None)
+def test_streaming_is_the_exact_area_of_rounded_maps_and_close_to_that_of_the_maps(seed, sharpness):
+    maps, evidence = batch_of_recall(seed, sharpness=sharpness)
+    scaled = scale_to_peak(maps)
+    rounded = dequantise(quantise(scaled, 10), 10)
+    assert ((rounded - scaled).abs() <= scaled * 2.0**-11 + 1e-12).all()
+    streamed = pr_counts(maps, evidence).auc
+    assert streamed == pytest.approx(exact(rounded, evidence), abs=1e-12)
+    assert streamed == pytest.approx(exact(maps, evidence), abs=2e-3)
+
+
+def test_batches_add_up_in_any_order():
+    maps, evidence = batch_of_recall(2, pictures=9)
+    evidence[[1, 6]] = False
+    whole = pr_counts(maps, evidence)
+    parts = [pr_counts(maps[i : i + 2], evidence[i : i + 2]) for i in range(0, 9, 2)]
+    for total in (reduce(add, parts, no_counts()), reduce(add, reversed(parts))):
+        assert torch.equal(total.positives, whole.positives)
+        assert torch.equal(total.negatives, whole.negatives)
+        assert (total.pictures, total.undefined) == (7, 2)
+        assert total.auc == whole.auc
+
+
+def test_pictures_without_evidence_are_left_out_and_counted():
+    maps, evidence = batch_of_recall(4)
+    with_empty = evidence.clone()
+    with_empty[5] = False
+    kept = torch.arange(8) != 5
+    found = pr_counts(maps, with_empty)
+    assert (found.pictures, found.undefined) == (7, 1)
+    assert found.auc == pytest.approx(exact(maps[kept], evidence[kept]), abs=2e-3)
+
+
+def test_each_map_peaks_at_one_and_zeros_stay():
+    maps = torch.tensor([[[2.0, 4.0]], [[0.0, 0.0]], [[1e-30, 3e-30]]])
+    expected = torch.tensor([[[0.5, 1.0]], [[0.0, 0.0]], [[1 / 3, 1.0]]])
+    torch.testing.assert_close(scale_to_peak(maps), expected)
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=2, max_size=20), st.integers(4, 20))
+@settings(max_examples=100, deadline=None)
+def test_codes_keep_the_order_and_stand_for_the_value(values, bits):
+    numbers = torch.tensor(sorted(values), dtype=torch.float32)
+    codes = quantise(numbers, bits)
+    assert bool((codes[1:] >= codes[:-1]).all())
+    back = dequantise(codes, bits).double()
+    normal = numbers >= 2.0**-126  # below, a float32 loses digits of its own
+    assert bool(((back - numbers.double()).abs() <= numbers.double() * 2.0 ** -(bits + 1))[normal].all())
+
+
+def test_undefined_is_nan():
+    scores = where_defined(torch.tensor([0.1, 0.2]), torch.tensor([True, False]))
+    assert scores[0].item() == pytest.approx(0.1)
+    assert scores[1].isnan()

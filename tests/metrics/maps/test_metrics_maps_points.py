@@ -1,12 +1,27 @@
-"""Maps against clicked points: hand-worked discs and distances, baselines that know a position, missing clicks."""
+"""Maps compared with clicks, fixations and glimpses."""
+
+from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from saccade import geometry
-from saccade.metrics import attention_near, distance, pointing_at
+from saccade.metrics import (
+    PointScorer,
+    at_glimpses,
+    at_random,
+    attention_near,
+    auc_judd,
+    auc_shuffled,
+    cells_in_boxes,
+    distance,
+    most_salient,
+    nss,
+    pointing_at,
+)
 from saccade.metrics.maps.points import at_points, disc, exactly_at
 
 SIZE = (6, 8)
@@ -88,3 +103,108 @@ def test_at_points_is_the_nearest_cell_through_the_projection():
     assert found[2, 0, -1] == found[2].max()
     batched = at_points(torch.tensor([[4.8, 1.2]]), frame[None], grid, SIZE)
     torch.testing.assert_close(batched, found[:1])
+
+
+NAN = float("nan")
+
+
+def one(*points: tuple[float, float]) -> torch.Tensor:
+    return torch.tensor([points], dtype=torch.float64)
+
+
+MAP = torch.tensor([[[0.0, 1.0], [2.0, 5.0]]])
+"""Mean 2, variance (4 + 1 + 0 + 9) / 4 = 3.5."""
+
+
+def test_nss_by_hand() -> None:
+    """(5 − 2)/√3.5 at the pixel below right; the mean with the pixel above left is (3 − 2)/2/√3.5."""
+    assert nss(MAP, one((1.0, 1.0))).item() == pytest.approx(3 / math.sqrt(3.5))
+    assert nss(MAP, one((1.9, 1.9), (0.5, 0.5))).item() == pytest.approx(0.5 / math.sqrt(3.5))
+
+
+def test_auc_judd_by_hand() -> None:
+    """The highest of four pixels beats three and equals itself: 3.5 / 4. The lowest equals itself alone: 0.5 / 4."""
+    assert auc_judd(MAP, one((1.0, 1.0))).item() == pytest.approx(3.5 / 4)
+    assert auc_judd(MAP, one((0.0, 0.0))).item() == pytest.approx(0.5 / 4)
+    assert auc_judd(MAP, one((1.0, 1.0), (0.0, 0.0))).item() == pytest.approx(0.5)
+    assert auc_judd(torch.zeros(1, 5, 5), one((2.0, 2.0))).item() == 0.5
+
+
+def test_auc_shuffled_by_hand() -> None:
+    """At the point 2; at others 0, 2 and 5: it beats one and equals one, 1.5 / 3."""
+    others = one((0.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+    assert auc_shuffled(MAP, one((0.0, 1.0)), others).item() == pytest.approx(0.5)
+    assert auc_shuffled(MAP, one((1.0, 1.0)), one((0.0, 0.0), (NAN, NAN))).item() == 1
+
+
+def test_points_outside_and_missing_points_do_not_count() -> None:
+    inside = one((1.0, 1.0))
+    padded = one((1.0, 1.0), (NAN, NAN), (2.0, 0.0), (-0.1, 0.0), (0.0, 2.0))
+    for score in (nss, auc_judd):
+        assert score(MAP, padded).item() == pytest.approx(score(MAP, inside).item())
+        assert math.isnan(score(MAP, one((NAN, NAN), (5.0, 5.0))).item())
+    assert math.isnan(auc_shuffled(MAP, inside, one((NAN, NAN))).item())
+
+
+def naive(map_: np.ndarray, points: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
+    """The definitions, pair by pair."""
+    positives = [map_[int(y), int(x)] for x, y in points]
+    spread = map_.std()
+    z = np.mean([(value - map_.mean()) / spread for value in positives])
+
+    def area(negatives: list[float]) -> float:
+        wins = [(p > n) + 0.5 * (p == n) for p in positives for n in negatives]
+        return float(np.mean(wins))
+
+    return float(z), area(list(map_.flatten())), area([map_[int(y), int(x)] for x, y in others])
+
+
+def test_the_scorer_agrees_with_loops_over_all_pairs() -> None:
+    """Whole values, so that there are ties. The pool holds all points; a picture's own are taken out."""
+    rng = np.random.default_rng(0)
+    maps = rng.integers(0, 6, (5, 7, 9)).astype(np.float32)
+    points = rng.uniform(0, 1, (5, 4, 2)) * (9, 7)
+    scorer = PointScorer()
+    scorer.add(
+        torch.from_numpy(maps), torch.from_numpy(points), pool=torch.from_numpy(points.reshape(-1, 2)),
+        own=torch.from_numpy(points), groups=torch.arange(5),
+    )  # fmt: skip
+    for picture in range(5):
+        others = np.concatenate([points[other] for other in range(5) if other != picture])
+        expected = naive(maps[picture], points[picture], others)
+        found = [float(scorer.total.values()[name][picture]) for name in ("nss", "auc_judd", "auc_shuffled")]
+        assert found == pytest.approx(expected, abs=1e-5)
+    uniform = scorer.baselines["uniform"].means()
+    assert uniform == pytest.approx({"nss": 0, "auc_judd": 0.5, "auc_shuffled": 0.5})
+    exact = scorer.baselines["points_exact"].means()
+    assert all(exact[name] > scorer.total.means()[name] for name in exact)
+
+
+MAPS = torch.arange(12.0).reshape(1, 2, 2, 3)  # two steps on a grid of 2 × 3
+CHOICE = torch.tensor([[[0, 5], [1, 1]]])
+
+
+def test_the_mean_over_glimpses_of_each_steps_own_map() -> None:
+    assert at_glimpses(MAPS, CHOICE).tolist() == [[2.5, 7.0]]  # (0 + 5)/2; cell 1 twice
+    assert at_glimpses(MAPS[:, 0], CHOICE).tolist() == [[2.5, 1.0]]  # one map for all steps
+
+
+def test_nobody_finds_more_saliency_than_who_follows_it() -> None:
+    saliency = torch.rand(3, 4, 5, 5, generator=torch.Generator().manual_seed(0))
+    best = at_glimpses(saliency, most_salient(saliency))
+    assert torch.equal(best, saliency.flatten(2).amax(-1).double())
+    assert bool((best >= at_random(saliency, 4)).all())
+
+
+def test_a_cell_is_in_a_box_if_its_centre_is() -> None:
+    """Cells of 10 pixels: centres at 5, 15, 25; a box from 5 to 25 holds the first two, its right edge excluded."""
+    frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
+    boxes = torch.tensor([[[5.0, 0.0, 25.0, 10.0], [16.0, 12.0, 30.0, 20.0], [float("nan")] * 4]])
+    inside = cells_in_boxes(boxes, frame, (2, 3))
+    assert inside.tolist() == [
+        [
+            [[True, True, False], [False, False, False]],
+            [[False, False, False], [False, False, True]],
+            [[False, False, False], [False, False, False]],
+        ]
+    ]

@@ -8,7 +8,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from saccade.data.maps.arrays import MAX_BYTES, SEVERAL, Array, grey_map, member_bytes, open_arrays, read_array, sound
 from saccade.data.maps.arrays import PICTURES as PICTURE_SUFFIXES
@@ -18,23 +17,8 @@ from saccade.untrusted import open_regular, read_regular
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
-class Members(Protocol):
-    """Arrays by name; a name is a path without its suffix."""
-
-    where: str
-    ignored: int
-    """Files that hold no array by their suffix."""
-
-    @property
-    def names(self) -> list[str]:
-        """In the order in which they are quickest to read."""
-
-    def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
-        """The array of that name; ``grey``: a picture must be a map, not colours or a palette of them."""
-
-
 def open_members(path: Path, suffixes: Collection[str]) -> Members:
-    """What ``path`` holds: a folder through and through, an archive, or a file of several arrays."""
+    """What ``path`` holds: a folder through and through, an archive, or a file of several arrays; arrays by name."""
     where, name = str(path), path.name.lower()
     if path.is_dir():
 
@@ -89,7 +73,7 @@ class _Files:
         return list(self._files)
 
     def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
-        """See :class:`Members`."""
+        """The array of that name; ``grey``: a picture must be a map, not colours or a palette of them."""
         file = self._files[name]
         data, suffix = self._bytes(file), PurePosixPath(file).suffix.lower()
         if grey and suffix in PICTURE_SUFFIXES:
@@ -108,12 +92,16 @@ class ArrayMembers:
 
     @property
     def names(self) -> list[str]:
-        """See :class:`Members`."""
+        """In the order in which they lie in the file."""
         return list(self._held.names)
 
     def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
-        """See :class:`Members`."""
+        """The array of that name; such files hold no pictures."""
         return self._held.read(name)
+
+
+Members = _Files | ArrayMembers
+"""Arrays by name, a path without its suffix: ``names``, ``read`` and how many files were ``ignored``."""
 
 
 def _stem(file: str) -> str:

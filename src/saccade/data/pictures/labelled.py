@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.sampling import checked_numbers, to_device
+from saccade.data.tables.sampling import checked_numbers, first_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.geometry import Size
 
@@ -76,8 +76,14 @@ class DrawnSplit:
         self.size = SIZES[split]
         self.stream = derive_seed(pictures.seed, SPLITS.index(split))
         """The seed from which its pictures are drawn."""
+        self.answers = pictures.answers
+        """What the labels are called, by number."""
 
-    def take(self, indices: Tensor) -> LabelledBatch:
-        """The pictures ``indices`` (B,), in that order."""
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of the first ``limit`` pictures; None or 0: of all."""
+        return first_numbers(self.size, limit, self.split)
+
+    def take(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
+        """The pictures ``indices`` (B,), in that order; a seed to ``vary`` them by changes none."""
         numbers = checked_numbers(indices, self.size, self.split, "pictures")
         return self.pictures.draw(self.stream, to_device(numbers, self.device))

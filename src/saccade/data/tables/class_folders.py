@@ -16,12 +16,13 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from saccade.data.pictures.decoding import SUFFIXES
-from saccade.data.tables.doubts import first_few, warn_of_copies
-from saccade.data.tables.labelled import LabelRow, LabelTable, LabelTableOptions, make_label_table
-from saccade.data.tables.references import is_folder
-from saccade.data.tables.splits import SPLITS, hashed_share, split_of
+from saccade.data.tables.doubts import first_few
+from saccade.data.tables.rows import Cells
+from saccade.data.tables.splits import OTHER_SPLIT, SPLITS, hashed_share, split_of
+from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
 
 _CALLED = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
@@ -31,7 +32,7 @@ _MAX_CLASSES = 100_000
 _NAMED = 5
 
 
-def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
+def class_folders(path: Path) -> CellRows:
     """The pictures below ``path``, each labelled by the folder of its class.
 
     Raises:
@@ -46,7 +47,7 @@ def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
             f"folder:{path}: {first_few(others, _NAMED)} beside {', '.join(each.name for each in splits.values())}; "
             "put classes either into folders train, val and test or right into the folder"
         )
-    found: list[tuple[str, LabelRow]] = []
+    found: list[_Picture] = []
     for split in SPLITS if splits else ("",):
         if split and split not in splits:
             continue
@@ -56,13 +57,22 @@ def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
                 continue
             found += _of_class(label, path, split, skipped)
     if "train" in splits and "val" not in splits:
-        found = [(where, _maybe_val(row, path)) for where, row in found]
+        found = [each._replace(split=_val_or_train(each)) for each in found]
     if not found and not skipped:
         raise DataError(f"folder:{path}: no folder of a class in it; expected {path.name}/CLASS/PICTURE.jpg")
-    found = _without_contradictions(found, skipped)
-    name = f"folder:{path}"
-    warn_of_copies(name, {row.image: row.split for _, row in found})
-    return make_label_table(name, found, skipped, strict=options.strict)
+    rows = [(each.where, each.cells()) for each in _without_contradictions(found, skipped)]
+    return CellRows(rows, path, skipped, if_empty=OTHER_SPLIT)
+
+
+class _Picture(NamedTuple):
+    where: str
+    file: Path
+    label: str
+    split: str
+
+    def cells(self) -> Cells:
+        """As a row of a table."""
+        return {"image": self.where, "label": self.label, "split": self.split}
 
 
 def _folders(path: Path, skipped: list[str]) -> list[Path]:
@@ -79,12 +89,20 @@ def _folders(path: Path, skipped: list[str]) -> list[Path]:
     return [path / name for name in names]
 
 
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder; a link that leads to itself is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 def _is_broken(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a link to itself or to nothing."""
     return entry.is_symlink() and not os.path.exists(entry.path)
 
 
-def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[tuple[str, LabelRow]]:
+def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[_Picture]:
     """The pictures of one class with where each was found; without a ``split`` a hash of the path says it."""
     found = []
     empty = True
@@ -104,7 +122,7 @@ def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[t
             except UnicodeEncodeError:
                 skipped.append(f"unreadable name: {where!a}")
                 continue
-            found.append((where, LabelRow(file, folder.name, split or split_of(where))))
+            found.append(_Picture(where, file, folder.name, split or split_of(where)))
     if empty:
         skipped.append(f"class without pictures: {folder.relative_to(top).as_posix()}")
     return found
@@ -116,21 +134,20 @@ def _unreadable(error: OSError, top: Path) -> str:
     return f"unreadable folder: {where}, {error.strerror or error}"
 
 
-def _maybe_val(row: LabelRow, top: Path) -> LabelRow:
-    """The row, moved from train to val where the hash of its path says so."""
-    is_val = row.split == "train" and hashed_share(row.image.relative_to(top).as_posix()) >= 1 - _HELD_OUT
-    return LabelRow(row.image, row.label, "val") if is_val else row
+def _val_or_train(picture: _Picture) -> str:
+    """The split of a picture where there is no val: some of train, by the hash of the path."""
+    is_val = picture.split == "train" and hashed_share(picture.where) >= 1 - _HELD_OUT
+    return "val" if is_val else picture.split
 
 
-def _without_contradictions(found: Sequence[tuple[str, LabelRow]], skipped: list[str]) -> list[tuple[str, LabelRow]]:
-    """The rows without pictures that lie in two classes, byte for byte; these are added to ``skipped``."""
-    torn = _in_two_classes({row.image: row.label for _, row in found})
-    for where, row in found:
-        if row.image in torn:
-            skipped.append(
-                f"same picture in two classes: {where} = {torn[row.image].parent.name}/{torn[row.image].name}"
-            )
-    return [(where, row) for where, row in found if row.image not in torn]
+def _without_contradictions(found: Sequence[_Picture], skipped: list[str]) -> list[_Picture]:
+    """The pictures but those that lie in two classes, byte for byte; these are added to ``skipped``."""
+    torn = _in_two_classes({each.file: each.label for each in found})
+    for each in found:
+        if each.file in torn:
+            other = torn[each.file]
+            skipped.append(f"same picture in two classes: {each.where} = {other.parent.name}/{other.name}")
+    return [each for each in found if each.file not in torn]
 
 
 def _in_two_classes(label_of: Mapping[Path, str]) -> dict[Path, Path]:

@@ -24,9 +24,9 @@ from PIL import Image, ImageDraw
 
 from saccade.atomic import write_bytes
 from saccade.cache import cache_home, file_digest
-from saccade.data.tables.labelled import LabelTable, LabelTableOptions, label_table
-from saccade.data.tables.rows import Rows, json_in
+from saccade.data.tables.rows import Cells, json_in
 from saccade.data.tables.splits import OTHER_SPLIT
+from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
 from saccade.untrusted import MAX_PIXELS, read_regular
 
@@ -36,19 +36,13 @@ UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)
 _BITS = 60  # of a run length
 
 
-def read_coco(path: Path, options: LabelTableOptions) -> LabelTable:
+def coco_annotations(path: Path) -> CellRows:
     """The pictures of one category in a file of COCO annotations."""
-    rows, skipped = coco_rows(path)
-    return label_table("coco", path, rows, skipped, [], options, unit="picture", if_empty=OTHER_SPLIT)
-
-
-def coco_rows(path: Path) -> tuple[Rows, list[str]]:
-    """The rows of the file, numbered by the ids of pictures, and what was left out."""
     images, labels, marked = _read(path)
     folders = _folders(path)
     split = next((name for name in ("train", "val", "test") if re.search(rf"(^|[_-]){name}", path.stem)), None)
     masks = _Masks(cache_home() / "coco-masks" / file_digest(path)[:16])
-    rows: Rows = []
+    rows: list[tuple[str, Cells]] = []
     skipped: list[str] = []
     for number, image in images.items():
         name = str(image.get("file_name", ""))
@@ -66,9 +60,9 @@ def coco_rows(path: Path) -> tuple[Rows, list[str]]:
             continue
         if mask is not None:
             cells["mask"] = str(masks.kept(mask, number))
-        rows.append((number, cells | ({"split": split} if split else {})))
+        rows.append((f"picture {number}", cells | ({"split": split} if split else {})))
     masks.close()
-    return rows, skipped
+    return CellRows(rows, path.parent, skipped, if_empty=OTHER_SPLIT)
 
 
 def is_coco(path: Path) -> bool:

@@ -15,9 +15,9 @@ from typing import Any
 
 from saccade.atomic import write_bytes
 from saccade.cache import cache_home, file_digest
-from saccade.data.tables.labelled import LabelTable, LabelTableOptions, label_table
-from saccade.data.tables.rows import Rows, columns_of, csv_rows, jsonl_rows
+from saccade.data.tables.rows import Cells, columns_of, csv_rows, jsonl_rows
 from saccade.data.tables.splits import OTHER_SPLIT
+from saccade.data.tables.table import CellRows
 from saccade.errors import DataError, MissingExtraError
 
 _NAMES = ("metadata.csv", "metadata.jsonl")
@@ -39,15 +39,15 @@ def metadata_in(folder: Path) -> list[tuple[Path, str]]:
     ]
 
 
-def metadata_rows(folder: Path) -> tuple[Rows, list[str], list[str]]:
-    """The rows of all tables in ``folder``, what was left out, and lines that name a key twice.
+def metadata_rows(folder: Path) -> CellRows:
+    """The rows of all tables in ``folder``.
 
     Of several tables, rows say their split, and pictures are named from ``folder``.
     """
     tables = metadata_in(folder)
     if not tables:
         raise DataError(f"metadata:{folder}: neither metadata.csv nor metadata.jsonl in it, nor in train, val and test")
-    found: Rows = []
+    found: list[tuple[str, Cells]] = []
     skipped: list[str] = []
     repeated: list[str] = []
     for path, split in tables:
@@ -60,8 +60,9 @@ def metadata_rows(folder: Path) -> tuple[Rows, list[str], list[str]]:
             placed = {**cells, "split": split} if split else dict(cells)
             if split and isinstance(placed.get("image"), str):
                 placed["image"] = f"{path.parent.name}/{placed['image'].strip()}"
-            found.append((line, placed))
-    return found, skipped, repeated
+            found.append((f"line {line}", placed))
+    advice = OTHER_SPLIT if any(split for _, split in tables) else None  # folders name the splits
+    return CellRows(found, folder, skipped, repeated, advice)
 
 
 def metadata_columns(folder: Path) -> frozenset[str]:
@@ -70,39 +71,26 @@ def metadata_columns(folder: Path) -> frozenset[str]:
     return columns_of(tables[0][0].suffix[1:], tables[0][0]) if tables else frozenset()
 
 
-def read_label_metadata(folder: Path, options: LabelTableOptions) -> LabelTable:
-    """The labelled pictures of a folder with metadata."""
-    advice = OTHER_SPLIT if any(split for _, split in metadata_in(folder)) else None  # folders name the splits
-    return label_table("metadata", folder, *metadata_rows(folder), options, base=folder, if_empty=advice)
-
-
 _BEGINS = {b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"GIF8": ".gif", b"BM": ".bmp", b"II*\x00": ".tif",
            b"MM\x00*": ".tif", b"RIFF": ".webp"}  # fmt: skip
 _ROWS = 64  # read at once
 
 
-def read_label_parquet(path: Path, options: LabelTableOptions) -> LabelTable:
-    """The labelled pictures of a Parquet file, or of all of them in a folder."""
-    rows, skipped = parquet_rows(path)
-    base = path if path.is_dir() else path.parent
-    return label_table("parquet", path, rows, skipped, [], options, unit="row", base=base)
-
-
-def parquet_rows(path: Path) -> tuple[Rows, list[str]]:
-    """The rows of all files, numbered from 1; and what was left out."""
+def parquet_rows(path: Path) -> CellRows:
+    """The rows of a Parquet file, or of all of them in a folder, numbered from 1."""
     files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
     if not files:
         raise DataError(f"parquet:{path}: no .parquet file in it")
-    rows: Rows = []
+    rows: list[tuple[str, Cells]] = []
     skipped: list[str] = []
     for file in files:
         for cells in _cells(file):
             number = len(rows) + len(skipped) + 1
             try:
-                rows.append((number, _with_picture(cells, file, number)))
+                rows.append((f"row {number}", _with_picture(cells, file, number)))
             except ValueError as error:
                 skipped.append(f"{error}: row {number}")
-    return rows, skipped
+    return CellRows(rows, path if path.is_dir() else path.parent, skipped)
 
 
 def parquet_columns(path: Path) -> frozenset[str]:

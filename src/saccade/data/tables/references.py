@@ -1,7 +1,8 @@
 """READER:PATH, the way your own data is named: ``csv:my.csv``, ``cub:FOLDER``; and readers by name.
 
-A READER has two letters or more, so that ``C:`` stays a drive. Each kind of data (questions, multisets, captions) has
-a dictionary of readers of its own.
+A READER has two letters or more, so that ``C:`` stays a drive. Every family reads its own tables and folders by
+:func:`own_readers`; beside them stand the published collections that it knows. A reader is a function of a path and of
+its options that makes a :class:`~saccade.data.tables.table.Table`.
 """
 
 from __future__ import annotations
@@ -9,42 +10,67 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from saccade.config import from_dict
-from saccade.data.tables.coco import is_coco
-from saccade.data.tables.doubts import pluralise, summarised
-from saccade.data.tables.metadata import metadata_in
+from saccade.data.tables.class_folders import class_folders, is_folder
+from saccade.data.tables.coco import coco_annotations, is_coco
+from saccade.data.tables.doubts import pluralise, summarised, warn_of_spellings
+from saccade.data.tables.metadata import metadata_in, metadata_rows, parquet_rows
+from saccade.data.tables.rows import csv_rows, jsonl_rows
+from saccade.data.tables.table import CellRows, Columns, Table, TableOptions, read_rows
 from saccade.errors import DataError, nearest
 
 
-class Table(Protocol):
-    """What every reader makes."""
-
-    @property
-    def rows(self) -> Sequence[Any]:
-        """What can be used."""
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """What was left out, each with its reason."""
-
-
-T = TypeVar("T", bound=Table)
-
-
 @dataclass(frozen=True)
-class Reader(Generic[T]):
+class Reader:
     """How one kind of file or folder is read."""
 
-    read: Callable[[Path, Any], T]
+    read: Callable[[Path, Any], Table]
     """(path, options) → table."""
-    options: type
+    options: type = TableOptions
     """The dataclass of its options."""
+
+
+def _csv(path: Path, columns: Columns) -> CellRows:
+    return CellRows([(f"line {line}", cells) for line, cells in csv_rows(path, columns.needed)], path.parent)
+
+
+def _jsonl(path: Path, columns: Columns) -> CellRows:
+    repeated: list[str] = []
+    rows, skipped = jsonl_rows(path, repeated)
+    return CellRows([(f"line {line}", cells) for line, cells in rows], path.parent, skipped, repeated)
+
+
+OWN: dict[str, Callable[[Path, Columns], CellRows]] = {
+    "csv": _csv,
+    "jsonl": _jsonl,
+    "folder": lambda path, columns: class_folders(path),
+    "metadata": lambda path, columns: metadata_rows(path),
+    "parquet": lambda path, columns: parquet_rows(path),
+    "coco": lambda path, columns: coco_annotations(path),
+}
+"""Tables and folders of one's own, which every family reads by its columns."""
+
+
+def own_table(columns: Columns, reader: str, path: Path, options: TableOptions, **how: Any) -> Table:
+    """The rows of a file or folder of one's own; ``how``: see :meth:`Table.of`."""
+    name, found = f"{reader}:{path}", OWN[reader](path, columns)
+    rows, doubts, if_empty = read_rows(name, found, columns)
+    how = {"several": columns.unknown == "label" and any("labels" in cells for _, cells in found.rows), **how}
+    return Table.of(
+        name, rows, columns, skipped=found.skipped, strict=options.strict, doubts=doubts, if_empty=if_empty, **how
+    )
+
+
+def own_readers(columns: Columns) -> dict[str, Reader]:
+    """The readers of one's own tables and folders, for a family with these columns."""
+    return {name: Reader(partial(own_table, columns, name)) for name in OWN}
 
 
 def split_reference(reference: str, readers: Collection[str]) -> tuple[str, Path]:
@@ -63,16 +89,10 @@ def split_reference(reference: str, readers: Collection[str]) -> tuple[str, Path
     return name, Path(path).expanduser()
 
 
-def read_reference(
-    reference: str, readers: Mapping[str, Reader[T]], options: Mapping[str, object] | None, thing: str
-) -> T:
-    """The table that ``reference`` names; one warning counts the rows left out and names the first of each kind.
+def read_reference(reference: str, readers: Mapping[str, Reader], options: Mapping[str, object] | None = None) -> Table:
+    """The table that ``reference`` (READER:PATH) names; a warning counts what was left out, and names the first.
 
-    Args:
-        reference: READER:PATH.
-        readers: by name.
-        options: settings of the reader, see its options class.
-        thing: what a row is, in the warning.
+    Another warning names words that differ in spelling alone.
 
     Raises:
         ConfigError: an option that the reader does not have.
@@ -83,7 +103,10 @@ def read_reference(
     table = reader.read(path, from_dict(reader.options, options or {}, where="data.options"))
     if table.skipped:
         left_out = summarised(table.skipped)
-        warnings.warn(f"{reference}: {pluralise(len(table.rows), thing)} read, left out {left_out}", stacklevel=3)
+        rows = pluralise(len(table.rows), table.columns.thing)
+        warnings.warn(f"{reference}: {rows} read, left out {left_out}", stacklevel=3)
+    warn_of_spellings(reference, table.queries, "queries")
+    warn_of_spellings(reference, table.answers, "labels")
     return table
 
 
@@ -121,14 +144,6 @@ def with_reader(reference: str, names: Collection[str]) -> str:
             f"'{path}' is not a kind of file that is recognised by its name: {_READABLE}; or name READER:PATH"
         )
     return f"{reader}:{path}"
-
-
-def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder; a link that leads to itself is none."""
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
 
 
 def _has_reader(reference: str) -> bool:

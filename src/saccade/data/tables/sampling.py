@@ -63,6 +63,13 @@ def sample_pictures(images: Sequence[Path], folder: Path, words: Sequence[str], 
     return torch.tensor(sorted(row for *_, row in sorted(turns)[: max(0, count)]), dtype=torch.int64)
 
 
+def first_numbers(size: int | None, limit: int | None, split: str) -> Tensor:
+    """Numbers of the first ``limit`` examples of a generated split; None or 0: of all, which must have an end."""
+    if size is None:
+        raise DataError(f"split '{split}' has no end; score val or test")
+    return torch.arange(min(limit or size, size))
+
+
 def _places(images: Sequence[Path], folder: Path) -> dict[Path, str]:
     """The path of each picture from ``folder``, written alike on every system."""
     return {image: _place(image, folder) for image in set(images)}

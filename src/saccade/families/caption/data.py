@@ -2,7 +2,7 @@
 
 =========== ========================================================================================================
 scenes       one or two digits, or none, and the one sentence that is true of them, ``caption_scenes.py``
-READER:PATH  flickr8k, flickr30k (``flickr.py``), coco (``coco_captions.py``), csv and jsonl (``caption_table.py``)
+READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own (``table.py``)
 =========== ========================================================================================================
 
 Numbers count captions in :meth:`CaptionData.take`, as in training, and pictures in :meth:`CaptionData.pictures`, as in
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Annotated, Any, cast
 
 import torch
@@ -25,22 +26,22 @@ from torch import Tensor
 from saccade.config import Count, Seed, Share, Within, from_dict
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.references import read_reference, split_reference
 from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.caption.batch import CaptionBatch, bucketed_order
-from saccade.families.caption.files import CaptionFiles
-from saccade.families.caption.published import CAPTION_READERS, read_captions
+from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import LONGEST, CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
-from saccade.families.caption.table import CaptionTable
-from saccade.families.caption.vocabulary import Vocabulary
+from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.geometry import Size
 
-__all__ = ["SCENES", "CaptionBatch", "CaptionData", "CaptionDataConfig", "CaptionTable", "bucketed_order"]
+__all__ = ["SCENES", "CaptionBatch", "CaptionData", "CaptionDataConfig", "bucketed_order"]
 
 SCENES = "scenes"
 """The name of the generated set."""
@@ -134,7 +135,7 @@ class CaptionData:
         device: torch.device | str = "cpu",
         vocabulary: Vocabulary | None = None,
         *,
-        table: CaptionTable | None = None,
+        table: Table | None = None,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -145,7 +146,7 @@ class CaptionData:
             self.vocabulary = vocabulary_of(None, config) if vocabulary is None else vocabulary
             self.source = CaptionScenes(config, split, self.device, self.vocabulary, allow_pack=allow_pack)
         else:
-            table = read_captions(config.name, config.options) if table is None else table
+            table = read_reference(config.name, CAPTION_READERS, config.options) if table is None else table
             self.vocabulary = vocabulary_of(table, config) if vocabulary is None else vocabulary
             self.source = CaptionFiles(
                 table,
@@ -153,14 +154,14 @@ class CaptionData:
                 config.size,
                 self.device,
                 vocabulary=self.vocabulary,
-                limit=config.cache_mb << 20,
+                cache_mb=config.cache_mb,
                 progress=progress,
             )
 
     @property
     def size(self) -> int | None:
         """Number of captions; None for a stream without end."""
-        return self.source.size
+        return self.source.caption_count
 
     @property
     def picture_count(self) -> int | None:
@@ -180,7 +181,7 @@ class CaptionData:
     @property
     def material(self) -> str:
         """What the pictures are made of, for reports: the glyphs of generated scenes, else READER:PATH."""
-        return self.source.material
+        return self.source.name
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -204,7 +205,7 @@ class CaptionData:
 
     def pictures(self, indices: Tensor) -> CaptionBatch:
         """The pictures ``indices`` (B,), in that order, each with one caption: the first that it has."""
-        return self.source.pictures(checked_numbers(indices, self.picture_count, self.split, "pictures"))
+        return self.source.of_pictures(checked_numbers(indices, self.picture_count, self.split, "pictures"))
 
     def references(self, number: int) -> tuple[str, ...]:
         """What people said of the picture ``number``, as they wrote it: what an answer is compared with."""
@@ -230,13 +231,13 @@ class CaptionScenes:
     ) -> None:
         self.grammar = SceneGrammar(vocabulary, empty=config.empty > 0)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
-        self.size = self.picture_count = _SIZES[split]
+        self.caption_count = self.picture_count = _SIZES[split]
         seed = derive_seed(config.seed, SPLITS.index(split), _STREAM)
         spec = scene_spec(config.size[0], config.empty)
-        self.stream = CaptionSceneStream(spec, self.glyphs, seed, device, length=self.size)
+        self.stream = CaptionSceneStream(spec, self.glyphs, seed, device, length=self.picture_count)
 
     @property
-    def material(self) -> str:
+    def name(self) -> str:
         """The name of the glyphs."""
         return self.glyphs.name
 
@@ -246,7 +247,7 @@ class CaptionScenes:
         words, names = self.grammar.describe(layout)
         return CaptionBatch(as_float(images), words, layout.index, layout=layout, names=names, grammar=self.grammar)
 
-    pictures = batch
+    of_pictures = batch
 
     def references(self, number: int) -> tuple[str, ...]:
         """The one sentence that is true of a scene."""
@@ -254,7 +255,7 @@ class CaptionScenes:
         return (self.grammar.vocabulary.decode(self.grammar.describe(layout).words[0].tolist()),)
 
 
-def vocabulary_of(table: CaptionTable | None, config: CaptionDataConfig) -> Vocabulary:
+def vocabulary_of(table: Table | None, config: CaptionDataConfig) -> Vocabulary:
     """The words of the training captions; of all of them, where the table has none to train on; None: of the scenes.
 
     Raises:
@@ -263,8 +264,83 @@ def vocabulary_of(table: CaptionTable | None, config: CaptionDataConfig) -> Voca
     if table is None:
         return scene_vocabulary(empty=config.empty > 0)
     splits = ("train",) if table.count("train") else SPLITS
-    captions = (caption for split in splits for caption in table.captions(split))
+    captions = (caption for split in splits for row in table.rows if row.split == split for caption in row.labels)
     try:
         return Vocabulary.build(captions, at_least=config.at_least, most=config.most_words)
     except DataError as error:
         raise DataError(f"{table.name}: {error}") from error
+
+
+class CaptionFiles(ImageSplit):
+    """The captions and the pictures of one split by number; arguments as of :class:`ImageSplit`.
+
+    Captions of which the ``vocabulary`` knows no word are not among the pairs. References stay as they were written:
+    such a caption is still one of the ``references`` for scoring.
+    """
+
+    def __init__(self, *arguments: Any, vocabulary: Vocabulary, **how: Any) -> None:
+        super().__init__(*arguments, **how)
+        self.vocabulary = vocabulary
+        ids: list[list[int]] = []
+        pictures: list[int] = []
+        strange = []
+        for number, row in enumerate(self.rows):
+            for caption in row.labels:
+                encoded = vocabulary.encode(caption)
+                if all(word == UNKNOWN for word in encoded):
+                    strange.append(f"no known word: {row.image.name}, '{caption[:40]}'")
+                    continue
+                ids.append([*encoded, END])
+                pictures.append(number)
+        self.leave_out(strange, len(ids), "caption")
+        lengths = [len(each) for each in ids]
+        self._all_words = torch.tensor([word for each in ids for word in each], dtype=torch.int32)
+        self._start = torch.tensor([0, *accumulate(lengths)], dtype=torch.long)[:-1]  # (N,)
+        self._picture_of_caption = torch.tensor(pictures, dtype=torch.long)  # (N,)
+        self.lengths = torch.tensor(lengths, dtype=torch.long)
+        """(N,) steps of each caption: its words and the end."""
+
+    @property
+    def caption_count(self) -> int:
+        """Number of captions."""
+        return len(self.lengths)
+
+    @property
+    def picture_count(self) -> int:
+        """Number of pictures."""
+        return len(self.rows)
+
+    @property
+    def longest(self) -> int:
+        """Words of the longest caption, without its end."""
+        return int(self.lengths.max()) - 1
+
+    def batch(self, numbers: Tensor) -> CaptionBatch:
+        """The captions ``numbers`` (B,) with their pictures."""
+        return self._batch(*self.captions(numbers))
+
+    def captions(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """The captions ``numbers`` (B,) alone: their words (B,T), and the number of the picture of each (B,)."""
+        start, lengths = self._start[numbers], self.lengths[numbers]  # (B,) each
+        step = torch.arange(int(lengths.max()))  # (T,)
+        at = (start[:, None] + step).clamp(max=len(self._all_words) - 1)  # (B,T)
+        words = torch.where(step < lengths[:, None], self._all_words[at].long(), NO_WORD)
+        return words, self._picture_of_caption[numbers]
+
+    def of_pictures(self, numbers: Tensor) -> CaptionBatch:
+        """The pictures ``numbers`` (B,), each with the first of its captions."""
+        first = [[*self.vocabulary.encode(self.rows[number].labels[0]), END] for number in numbers.tolist()]
+        words = torch.full((len(first), max(map(len, first))), NO_WORD)
+        for row, ids in enumerate(first):
+            words[row, : len(ids)] = torch.tensor(ids)
+        return self._batch(words, numbers)
+
+    def references(self, number: int) -> tuple[str, ...]:
+        """What people said of the picture ``number``."""
+        return self.rows[number].labels
+
+    def _batch(self, words: Tensor, numbers: Tensor) -> CaptionBatch:
+        numbers = numbers.to(self.device)
+        picture = self.picture[numbers]
+        canvas, image_size = self.pictures.canvas[picture], self.pictures.image_size[picture]
+        return CaptionBatch(self.images(numbers)[0], words.to(self.device), numbers, canvas, image_size)

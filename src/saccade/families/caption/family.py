@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data import scenes
-from saccade.families.contract import DataEntry, Family, ModelSpec, own_tables
+from saccade.families.contract import DataEntry, Family, ModelSpec, own_tables, picture_tables
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -59,6 +59,7 @@ DATA = {
         example="cat",
     ),
     **own_tables("image, caption; optional split"),
+    **{name: entry for name, entry in picture_tables().items() if name != "coco"},
 }
 
 FAMILY = Family(

@@ -35,20 +35,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from saccade.data.tables.references import Reader, read_reference
+from saccade.data.tables.references import OWN, Reader
 from saccade.data.tables.rows import UnusableRowError, json_in
 from saccade.data.tables.splits import SPLITS, hashed_share
+from saccade.data.tables.table import Table
 from saccade.errors import DataError
-from saccade.families.caption.table import (
-    CaptionGathering,
-    CaptionOptions,
-    CaptionTable,
-    read_caption_csv,
-    read_caption_jsonl,
-)
+from saccade.families.caption.table import CaptionGathering, CaptionOptions, read_own
 
 
 class KarpathyEntry(NamedTuple):
@@ -128,7 +124,7 @@ class CocoOptions(CaptionOptions):
     """Train on the pictures that are held out and not needed for val and test, too."""
 
 
-def read_coco(path: Path, options: CocoOptions) -> CaptionTable:
+def read_coco(path: Path, options: CocoOptions) -> Table:
     """The captions in ``path``: the folder of COCO, or one of the JSON files in it."""
     folder, karpathy = _layout(path)
     gathering = CaptionGathering(f"coco:{path}", options)
@@ -275,17 +271,17 @@ _FLICKR30K = _Names(
 )
 
 
-def read_flickr8k(path: Path, options: FlickrOptions) -> CaptionTable:
+def read_flickr8k(path: Path, options: FlickrOptions) -> Table:
     """The captions in ``path``, the folder that Flickr8k was unpacked in."""
     return _read_flickr(_FLICKR8K, path, options)
 
 
-def read_flickr30k(path: Path, options: FlickrOptions) -> CaptionTable:
+def read_flickr30k(path: Path, options: FlickrOptions) -> Table:
     """The captions in ``path``, the folder that Flickr30k was unpacked in."""
     return _read_flickr(_FLICKR30K, path, options)
 
 
-def _read_flickr(names: _Names, path: Path, options: FlickrOptions) -> CaptionTable:
+def _read_flickr(names: _Names, path: Path, options: FlickrOptions) -> Table:
     if not path.is_dir():
         packed = " (it is a file: unpack it)" if path.is_file() else ""
         raise DataError(f"{path}: not a folder{packed}; name the one with the captions and pictures of {names.reader}")
@@ -300,7 +296,7 @@ def _read_flickr(names: _Names, path: Path, options: FlickrOptions) -> CaptionTa
     return _reported_on_dev(table) if options.splits == "dev" else table
 
 
-def _reported_on_dev(table: CaptionTable) -> CaptionTable:
+def _reported_on_dev(table: Table) -> Table:
     """The table with its val pictures as test, and some training pictures as val."""
     train = [row.image.name for row in table.rows if row.split == "train"]
     held_out = set(sorted(train, key=lambda name: (hashed_share(name), name))[:FLICKR_HELD_OUT])
@@ -398,15 +394,9 @@ def _finder(names: _Names, path: Path) -> _Find:
     return find
 
 
-CAPTION_READERS: dict[str, Reader[CaptionTable]] = {
+CAPTION_READERS: dict[str, Reader] = {
+    **{name: Reader(partial(read_own, name), CaptionOptions) for name in OWN if name not in ("coco", "folder")},
     "flickr8k": Reader(read_flickr8k, FlickrOptions),
     "flickr30k": Reader(read_flickr30k, FlickrOptions),
     "coco": Reader(read_coco, CocoOptions),
-    "csv": Reader(read_caption_csv, CaptionOptions),
-    "jsonl": Reader(read_caption_jsonl, CaptionOptions),
 }
-
-
-def read_captions(reference: str, options: Mapping[str, object] | None = None) -> CaptionTable:
-    """The captions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    return read_reference(reference, CAPTION_READERS, options, "picture")

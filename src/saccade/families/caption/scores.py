@@ -32,11 +32,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.drawing import COLOURS
-from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
-from saccade.families.caption.data import CaptionBatch, CaptionData
+from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionFiles
 from saccade.families.caption.edits import EDITED, word_edits
-from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.caption.word_scores import PICTURES, WordEvidence, add_words
@@ -216,7 +214,7 @@ def _report_progress(progress: Callable[[int, int], None], before: int, total: i
 def _sampled(data: CaptionData, count: int, limit: int | None) -> Tensor:
     """Numbers (N,) of at most ``limit`` of the ``count`` pictures."""
     if isinstance(data.source, CaptionFiles):
-        return sample_rows([row.image for row in data.source.rows], table_folder(data.source.table.name), limit)
+        return data.source.sampled(limit)
     return torch.arange(min(limit or count, count))
 
 

@@ -13,11 +13,13 @@ from saccade.data.pictures.export import check_request
 from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
+from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionData, CaptionDataConfig, CaptionScenes, vocabulary_of
-from saccade.families.caption.published import read_captions
+from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import SCENE_VOCABULARY
+from saccade.families.caption.table import summary_of
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.facts import ModelFacts
@@ -39,15 +41,15 @@ def open_split(
         config = config_of(CaptionDataConfig, settings)
         scenes = CaptionData(config, split, vocabulary=words, allow_pack=True)
         return OpenedSplit(lambda many: examples(scenes, many), remark)
-    table = read_captions(config.name, config.options)
+    table = read_reference(config.name, CAPTION_READERS, config.options)
     if words is None:
         config = (
             config if "at_least" in settings else replace(config, at_least=1)
         )  # a short table has no frequent words
         words = vocabulary_of(table, config)
-    shown = table if count is None else table.some(split, count)
+    shown = table if count is None else table.first(split, count)
     data = CaptionData(config, split, vocabulary=words, table=shown, progress=progress)
-    return OpenedSplit(lambda many: examples(data, many), table.summary(len(words.words)))
+    return OpenedSplit(lambda many: examples(data, many), summary_of(table, len(words.words)))
 
 
 def write_split(

@@ -30,15 +30,15 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.references import read_reference, split_reference
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.batch import bucketed_order
-from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
-from saccade.families.caption.files import CaptionFiles
+from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, CaptionFiles, vocabulary_of
 from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
-from saccade.families.caption.published import CAPTION_READERS, read_captions
+from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scores import captions_of, score_captions, sentences
+from saccade.families.caption.table import summary_of
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.losses import (
     caption_cross_entropy,
@@ -81,10 +81,10 @@ class CaptionFeatures:
         if not isinstance(data.source, CaptionFiles):
             raise DataError("features can be stored for files only: generated scenes are new each time")
         self.source = source = data.source
-        self.split, self.device, self.size, self.lengths = data.split, data.device, source.size, source.lengths
+        self.split, self.device, self.size, self.lengths = data.split, data.device, data.size, source.lengths
         self._features = CachedFeatures(
             [row.image for row in source.rows],
-            lambda numbers: source.pictures(numbers).images,
+            lambda numbers: source.of_pictures(numbers).images,
             model,
             limit_mb=data.config.features_mb,
             on_progress=on_progress,
@@ -124,6 +124,7 @@ class CaptionTask(PictureTask):
     model_kind = SatModel
     model_description = "says captions"
     sentences = True
+    readers = CAPTION_READERS
     losses = LOSSES
     data_choices = ("default", OWN_WORDS)
     caches_features = True
@@ -140,7 +141,7 @@ class CaptionTask(PictureTask):
         check_named(data, CAPTION_READERS, "captions")
         self.data_config = from_dict(CaptionDataConfig, data, where="data")
         config = self.data_config
-        self.table = None if config.is_generated else read_captions(config.name, config.options)
+        self.table = None if config.is_generated else read_reference(config.name, CAPTION_READERS, config.options)
         if self.table is not None:
             check_trainable(self.table, "picture")
         self.vocabulary = vocabulary_of(self.table, config)
@@ -159,7 +160,7 @@ class CaptionTask(PictureTask):
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         if self.table is None:
             return ""
-        return self.table.summary(len(self.vocabulary.words))
+        return summary_of(self.table, len(self.vocabulary.words))
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
@@ -168,7 +169,7 @@ class CaptionTask(PictureTask):
             return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
-            "rows": row_entries((row.image, "", (row.split, row.captions)) for row in rows),
+            "rows": row_entries((row.image, "", (row.split, row.labels)) for row in rows),
             "pictures": picture_entries((row.image for row in rows), self.on_progress),
             **words,
         }

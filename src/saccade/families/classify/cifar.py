@@ -62,8 +62,7 @@ class CifarPictures:
         hold_out: whether val is left out of train.
     """
 
-    classes = CLASSES
-    skipped: tuple[str, ...] = ()
+    answers: tuple[str, ...] = CLASSES
 
     def __init__(self, name: str, split: Split, size: Size, device: torch.device, *, hold_out: bool) -> None:
         if tuple(size) != (SIDE, SIDE):

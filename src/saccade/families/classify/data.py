@@ -1,7 +1,7 @@
 """Pictures with one label each: folders, tables, CIFAR-10 and generated sets, split by split.
 
 ================ ===================================================================================================
-READER:PATH       ``folder``, ``csv``, ``coco`` … (:mod:`.readers`): picture files, :mod:`.files`
+READER:PATH       ``folder``, ``csv``, ``coco`` … (:mod:`.readers`): picture files
 cifar10[:FOLDER]  60,000 pictures of 32 × 32 kept as bytes, :mod:`.cifar`
 GENERATORS        pictures that are drawn, by name
 ================ ===================================================================================================
@@ -27,18 +27,19 @@ from saccade.data.details import layout as details
 from saccade.data.details.layout import SIZE, DetailLayout, sample_details
 from saccade.data.details.render import render_details
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
+from saccade.data.pictures.evidence import carried
+from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.tables.labelled import LabelTable
-from saccade.data.tables.references import split_reference
-from saccade.data.tables.sampling import checked_numbers
-from saccade.data.tables.splits import Split, checked_split
+from saccade.data.tables.references import read_reference, split_reference
+from saccade.data.tables.sampling import checked_numbers, first_numbers
+from saccade.data.tables.splits import Split
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.classify.cifar import CLASSES, CifarPictures
 from saccade.families.classify.cifar import NAME as CIFAR
-from saccade.families.classify.files import LabelFiles
-from saccade.families.classify.readers import LABEL_READERS, read_labels
-from saccade.geometry import Size, sample
+from saccade.families.classify.readers import LABEL_READERS
+from saccade.geometry import Size
 
 DETAILS = "details"
 
@@ -79,20 +80,29 @@ GENERATORS: dict[str, type[DrawnPictures]] = {DETAILS: Details}
 class Source(Protocol):
     """One split of pictures by number."""
 
+    answers: tuple[str, ...]
+    """What the labels are called, by number."""
+
     @property
     def size(self) -> int | None:
         """Number of pictures; None for a stream without end."""
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """What the labels are called, by number."""
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Pictures of the split that were left out, each with its reason."""
-
     def take(self, numbers: Tensor) -> LabelledBatch:
         """The pictures ``numbers`` (B,), all in range: float in 0..1 or bytes, with evidence where it is known."""
+
+
+class LabelFiles(ImageSplit):
+    """The pictures of a table; arguments as of :class:`ImageSplit`."""
+
+    def __init__(self, *arguments: Any, **how: Any) -> None:
+        super().__init__(*arguments, **how)
+        self._label = self.ids(self.answers, lambda row: row.label)  # (N,)
+
+    def take(self, numbers: Tensor) -> LabelledBatch:
+        """The pictures ``numbers`` (B,), with evidence where any picture of the split has some."""
+        numbers = self.numbers(numbers)
+        evidence = self.marks(numbers).evidence() if self.has_evidence else None  # (B,H,W)
+        return LabelledBatch(self.images(numbers)[0], self._label[numbers], evidence)
 
 
 @dataclass(frozen=True)
@@ -153,7 +163,7 @@ class LabelDataConfig:
         return not self.is_generated and not self.is_cifar
 
     @property
-    def classes(self) -> tuple[str, ...]:
+    def answers(self) -> tuple[str, ...]:
         """What the labels are called, by number; not of a table, which must be read first."""
         return CLASSES if self.is_cifar else self.drawn().answers
 
@@ -175,9 +185,9 @@ class LabelDataConfig:
         return from_dict(GENERATORS[self.name], settings, where="options")
 
 
-def read_table(config: LabelDataConfig) -> LabelTable | None:
+def read_table(config: LabelDataConfig) -> Table | None:
     """The rows of a table; None of other data."""
-    return read_labels(config.name, config.options) if config.is_table else None
+    return read_reference(config.name, LABEL_READERS, config.options) if config.is_table else None
 
 
 class LabelData:
@@ -188,91 +198,69 @@ class LabelData:
         split: train, val or test.
         device: where pictures are made or kept.
         table: the rows of ``config``, where they are read already.
-        classes: the labels of a trained model, in its order; those of the data if not given.
+        answers: the labels of a trained model, in its order; those of the data if not given.
         progress: called with (pictures decoded, pictures in all).
     """
 
     def __init__(
         self,
         config: LabelDataConfig,
-        split: str,
+        split: Split,
         device: torch.device | str = "cpu",
-        table: LabelTable | None = None,
-        classes: Sequence[str] | None = None,
+        table: Table | None = None,
+        answers: Sequence[str] | None = None,
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
-        self.source = _opened(config, self.split, self.device, table, classes, progress)
-        self.size, self.classes, self.skipped = self.source.size, self.source.classes, self.source.skipped
+        self.config, self.split, self.device = config, split, torch.device(device)
+        self.source: Source
+        if config.is_table:
+            table = read_table(config) if table is None else table
+            self.source = LabelFiles(
+                table, split, config.size, device, answers=answers, cache_mb=config.cache_mb, progress=progress
+            )
+        elif config.is_generated:
+            self.source = DrawnSplit(config.drawn(), split, device)
+        else:
+            self.source = CifarPictures(config.name, split, config.size, self.device, hold_out=config.hold_out)
+        self.size, self.answers = self.source.size, self.source.answers
+        if answers is not None and tuple(answers) != self.answers:
+            mine, theirs = (", ".join(words[:5]) for words in (self.answers, tuple(answers)))
+            raise DataError(
+                f"{config.name}: its labels are {mine}, …; those of the model are {theirs}, …; name other data"
+            )
 
     def __len__(self) -> int:
         return cast(int, self.size)  # training scenes have no end and no length
 
-    def take(self, indices: Tensor, augment_seed: int | None = None) -> LabelledBatch:
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of at most ``limit`` pictures: of files a sample, else the first."""
+        if isinstance(self.source, LabelFiles):
+            return self.source.sampled(limit)
+        return first_numbers(self.size, limit, self.split)
+
+    def take(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
         """The pictures ``indices`` (B,), in that order, float in 0..1.
 
         Args:
             indices: numbers of pictures.
-            augment_seed: for training, vary the pictures by it, as ``config`` says; evidence goes with its pixels, but
+            vary: for training, vary the pictures by this seed, as ``config`` says; evidence goes with its pixels, but
                 not where pictures are shifted.
         """
-        found = self.as_kept(indices, augment_seed)
+        found = self.as_kept(indices, vary)
         images = found.images if found.images.is_floating_point() else as_float(found.images)
         evidence = found.evidence
-        if augment_seed is not None and self.config.augment is not None:
-            images, frames = augment(images, self.config.augment, augment_seed)
-            evidence = None if evidence is None else _carried(evidence, frames)
+        if vary is not None and self.config.augment is not None:
+            images, frames = augment(images, self.config.augment, vary)
+            evidence = None if evidence is None else carried(evidence, frames)
         return LabelledBatch(images, found.label, evidence)
 
-    def as_kept(self, indices: Tensor, augment_seed: int | None = None) -> LabelledBatch:
+    def as_kept(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
         """As :meth:`take`, but before anything that needs floats: bytes stay bytes, which are a quarter as many."""
-        numbers = checked_numbers(indices, self.size, self.split, "pictures")
-        found = self.source.take(numbers)
-        if augment_seed is None or self.config.shift is None:
+        found = self.source.take(checked_numbers(indices, self.size, self.split, "pictures"))
+        if vary is None or self.config.shift is None:
             return found
         images = found.images
         if images.is_floating_point():
             images = (images * 255).round().to(torch.uint8)
-        return LabelledBatch(shifted(images, self.config.shift, augment_seed), found.label)
-
-
-def _carried(evidence: Tensor, frames: Tensor) -> Tensor:
-    """Evidence (B,H,W) as it lies in varied pictures, whose pixels ``frames`` (B,2,3) lead to those it lay on."""
-    size = (evidence.shape[-2], evidence.shape[-1])
-    return sample(evidence.float().unsqueeze(1), frames, size, padding_mode="zeros")[:, 0] > 0.5
-
-
-def _opened(
-    config: LabelDataConfig,
-    split: Split,
-    device: torch.device,
-    table: LabelTable | None,
-    classes: Sequence[str] | None,
-    progress: Callable[[int, int], None] | None,
-) -> Source:
-    """The split of whatever ``config`` names."""
-    if config.is_table:
-        table = read_labels(config.name, config.options) if table is None else table
-        limit = config.cache_mb << 20
-        return LabelFiles(table, split, config.size, device, classes=classes, limit=limit, progress=progress)
-    found: Source = (
-        _Drawn(config.drawn(), split, device)
-        if config.is_generated
-        else CifarPictures(config.name, split, config.size, device, hold_out=config.hold_out)
-    )
-    if classes is not None and tuple(classes) != found.classes:
-        mine, theirs = (", ".join(words[:5]) for words in (found.classes, tuple(classes)))
-        raise DataError(f"{config.name}: its labels are {mine}, …; those of the model are {theirs}, …; name other data")
-    return found
-
-
-class _Drawn(DrawnSplit):
-    """A generated split."""
-
-    skipped: tuple[str, ...] = ()
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """What the labels are called."""
-        return self.pictures.answers
+        return LabelledBatch(shifted(images, self.config.shift, vary), found.label)

@@ -79,9 +79,8 @@ FAMILY = Family(
     data=DATA,
     task="saccade.families.classify.task:ClassifyTask",
     decode="saccade.families.classify.task:decode",
-    splits="saccade.families.classify.splits",
     headline=("accuracy",),
     columns=(LABEL_COLUMNS,),
     featured=("racnn-details", "ran-56-cifar10"),
-    probing=Probing(read="saccade.families.classify.readers:read_labels", model="probe"),
+    probing=Probing(model="probe"),
 )

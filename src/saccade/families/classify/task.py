@@ -1,9 +1,10 @@
-"""Training of classification: a picture in, one label out. Scoring is in ``scores``."""
+"""Classification: a picture in, one label out. What it has beside :class:`LabelTask`: tables, CIFAR-10, and zooming."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -11,15 +12,16 @@ from torch import Tensor, nn
 
 from saccade.answer import Answer
 from saccade.config import from_dict
-from saccade.data.pictures.reading import as_float
+from saccade.data.pictures.export import write_drawn
+from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
+from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import part_digest
-from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
+from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig, read_table
 from saccade.families.classify.readers import LABEL_READERS
-from saccade.families.classify.scores import score_labels
-from saccade.families.classify.zoom_scores import zoom_metric_names, zoom_values
+from saccade.families.classify.zoom_scores import ClassifyScoring, zoom_metric_names, zoom_values
 from saccade.families.classify.zooming import (
     LOSSES,
     Proposals,
@@ -32,19 +34,16 @@ from saccade.families.classify.zooming import (
     zoom_options,
 )
 from saccade.families.labels import decode as decode_labels
-from saccade.losses import cross_entropy
-from saccade.metrics.intervals import Values
-from saccade.metrics.labels import top_k_correct
-from saccade.metrics.result import Evaluation, evaluation
+from saccade.families.splits import Progress, config_of
+from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
 from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
-from saccade.tasks.held_out import HeldOut
-from saccade.tasks.picture_task import PictureTask
-from saccade.tasks.task import Batch, in_batches
+from saccade.tasks.label_task import LabelTask
+from saccade.tasks.task import Batch
 from saccade.trace import Output
 
 
@@ -62,64 +61,32 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
     return [replace(answer, on_the_way=way) for answer, way in zip(answers, told)]
 
 
-VALIDATION_BATCH = 1000
-VALIDATION_PIXELS = 10_000_000
-"""Most pixels of pictures that are scored together during training: 199 pictures of 224 × 224."""
+class ClassifyTask(LabelTask):
+    """Trains one model that gives a picture one label; arguments as of :class:`LabelTask`.
 
-
-class ClassifyTask(PictureTask):
-    """Trains one model that gives a picture one label.
-
-    Args:
-        model: name of the model, a ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are.
-        model_config: settings of the model; ``answers`` comes from the data.
-        data: settings of :class:`LabelDataConfig`.
-        protocol: the recipe's name for its splits; kept with the model.
-        seed: of the weights, of the order of training pictures and of how they are varied.
+    ``data`` are settings of :class:`LabelDataConfig`; ``seed`` also decides how training pictures are varied.
     """
 
     name = "classify"
     data_settings = LabelDataConfig
-    model_kind = ImageOnlyModel
-    model_description = "says by itself what it sees"
+    data_config: LabelDataConfig
+    readers = LABEL_READERS
     losses = LOSSES
+    scoring = ClassifyScoring
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
+    def read(self, data: Mapping[str, object]) -> None:
+        """Read the settings and, of files, the table, which says what the labels are called."""
         check_named(data, LABEL_READERS, "pictures")
         self.taught: dict[str, Proposals] = {}  # what teaches the proposals of a scale, as far as phases say
-        self.data_config: LabelDataConfig = from_dict(LabelDataConfig, data, where="data")
+        self.data_config = from_dict(LabelDataConfig, data, where="data")
         self.table = read_table(self.data_config)
-        if self.table is not None:
-            check_trainable(self.table, "picture")
-            learned = (row.label for row in self.table.rows if row.split == "train")
-            warn_of_one_answer(self.table.name, learned, things="pictures", word="label")
-            self.classes = self.table.classes
-        else:
-            self.classes = self.data_config.classes
-        if (found := model_config.get("answers", len(self.classes))) != len(self.classes):
-            raise ConfigError(
-                f"model.config.answers: found {found}, but the data has {len(self.classes)}; leave it out"
-            )
-        super().__init__(
-            model=model,
-            model_config={**model_config, "answers": len(self.classes)},
-            size=self.data_config.size,
-            protocol=protocol,
-            seed=seed,
-        )
-
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nothing is asked; what the labels are called."""
-        return (), self.classes
+        if self.table is None:
+            self.answers = self.data_config.answers
+            return
+        check_trainable(self.table, "picture")
+        learned = (row.label for row in self.table.rows if row.split == "train")
+        warn_of_one_answer(self.table.name, learned, things="pictures", word="label")
+        self.answers = self.table.answers
 
     @property
     def learns_val(self) -> bool:
@@ -128,13 +95,11 @@ class ClassifyTask(PictureTask):
 
     def summary(self) -> str:
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
-        if self.table is None:
-            return self.data_config.remark
-        return self.table.summary()
+        return self.data_config.remark if self.table is None else self.table.summary()
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""
-        words = {"vocabulary": word_entries(label=self.classes)}
+        words = {"vocabulary": word_entries(label=self.answers)}
         if self.data_config.is_cifar:
             return {"pictures": [("train", f"#{part_digest(self.data_config.name, 'train')}")], **words}
         if self.table is None:
@@ -151,64 +116,50 @@ class ClassifyTask(PictureTask):
         config = self.data_config
         if name == "train" and config.is_generated:
             config = replace(config, seed=config.seed + self.seed)
-        return LabelData(config, name, self.device, self.table)
+        return LabelData(config, cast(Split, name), self.device, self.table)
+
+    def taken(self, data: LabelData, indices: Tensor, number: int) -> LabelledBatch:
+        """The pictures ``indices`` (B,), varied anew for each batch."""
+        varied = derive_seed(self.seed, number)
+        return data.take(indices, varied) if data.config.augment is not None else data.as_kept(indices, varied)
 
     def batch(self, data: LabelData, indices: Tensor, number: int) -> Batch:
-        """The pictures ``indices`` (B,), varied anew for each batch, with their labels; bytes stay bytes."""
-        varied = derive_seed(self.seed, number)
-        made = data.take(indices, varied) if data.config.augment is not None else data.as_kept(indices, varied)
+        """The pictures ``indices`` (B,) with their labels, and crops round the evidence for a model that needs them."""
+        made = self.taken(data, indices, number)
         crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
         evidence = {"evidence": made.evidence} if self.evidence_weight else {}
         return {"images": made.images, "label": made.label, **crops, **evidence}
 
-    def held_out_batch(self, data: LabelData, numbers: Tensor) -> HeldOut:
-        """The pictures ``numbers`` (B,) with their labels."""
-        made = data.take(numbers)
-        return HeldOut(made.images, label=made.label)
-
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
-        images = batch["images"]
-        told = {"images": images if images.is_floating_point() else as_float(images)}
-        return told | ({"attention": {name: batch[name] for name in CROPS}} if CROPS[0] in batch else {})
+        crops = {"attention": {name: batch[name] for name in CROPS}} if CROPS[0] in batch else {}
+        return super().inputs(batch) | crops
 
-    def checked_loss(self, loss: object, data: str) -> object:
+    def checked_loss(self, loss: Any, data: str) -> object:
         """``loss``, once it is clear that the model can be taught by it."""
         check_zoom_loss(self.model, loss)
         if isinstance(loss, Proposals):
             self.taught |= dict.fromkeys(CROPS if loss.of == "both" else (loss.of,), loss)
-        if weight := getattr(loss, "evidence_weight", 0.0):
-            if self.data_config.shift is not None:
-                raise ConfigError(
-                    "loss: evidence_weight: data.shift moves pictures without their evidence; take data.augment, or "
-                    "data.shift=null"
-                )
-            self.require_evidence(weight, self.has_evidence)
-        return loss
+        if getattr(loss, "evidence_weight", 0.0) and self.data_config.shift is not None:
+            raise ConfigError(
+                "loss: evidence_weight: data.shift moves pictures without their evidence; take data.augment, or "
+                "data.shift=null"
+            )
+        return super().checked_loss(loss, data)
 
-    def forward_options(self, loss: object) -> dict[str, object]:
+    def forward_options(self, loss: Any) -> dict[str, object]:
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
-        if isinstance(loss, ZoomLoss):
-            return zoom_options(loss)
-        can = (
-            isinstance(self.model, ImageOnlyModel)
-            and self.model.can_skip_looks
-            and not getattr(loss, "evidence_weight", 0)
-        )
-        return {"logits_only": True} if can else {}
+        return zoom_options(loss) if isinstance(loss, ZoomLoss) else super().forward_options(loss)
 
     def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
         if isinstance(loss, ZoomLoss):
             return zoom_loss(raw, batch["label"], loss, self.model.config.smallest)
-        logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
-        found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
-        return self.with_evidence(found, raw, batch, loss.evidence_weight)
+        return super().loss(raw, batch, loss)
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
-        top5 = ("top5",) if len(self.classes) > 5 else ()
-        return ("accuracy", "loss", *top5, *zoom_metric_names(self.model, self.has_evidence, self.taught))
+        return (*super().metric_names(), *zoom_metric_names(self.model, self.has_evidence, self.taught))
 
     @property
     def has_evidence(self) -> bool:
@@ -217,54 +168,65 @@ class ClassifyTask(PictureTask):
             return self.data_config.is_generated
         return any(row.box is not None or row.mask is not None for row in self.table.rows)
 
-    @torch.no_grad()
-    def validate(self, model: nn.Module) -> dict[str, float]:
-        """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
-        model = cast(ImageOnlyModel, model)
-        scores = Values()
-        height, width = self.data_config.size
-        together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
-        for batch in in_batches(self.split("val"), together):
-            raw = seen(model, batch.images, batch.evidence)
-            logits = raw["logits"].float()  # (B,K)
-            surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
-            found = {"accuracy": logits.argmax(-1) == batch.label, "loss": surprise}
-            if len(self.classes) > 5:
-                found["top5"] = top_k_correct(logits, batch.label, 5)
-            scores.add_values(found | zoom_values(model, raw, batch, self.taught))
-        return scores.means()
+    def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
+        """Of a model that zooms also what each scale says."""
+        raw = seen(model, batch.images, batch.evidence)
+        return self.values_of(raw["logits"], batch.label) | zoom_values(model, raw, batch, self.taught)
 
     @classmethod
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        return {"data": requested_settings(facts, request, LABEL_READERS), "classes": facts.answers}
+        return {"data": requested_settings(facts, request, LABEL_READERS), "answers": facts.answers}
 
     @classmethod
-    def evaluate(
+    def open(
         cls,
-        model: nn.Module,
-        data: Mapping[str, object],
-        split: str,
+        settings: Mapping[str, object],
+        split: Split,
+        device: torch.device | str = "cpu",
         *,
-        classes: tuple[str, ...],
-        limit: int | None = None,
-        sweeps: int = 0,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
+        answers: tuple[str, ...] | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[LabelData, str]:
+        """A split of the data; for a person, files are opened at a size to be seen."""
+        config = config_of(LabelDataConfig, {**_seen_well(settings, answers is not None), **settings})
+        table = read_table(config)
+        shown = table if table is None or count is None else table.first(split, count)
+        data = LabelData(config, split, device, shown, answers, progress=progress)
+        return data, config.remark if table is None else table.summary()
 
-        ``classes`` are the model's words.
-        """
-        if sweeps:
-            raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        model = cast(ImageOnlyModel, model)
+    @classmethod
+    def evaluate(cls, model: nn.Module, data: Mapping[str, object], split: str, **options: Any) -> Evaluation:
+        """As :meth:`LabelTask.evaluate`; of CIFAR-10 with what must be known of its val."""
+        found = super().evaluate(model, data, split, **options)
         config = from_dict(LabelDataConfig, data, where="data")
-        chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)
-        if chosen.size is None:
-            raise DataError(f"split '{split}' has no end; score val or test")
-        scores = score_labels(model, chosen, config.size, limit=limit, progress=progress).summary()
-        if config.is_table:
-            scores["counts"]["skipped_pictures"] = len(chosen.skipped)
         if config.remark and split == "val":
-            scores["note"] = config.remark
-        return evaluation(scores, data=config.name.partition(":")[0], split=split)
+            found["note"] = config.remark
+        return found
+
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Write generated pictures as PNGs, and ``scenes.jsonl``, which ``jsonl:`` reads again."""
+        config = config_of(LabelDataConfig, {**_seen_well(settings, False), **settings})
+        if not config.is_generated:
+            raise DataError(f"{config.name} is read, not generated; it cannot be made")
+        return write_drawn(DrawnSplit(config.drawn(), split), count, out, start=start, progress=progress)
+
+
+def _seen_well(settings: Mapping[str, object], has_model: bool) -> dict[str, object]:
+    """A size at which a person can see pictures, where nobody says one: generated ones have a side of their own."""
+    name = str(settings.get("name", ""))
+    if (drawn := GENERATORS.get(name)) is not None:
+        return {"size": (drawn.side, drawn.side)}
+    is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
+    return {"size": (224, 224)} if is_file and not has_model else {}

@@ -46,6 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -55,7 +56,7 @@ from saccade.attention.zoom import theta_box
 from saccade.data.details.layout import moved, rewoven, surrounded
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
-from saccade.families.classify.data import Details, LabelData, drawn
+from saccade.families.classify.data import Details, LabelData, LabelFiles, drawn
 from saccade.families.classify.zooming import Proposals, seen, wanted_regions
 from saccade.geometry import Size
 from saccade.metrics.intervals import Values
@@ -78,6 +79,8 @@ from saccade.metrics.result import only_defined
 from saccade.metrics.verdict import changed
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.outputs import ModelOutput
+from saccade.tasks.evaluate import Kept
+from saccade.tasks.label_scores import LabelScoring
 
 
 def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Proposals]) -> tuple[str, ...]:
@@ -134,32 +137,67 @@ def sides_of(raw: ModelOutput, name: str) -> Tensor:
     return 2 * theta_box(raw[f"{name}.theta"])[:, 2]
 
 
+RIVALS = ("centred_crop", "crop_anywhere")
+
+
 @dataclass
-class ZoomScores:
-    """Values of each picture: of the answers, of the crops, and of crops of the same side elsewhere."""
+class ZoomKept(Kept):
+    """Values of each picture: of the answers of each scale, of the crops, and of crops of the same side elsewhere."""
 
-    answers: Values = field(default_factory=Values)
+    scales: Values = field(default_factory=Values)
     crops: Values = field(default_factory=Values)
-    rivals: dict[str, Values] = field(default_factory=lambda: {"centred_crop": Values(), "crop_anywhere": Values()})
+    centred: Values = field(default_factory=Values)
+    anywhere: Values = field(default_factory=Values)
 
-    def add(self, model: RacnnModel, raw: ModelOutput, batch: LabelledBatch) -> None:
+    def add_zoom(self, model: RacnnModel, raw: ModelOutput, batch: LabelledBatch) -> None:
         """Keep the values of a batch."""
-        self.answers.add_values(scale_values(raw, batch.label))
+        self.scales.add_values(scale_values(raw, batch.label))
         for name, crops in crops_of(model, raw).items():
             self.crops.add_values({f"{name}_side": sides_of(raw, name)})
             if batch.evidence is not None:
-                rivals = {
-                    "centred_crop": crop_scores(centred(crops, model.config.input_size), batch.evidence),
-                    "crop_anywhere": anywhere_scores(crops, batch.evidence),
-                }
+                centre = centred(crops, model.config.input_size)
                 self.crops.add_values(_named(name, crop_scores(crops, batch.evidence)))
-                for rival, scores in rivals.items():
-                    self.rivals[rival].add_values(_named(name, scores))
+                self.centred.add_values(_named(name, crop_scores(centre, batch.evidence)))
+                self.anywhere.add_values(_named(name, anywhere_scores(crops, batch.evidence)))
 
-    def baselines(self) -> dict[str, dict[str, float]]:
-        """Means of the rivals, where there was evidence."""
-        found = {name: only_defined(values.means()) for name, values in self.rivals.items()}
-        return {name: means for name, means in found.items() if means}
+
+class ClassifyScoring(LabelScoring):
+    """Measures a classifier; of a model that zooms also what its scales and crops do."""
+
+    def kept(self) -> ZoomKept:
+        """What nothing was measured of yet."""
+        return ZoomKept()
+
+    def seen(self, images: Tensor, evidence: Tensor | None) -> ModelOutput:
+        """As of every model; crops that the data gives lie round the evidence."""
+        return seen(self.model, images, evidence)
+
+    def measure_further(self, kept: Kept, raw: ModelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+        """Scales and crops, pictures drawn again, and of the first pictures moved crops."""
+        if not isinstance(self.model, RacnnModel) or not isinstance(kept, ZoomKept):
+            return
+        kept.add_zoom(self.model, raw, batch)
+        if (again := drawn_again(cast(LabelData, self.data), numbers)) is not None:
+            kept.causal.add_values(causal_values(self.model, raw, batch, again))
+        if before < EDITED:
+            kept.edits.join(zoom_edits(self.model, raw, batch, batch.images, numbers))
+
+    def scores(self, kept: Kept) -> dict[str, Any]:
+        """With the scores of scales and crops, and how many files were left out."""
+        found, source = super().scores(kept), cast(LabelData, self.data).source
+        if isinstance(source, LabelFiles):
+            found["counts"] = {"skipped_pictures": len(source.skipped)}
+        if not isinstance(kept, ZoomKept):
+            return found
+        picture = kept.columns["picture"]
+        rivals = {name: only_defined(each.means()) for name, each in zip(RIVALS, (kept.centred, kept.anywhere))}
+        return {
+            **found,
+            "metrics": {**found["metrics"], **kept.scales.means()},
+            "measured": [*found["measured"], (kept.scales, picture), (kept.crops, picture)],
+            "attention": kept.crops.means(),
+            "baselines": {**found["baselines"], **{name: means for name, means in rivals.items() if means}},
+        }
 
 
 def _named(name: str, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:

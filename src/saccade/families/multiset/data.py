@@ -4,7 +4,7 @@
 mnist-multiset   1 to 4 digits that may repeat, ``multiset_scenes.py``
 mnist-set        1 to 4 different digits
 mnist-single     one digit of such a scene: what a backbone learns digits from
-READER:PATH      csv, jsonl (``multiset_table.py``) and svhn (``svhn.py``)
+READER:PATH      your own tables and folders, and svhn (``readers.py``)
 =============== ====================================================================================================
 
 Protocols of generated scenes:
@@ -30,20 +30,21 @@ from torch import Tensor
 
 from saccade.config import Seed, Share, Within, from_dict
 from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.references import read_reference, split_reference
 from saccade.data.tables.sampling import checked_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.multiset.batch import NO_LABEL, MultisetBatch
-from saccade.families.multiset.files import MultisetFiles
-from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
+from saccade.families.multiset.readers import MULTISET_READERS, Kind
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
-from saccade.families.multiset.table import Kind, MultisetTable
+from saccade.geometry import apply_to_boxes, invert
 
-__all__ = ["SCENES", "MultisetBatch", "MultisetData", "MultisetDataConfig", "MultisetTable", "SceneOptions"]
+__all__ = ["SCENES", "MultisetBatch", "MultisetData", "MultisetDataConfig", "SceneOptions"]
 
 SCENES: dict[str, dict[str, bool]] = {
     "mnist-multiset": {},
@@ -59,6 +60,7 @@ other scenes. A new set takes a number that is not here, and not 7, which is tha
 ALONE, AMONG = "mnist-single", "mnist-set"
 """What a backbone learns digits from: lone ones, or each beside others."""
 
+_NO_BOX = (float("nan"),) * 4
 DIGITS = tuple(str(digit) for digit in range(CLASSES))
 
 MultisetProtocol = Literal["authors", "unlimited"]
@@ -168,7 +170,7 @@ class MultisetData:
         config: MultisetDataConfig,
         split: Split,
         device: torch.device | str = "cpu",
-        table: MultisetTable | None = None,
+        table: Table | None = None,
         classes: Sequence[str] | None = None,
         most: int | None = None,
         *,
@@ -184,18 +186,18 @@ class MultisetData:
                 raise DataError(f"{config.name}: its labels are 0..9, those of the model are {', '.join(classes)}")
             self.kind: Kind = "multiset" if self.source.spec.repeats else "set"
         else:
-            table = read_multisets(config.name, config.options) if table is None else table
+            table = read_reference(config.name, MULTISET_READERS, config.options) if table is None else table
             self.source = MultisetFiles(
                 table,
                 split,
                 (config.size, config.size),
                 self.device,
-                classes=classes,
+                answers=classes,
                 most=most,
-                limit=config.cache_mb << 20,
+                cache_mb=config.cache_mb,
                 progress=progress,
             )
-            self.kind = table.kind
+            self.kind = cast(Kind, table.kind)
 
     @property
     def size(self) -> int | None:
@@ -205,7 +207,7 @@ class MultisetData:
     @property
     def classes(self) -> tuple[str, ...]:
         """What the labels are called."""
-        return self.source.classes
+        return self.source.answers
 
     @property
     def most(self) -> int:
@@ -215,7 +217,7 @@ class MultisetData:
     @property
     def material(self) -> str:
         """What the pictures are made of, for reports: the glyphs of generated scenes, else READER:PATH."""
-        return self.source.material
+        return self.source.name
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -249,7 +251,7 @@ class MultisetData:
 class MultisetScenes:
     """Generated scenes of one split by number; arguments as of :class:`MultisetData`."""
 
-    classes = DIGITS
+    answers = DIGITS
     skipped: tuple[str, ...] = ()
     beyond = 0
 
@@ -264,7 +266,7 @@ class MultisetScenes:
         self.stream = MultisetStream(self.spec, self.glyphs, seed, device, length=self.size)
 
     @property
-    def material(self) -> str:
+    def name(self) -> str:
         """The name of the glyphs."""
         return self.glyphs.name
 
@@ -275,3 +277,29 @@ class MultisetScenes:
         slot = torch.arange(self.spec.slots, device=layout.device).expand(len(layout), -1).contiguous()  # (B,N)
         labels = layout.classes.masked_fill(~layout.present, NO_LABEL)  # (B,N)
         return MultisetBatch(as_float(images), labels, layout.index, boxes, layout, slot)
+
+
+class MultisetFiles(ImageSplit):
+    """The pictures of a table by number; arguments as of :class:`ImageSplit`."""
+
+    def __init__(self, *arguments: Any, **how: Any) -> None:
+        super().__init__(*arguments, **how)
+        number_of = {label: number for number, label in enumerate(self.answers)}
+        width = max(self.most, *(len(row.labels) for row in self.rows))
+        labels = torch.full((self.size, width), NO_LABEL)  # (N,M)
+        boxes = torch.full((self.size, width, 4), float("nan"), dtype=torch.float64)  # (N,M,4)
+        for number, row in enumerate(self.rows):
+            labels[number, : len(row.labels)] = torch.tensor([number_of[label] for label in row.labels]).long()
+            if row.boxes:
+                boxes[number, : len(row.boxes)] = torch.tensor([box or _NO_BOX for box in row.boxes]).double()
+        picture = self.picture.cpu()
+        size = self.pictures.image_size.cpu()[picture].double().flip(-1)  # (N,2) width and height
+        boxes = boxes.clamp(min=0).minimum(size.repeat(1, 2)[:, None])  # NaN stays NaN
+        to_input = invert(self.pictures.canvas.cpu()[picture])[:, None]  # (N,1,2,3)
+        self._labels = labels.to(self.device)
+        self._boxes = apply_to_boxes(to_input, boxes).float().to(self.device)  # (N,M,4)
+
+    def batch(self, numbers: Tensor) -> MultisetBatch:
+        """The pictures ``numbers`` (B,), labels as the table has them."""
+        numbers = self.numbers(numbers)
+        return MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])

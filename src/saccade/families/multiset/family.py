@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data import scenes
-from saccade.families.contract import DataEntry, Family, ModelSpec, class_folders, own_tables
+from saccade.families.contract import DataEntry, Family, ModelSpec, class_folders, own_tables, picture_tables
 
 MODELS = {
     "hsal": ModelSpec(
@@ -56,6 +56,7 @@ DATA = {
     ),
     **class_folders(),
     **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),
+    **picture_tables(),
 }
 
 FAMILY = Family(

@@ -1,5 +1,11 @@
 """Readers of pictures with a set of labels: your own tables, and SVHN with its digitStruct.mat.
 
+Of a table of one's own, ``labels`` are ``3; 3; 7`` or a JSON list, in any order; an empty cell is the empty multiset. A
+column ``boxes`` has one ``x1 y1 x2 y2`` for each label, in its order, with semicolons between, or a JSON list of lists;
+an empty one where a label has none. What ``labels`` means is the option ``kind``: a ``multiset`` (labels may repeat,
+their order means nothing), a ``set`` (a label that repeats is an error) or a ``list`` (the order is part of the
+answer).
+
 ``digitStruct.mat``, the annotations of SVHN's full numbers: read once with h5py, then remembered.
 
 It is a MATLAB 7.3 file, hence HDF5: ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture,
@@ -28,29 +34,102 @@ trained on too, whether official test pictures are there or not.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from saccade.atomic import write_text
 from saccade.cache import cache_home, file_digest
-from saccade.data.tables.doubts import warn_of_spellings
-from saccade.data.tables.references import Reader, read_reference
-from saccade.data.tables.rows import Box, FilesFrom, UnusableRowError, box_in, csv_rows, text_in
-from saccade.data.tables.splits import OTHER_SPLIT, hashed_share
-from saccade.errors import DataError, MissingExtraError, OutputError
-from saccade.families.multiset.table import (
-    MultisetRow,
-    MultisetTable,
-    MultisetTableOptions,
-    check_most,
-    make_multiset_table,
-    read_multiset_csv,
-    read_multiset_folders,
-    read_multiset_jsonl,
+from saccade.config import Within
+from saccade.data.tables.references import OWN, Reader, own_table
+from saccade.data.tables.rows import (
+    Box,
+    Cells,
+    FilesFrom,
+    UnusableRowError,
+    box_in,
+    csv_rows,
+    is_blank,
+    parts_of,
+    text_in,
 )
+from saccade.data.tables.splits import OTHER_SPLIT, hashed_share
+from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, one_label
+from saccade.errors import DataError, MissingExtraError, OutputError
+
+Kind = Literal["multiset", "set", "list"]
+"""What the labels of a picture are."""
+
+
+def _labels(cells: Cells) -> tuple[str, ...]:
+    value = cells.get("labels")
+    if value is None and "label" in cells:
+        return one_label(cells)  # of a folder by class
+    if value is None:  # an empty cell is "": here there is no cell
+        raise UnusableRowError("no labels", "an empty multiset is an empty cell or []")
+    parts = [value] if isinstance(value, dict) else parts_of(value, "labels")
+    if any(part is None or isinstance(part, (list, dict, bool)) for part in parts):
+        raise UnusableRowError("unreadable labels", str(value)[:40])
+    return tuple(text for part in parts if (text := str(part).strip()))
+
+
+def _boxes(cells: Cells, labels: int) -> tuple[Box | None, ...]:
+    value = cells.get("boxes")
+    if is_blank(value) or value == []:
+        return ()
+    boxes = tuple(box_in(part.strip() if isinstance(part, str) else part) for part in parts_of(value, "boxes"))
+    if len(boxes) != labels:
+        raise UnusableRowError("boxes for other labels", f"{len(boxes)} boxes for {labels} labels")
+    return boxes
+
+
+COLUMNS = Columns(needed=("image", "labels"), optional=frozenset(), labels=_labels, boxes=_boxes)
+"""All labels of a picture, and a box for each."""
+
+
+@dataclass(frozen=True)
+class MultisetTableOptions(TableOptions):
+    """How a table is read."""
+
+    kind: Kind = "multiset"
+    """What ``labels`` means, see the module."""
+    most: Annotated[int | None, Within(1)] = None
+    """Labels of a training picture at most; those with more are then left out of training. All of them if not given."""
+
+
+def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
+    """The pictures of a file or folder of one's own."""
+    table = own_table(COLUMNS, reader, path, options, kind=options.kind, most=options.most, several=True)
+    if not table.answers:
+        raise DataError(f"{table.name}: no training picture has a label; there is nothing to learn")
+    repeats = [row.image.name for row in table.as_found if len(set(row.labels)) < len(row.labels)]
+    if options.kind == "set" and repeats:  # it was meant to be something else: that is for the user to say
+        named = ", ".join(repeats[:3]) + (", …" if len(repeats) > 3 else "")
+        raise DataError(
+            f"{path}: kind 'set', but a label repeats in {len(repeats):,} row(s): {named}; "
+            "remove the repeats, or set kind: multiset"
+        )
+    return table
+
+
+def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] | None:
+    """The most frequent multiset of the training pictures, as numbers of ``answers``: the baseline that never looks.
+
+    It may be empty. Of equally frequent ones the first in the table is taken. None if no training picture has only
+    labels of ``answers``.
+    """
+    number_of = {label: number for number, label in enumerate(answers)}
+    held: Counter[tuple[int, ...]] = Counter()
+    for row in table.rows:
+        if row.split == "train" and all(label in number_of for label in row.labels):
+            numbers = [number_of[label] for label in row.labels]
+            held[tuple(numbers if table.kind == "list" else sorted(numbers))] += 1
+    return held.most_common(1)[0][0] if held else None
+
 
 _COLUMNS = ("label", "left", "top", "width", "height")
 
@@ -130,18 +209,14 @@ class SvhnOptions:
 
     kind: Literal["multiset", "list"] = "multiset"
     """Whether the order of the digits, left to right, is part of the answer."""
-    most: int | None = None
+    most: Annotated[int | None, Within(1)] = None
     """Digits of a training picture at most; longer numbers are then left out of training. Six if not given: one has."""
-
     hold_out_test: bool = True
     """Whether test is a tenth of the training pictures where there are no official test pictures. If false, these
     are trained on too, and there is no test split but the official one."""
 
-    def __post_init__(self) -> None:
-        check_most(self.most)
 
-
-def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
+def read_svhn(path: Path, options: SvhnOptions) -> Table:
     """The numbers in ``path``, the folder that holds train/, test/ or both."""
     parts = [part for part in ("train", "test") if _has(path, part)]
     if not parts:
@@ -150,7 +225,7 @@ def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
             f"{path}: neither train/{_DIGIT_STRUCT} nor train.csv is here, nor either of test{packed}; name the folder "
             "that train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
         )
-    found: list[tuple[str, MultisetRow]] = []
+    found: list[Found] = []
     skipped: list[str] = []
     for part in parts:
         files, struct = FilesFrom(path / part), path / part / _DIGIT_STRUCT
@@ -168,9 +243,17 @@ def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
                 continue
             split = "test" if part == "test" else _split(image.stem, options.hold_out_test and "test" not in parts)
             crop = _enlarged(number.boxes) if official else None
-            found.append((where, MultisetRow(image, number.digits, split, number.boxes, crop)))
-    advice = _if_empty(parts, options)
-    return make_multiset_table(f"svhn:{path}", found, skipped, kind=options.kind, most=options.most, if_empty=advice)
+            found.append((where, Row(image, number.digits, split, boxes=number.boxes, crop=crop)))
+    return Table.of(
+        f"svhn:{path}",
+        found,
+        COLUMNS,
+        skipped=skipped,
+        several=True,
+        kind=options.kind,
+        most=options.most,
+        if_empty=_if_empty(parts, options),
+    )
 
 
 def _if_empty(parts: list[str], options: SvhnOptions) -> str:
@@ -222,16 +305,7 @@ def _reduced(path: Path, skipped: list[str]) -> Iterator[HouseNumber]:
             skipped.append(error.at(f"{path.name} line {line}"))
 
 
-MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
-    "csv": Reader(read_multiset_csv, MultisetTableOptions),
-    "jsonl": Reader(read_multiset_jsonl, MultisetTableOptions),
+MULTISET_READERS: dict[str, Reader] = {
+    **{name: Reader(partial(read_own, name), MultisetTableOptions) for name in OWN},
     "svhn": Reader(read_svhn, SvhnOptions),
-    "folder": Reader(read_multiset_folders, MultisetTableOptions),
 }
-
-
-def read_multisets(reference: str, options: Mapping[str, object] | None = None) -> MultisetTable:
-    """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    table = read_reference(reference, MULTISET_READERS, options, "picture")
-    warn_of_spellings(reference, table.classes, "labels")
-    return table

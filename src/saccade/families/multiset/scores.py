@@ -20,11 +20,9 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.families.multiset.batch import read_all
-from saccade.families.multiset.data import MultisetBatch, MultisetData
+from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetFiles
 from saccade.families.multiset.edits import EDITED, glimpse_edits
-from saccade.families.multiset.files import MultisetFiles
 from saccade.metrics import (
     at_glimpses,
     at_random,
@@ -159,7 +157,7 @@ def score_multisets(
 def _sampled(data: MultisetData, limit: int | None) -> Tensor:
     """Numbers (N,) of at most ``limit`` pictures."""
     if isinstance(data.source, MultisetFiles):
-        return sample_rows([row.image for row in data.source.rows], table_folder(data.source.table.name), limit)
+        return data.source.sampled(limit)
     return torch.arange(min(limit or len(data), len(data)))
 
 

@@ -13,10 +13,11 @@ from saccade.data.pictures.export import check_request
 from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import Layout
+from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig, MultisetScenes
-from saccade.families.multiset.readers import read_multisets
+from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.models.facts import ModelFacts
 
@@ -37,8 +38,8 @@ def open_split(
         config = config_of(MultisetDataConfig, settings)
         scenes = MultisetData(config, split, allow_pack=True, **words)
         return OpenedSplit(lambda many: examples(scenes, many), remark)
-    table = read_multisets(config.name, config.options)
-    shown = table if count is None else table.some(split, count)
+    table = read_reference(config.name, MULTISET_READERS, config.options)
+    shown = table if count is None else table.first(split, count)
     data = MultisetData(config, split, table=shown, progress=progress, **words)
     return OpenedSplit(lambda many: examples(data, many), table.summary())
 
@@ -64,7 +65,7 @@ def write_split(
 
     def facts(layout: Layout, scene: int, file: str) -> dict[str, object]:
         present = layout.present[scene]
-        labels = [scenes.classes[label] for label in layout.classes[scene][present].tolist()]
+        labels = [scenes.answers[label] for label in layout.classes[scene][present].tolist()]
         named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
         index = int(layout.index[scene])
         return {**named, "seed": config.seed, "split": split, "index": index, "glyphs": scenes.glyphs.name}

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.references import read_reference, split_reference
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
@@ -50,9 +50,8 @@ from saccade.families.multiset.losses import (
     ReinforceToGo,
     SingleObject,
 )
-from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
+from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
 from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
-from saccade.families.multiset.table import commonest_multiset
 from saccade.losses import (
     LookedRewards,
     count_loss,
@@ -106,6 +105,7 @@ class MultisetTask(PictureTask):
     data_settings = MultisetDataConfig
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
+    readers = MULTISET_READERS
     losses = LOSSES
     data_choices = ("default", OBJECTS)
 
@@ -122,10 +122,10 @@ class MultisetTask(PictureTask):
         finite = {"protocol": protocol} if data.get("name") in SCENES and protocol in PROTOCOLS else {}
         self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
         config = self.data_config
-        self.table = None if config.is_generated else read_multisets(config.name, config.options)
+        self.table = None if config.is_generated else read_reference(config.name, MULTISET_READERS, config.options)
         if self.table is not None:
             check_trainable(self.table, "picture")
-        self.classes = DIGITS if self.table is None else self.table.classes
+        self.classes = DIGITS if self.table is None else self.table.answers
         most = config.scenes("train").slots if self.table is None else self.table.most
         settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
         height, width = settings["input_size"]

@@ -146,5 +146,5 @@ FAMILY = Family(
     featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),
     live=("hattnet-ctx-sparse-mdist", "soft-mdist"),  # trained on clutter, they answer with it and without
     page="saccade.families.question.page",
-    probing=Probing(read="saccade.families.question.probing:read_asked", model="asked-probe", asks=True),
+    probing=Probing(model="asked-probe", asks=True),
 )

@@ -25,9 +25,10 @@ from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for, pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.twins import other_background
+from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.question.readers import CAUSAL, read_questions
+from saccade.families.question.readers import CAUSAL, READERS
 from saccade.families.question.scenes.data import BACKGROUNDS, SPECS, SceneData, SceneDataConfig
 from saccade.families.question.tables.data import TableData, TableDataConfig
 from saccade.families.splits import OpenedSplit, Progress, config_of
@@ -109,9 +110,9 @@ def open_split(
     if settings["name"] == CAUSAL:
         raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
     config = config_of(TableDataConfig, settings)
-    table = read_questions(config.name, config.options)
+    table = read_reference(config.name, READERS, config.options)
     words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
-    shown = table if count is None else table.some(split, count)
+    shown = table if count is None else table.first(split, count)
     data = TableData(config, split, table=shown, progress=progress, **words)
     return OpenedSplit(lambda many: table_examples(data, many), table.summary())
 

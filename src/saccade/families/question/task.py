@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from saccade.config import Weight
 from saccade.errors import ConfigError
+from saccade.families.question.readers import READERS
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
@@ -87,6 +88,7 @@ class QuestionTask(PictureTask):
     name = "question"
     model_kind = QueryModel
     model_description = "answers queries"
+    readers = READERS
     losses = LOSSES
     caches_features = True
 
@@ -97,7 +99,6 @@ class QuestionTask(PictureTask):
     @classmethod
     def for_data(cls, name: str) -> type[QuestionTask]:
         """The task for the data called ``name``: a table (READER:PATH, or its reader alone), or generated scenes."""
-        from saccade.families.question.readers import READERS
         from saccade.families.question.scenes.task import SceneTask
         from saccade.families.question.tables.task import TableTask
 

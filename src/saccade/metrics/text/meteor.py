@@ -81,7 +81,7 @@ from torch import Tensor
 
 from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
 from saccade.errors import ConfigError, MissingExtraError
-from saccade.metrics.text.ngrams import Words, judged_captions, ngram_counts
+from saccade.metrics.text.ngrams import Words, clipped_counts, judged_captions
 from saccade.metrics.text.tokens import stem
 
 EXACT, STEM = 1.0, 0.6
@@ -279,8 +279,7 @@ def meteor_of_words(said: Tensor, references: Tensor, words: MeteorWords) -> Ten
     """
     said = words.without_loose_end(said)  # (B,K,T)
     mine, theirs = words.keys(said), words.keys(references)  # (B,K,3,T), (B,R,3,T')
-    in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,3,T)
-    clipped = torch.minimum(ngram_counts(mine)[:, :, None], in_each)  # (B,K,R,3,T)
+    clipped = clipped_counts(mine, theirs)  # (B,K,R,3,T)
     weights = words.weights(said)  # (B,K,T)
     same_word, same_stem, _ = (clipped * weights[:, :, None, None]).sum(-1).unbind(-1)  # (B,K,R) each
     matched = STEM * same_stem + (EXACT - STEM) * same_word  # M: the same word has the same stem too
@@ -296,14 +295,8 @@ _FEATURE, _EXTRA = "METEOR 1.5", "meteor"
 _NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
 
 
-class _Files(NamedTuple):
-    jar: Path
-    paraphrases: Path
-
-
-class _Program(NamedTuple):
-    java: str
-    files: _Files
+_Files = tuple[Path, Path]
+"""The program, and its paraphrase table."""
 
 
 def meteor_missing() -> str | None:
@@ -339,13 +332,22 @@ def meteor_jar(
         said_file, reference_file = Path(folder, "said.txt"), Path(folder, "references.txt")
         _write(said_file, [picture.said for picture in pictures])
         _write(reference_file, padded)
-        jar, paraphrases = map(str, program.files)
-        options = ["-l", "en", "-norm", "-a", paraphrases, "-q", "-r", str(most)]  # quiet: the score alone, to stdout
-        java = [program.java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", jar]
-        return _final_score([*java, str(said_file), str(reference_file), *options], timeout_seconds)
+        java, (jar, paraphrases) = program
+        options = [
+            "-l",
+            "en",
+            "-norm",
+            "-a",
+            str(paraphrases),
+            "-q",
+            "-r",
+            str(most),
+        ]  # quiet: the score alone, to stdout
+        command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar)]
+        return _final_score([*command, str(said_file), str(reference_file), *options], timeout_seconds)
 
 
-def _program() -> _Program:
+def _program() -> tuple[str, _Files]:
     """Where Java and METEOR are."""
     files = next((files for files in _places() if all(file.is_file() for file in files)), None)
     if files is None:
@@ -354,17 +356,17 @@ def _program() -> _Program:
     if java is None:
         without = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
         raise MissingExtraError(_FEATURE, _EXTRA, without)
-    return _Program(java, files)
+    return java, files
 
 
 def _places() -> Iterator[_Files]:
     """Where METEOR may be: in the cache folder, then in the package that carries it."""
     fetched = cache_home() / METEOR
-    yield _Files(fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name)
+    yield fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name
     found = importlib.util.find_spec(_PACKAGE)
     for home in (found.submodule_search_locations or []) if found else []:
         inside = Path(home, "meteor")
-        yield _Files(inside / METEOR_JAR.name, inside / "data" / METEOR_PARAPHRASES.name)
+        yield inside / METEOR_JAR.name, inside / "data" / METEOR_PARAPHRASES.name
 
 
 def _write(file: Path, captions: list[Words]) -> None:

@@ -390,6 +390,12 @@ def ngram_counts(keys: Tensor) -> Tensor:
     return same.sum(-1) * is_first
 
 
+def clipped_counts(mine: Tensor, theirs: Tensor) -> Tensor:
+    """How often each n-gram of ``mine`` (B,K,G,T) is in both it and each of ``theirs`` (B,R,G,T'): (B,K,R,G,T)."""
+    in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
+    return torch.minimum(ngram_counts(mine)[:, :, None], in_each)
+
+
 def _vector(keys: Tensor, rarity: NGramRarity) -> Tensor:
     """The entry g of each n-gram (…,G,T), where it is counted; 0 elsewhere."""
     return ngram_counts(keys) * rarity(keys)
@@ -401,8 +407,7 @@ def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
     mine, theirs = (ngram_keys(words, vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
-    in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
-    clipped = torch.minimum(ngram_counts(mine), in_each.amax(2))  # (B,K,G,T)
+    clipped = clipped_counts(mine, theirs).amax(2)  # (B,K,G,T): by the reference that has it most often
     matched, there = clipped.sum(-1).float(), (mine > 0).sum(-1).float()  # (B,K,G)
     one = (torch.arange(matched.shape[-1], device=said.device) > 0).float()  # (G,): 0 1 1 1
     precision = (matched + one) / (there + one).clamp_min(1)  # (B,K,G)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.families.question.table import QuestionTable
+from saccade.data.tables.table import Table
 from saccade.metrics.intervals import mean_defined
 
 
@@ -38,7 +38,7 @@ class TrainingPrior:
         return box[:, :2] + place * (box[:, 2:] - box[:, :2])
 
 
-def training_prior(table: QuestionTable, queries: tuple[str, ...], answers: tuple[str, ...]) -> TrainingPrior | None:
+def training_prior(table: Table, queries: tuple[str, ...], answers: tuple[str, ...]) -> TrainingPrior | None:
     """The prior of a table's training rows in the given words; None when it has none of them."""
     query_ids, answer_ids = ({word: number for number, word in enumerate(words)} for words in (queries, answers))
     holds = torch.zeros(len(queries), len(answers), dtype=torch.float64)

@@ -43,10 +43,21 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
 from saccade.data.tables.cub_files import CubFiles
-from saccade.data.tables.rows import json_in
+from saccade.data.tables.rows import Box, json_in
 from saccade.data.tables.splits import hashed_share
+from saccade.data.tables.table import Columns, Found, Row, Table, answers_in
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.question.table import Question, QuestionTable, make_table
+
+COLUMNS = Columns(
+    needed=("image", "label|labels"),
+    optional=frozenset({"box", "point", "mask"}),
+    labels=answers_in,
+    asks=True,
+    thing="question",
+    word=("answer", "answers"),
+    unknown="label",
+)
+"""A picture, what is asked about it, and one answer or several."""
 
 PARTS: dict[str, tuple[str, ...]] = {
     "back": ("back",),
@@ -86,12 +97,12 @@ class CubOptions:
                 raise ConfigError(f"parts: found '{part}'; {nearest(part, PARTS)}")
 
 
-def read_cub(path: Path, options: CubOptions) -> QuestionTable:
+def read_cub(path: Path, options: CubOptions) -> Table:
     """The questions about the birds in ``path``, the folder CUB_200_2011 or the one that holds it."""
     files = CubFiles(path)
     colours, reasons = _answers(files, options)
     split_of = files.split_by_picture() if options.splits == "pictures" else _split_by_species(files)
-    found: list[tuple[str, Question]] = []
+    found: list[Found] = []
     skipped: list[str] = []
     # Not in the order of the species, so that the first questions of a split are a fair sample of it.
     for number, name in sorted(files.images.items(), key=lambda item: hashed_share(item[1])):
@@ -108,17 +119,17 @@ def read_cub(path: Path, options: CubOptions) -> QuestionTable:
             elif len(clicks) != 1:
                 skipped.append(f"{'both sides show' if clicks else 'not visible'}: {where}, {part}")
             else:
-                question = Question(
+                row = Row(
                     image,
-                    part,
                     (colours[species, part],),
                     split_of[number],
-                    files.boxes[number],
-                    clicks[0],
+                    query=part,
+                    box=files.boxes[number],
+                    point=clicks[0],
                     group=files.species[species],
                 )
-                found.append((where, question))
-    return make_table(f"cub:{path}", found, skipped, multi_label=False)
+                found.append((where, row))
+    return Table.of(f"cub:{path}", found, COLUMNS, skipped=skipped)
 
 
 def _answers(files: CubFiles, options: CubOptions) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
@@ -153,8 +164,6 @@ def _split_by_species(files: CubFiles) -> dict[str, str]:
     return {number: split[species] for number, species in files.species_of.items()}
 
 
-Box = tuple[float, float, float, float]
-
 _PAPER_IMAGES, _PAPER_HELD_OUT = 45_393, 10_000
 _FOLDERS = ("VG_100K", "VG_100K_2")
 
@@ -183,7 +192,7 @@ class _Thing(NamedTuple):
     box: Box
 
 
-def read_visual_genome(path: Path, options: VisualGenomeOptions) -> QuestionTable:
+def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
     """The paper's questions about the images in ``path``, the folder of the official files."""
     there = {name: {file.name: file for file in (path / name).glob("*.jpg")} for name in _FOLDERS}
     if not any(there.values()):
@@ -201,7 +210,7 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> QuestionTabl
     classes = _frequent([thing.name for _, things in images for thing in things], "class", options, path)
     named = [attribute for _, things in images for thing in things for attribute in thing.attributes]
     attributes = _frequent(named, "attribute", options, path)
-    by_image: dict[int, list[Question]] = {}
+    by_image: dict[int, list[Row]] = {}
     skipped: list[str] = []
     for image, things in images:
         questions = _questions(things, classes, attributes)
@@ -212,7 +221,7 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> QuestionTabl
             skipped += [f"no such picture: image {image}, {name}" for name in questions]
         else:
             by_image[image] = [
-                Question(picture, name, labels, "", box, group=str(image)) for name, (labels, box) in questions.items()
+                Row(picture, labels, "", query=name, box=box) for name, (labels, box) in questions.items()
             ]
     order = sorted(by_image, key=lambda image: (hashed_share(str(image)), image))
     skipped += [f"more than the images asked for: image {image}" for image in order[options.images :]]
@@ -221,8 +230,8 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> QuestionTabl
     found = []
     for place, image in enumerate(order):
         split = "test" if place < held_out else "val" if place < 2 * held_out else "train"
-        found += [(f"image {image}", replace(question, split=split)) for question in by_image[image]]
-    return make_table(f"vg:{path}", found, skipped, multi_label=True)
+        found += [(f"image {image}", replace(row, split=split)) for row in by_image[image]]
+    return Table.of(f"vg:{path}", found, COLUMNS, skipped=skipped, several=True)
 
 
 def _picture(there: dict[str, dict[str, Path]], number: int, url: str) -> Path | None:

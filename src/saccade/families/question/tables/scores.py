@@ -254,7 +254,7 @@ def _add_swaps(
     """Ask the questions ``chosen`` (n,) again without their evidence, and without the rest of the picture."""
     for places in numbers_in_batches(len(chosen), batch_size):
         batch = data.take(chosen[places])
-        region = batch.region()  # (B,H,W)
+        region = batch.marks.region()  # (B,H,W)
         if not bool(region.any()):
             continue
         habit = None if prior is None else right_answers(prior.answers(batch.query), batch.label)
@@ -325,10 +325,11 @@ def _other_query(batch: TableBatch) -> tuple[Tensor, Tensor]:
 def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
     size = (batch.images.shape[-2], batch.images.shape[-1])
-    clicks = Clicks.at(batch.point, batch.box, size)
+    clicks = Clicks.at(batch.marks.point, batch.marks.box, size)
     grids = grids_of(trace, size) or Grids.pixels(size)
-    centre = (batch.box[:, :2] + batch.box[:, 2:]) / 2  # (B,2)
-    places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, batch.box)})
+    box = batch.marks.box  # (B,4)
+    centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
+    places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, box)})
     beside: dict[str, Baseline] = {}
     for name, points in places.items():
         known = ~points.isnan().any(1)  # (B,): of the others such a baseline says nothing

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.references import read_reference, split_reference
+from saccade.data.tables.table import UNSEEN, Table
 from saccade.errors import ConfigError
-from saccade.families.question.readers import READERS, read_questions
-from saccade.families.question.table import QuestionTable
+from saccade.families.question.readers import READERS
 from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import SWEEPS, score_table
@@ -114,7 +114,7 @@ class TableTask(QuestionTask):
     ) -> None:
         check_named(data, READERS, "pictures")
         self.data_config = from_dict(TableDataConfig, data, where="data")
-        self.table = read_questions(self.data_config.name, self.data_config.options)
+        self.table = read_reference(self.data_config.name, READERS, self.data_config.options)
         check_trainable(self.table, "question")
         learned = (", ".join(row.labels) for row in self.table.rows if row.split == "train")
         warn_of_one_answer(self.table.name, learned, things="questions", word="answer")
@@ -170,7 +170,7 @@ class TableTask(QuestionTask):
 
     def training_batch(self, data: TableData, indices: Tensor, number: int) -> TableBatch:
         """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
-        return data.take(indices, augment_seed=derive_seed(self.seed, number), masks=bool(self.evidence_weight))
+        return data.take(indices, derive_seed(self.seed, number), masks=bool(self.evidence_weight))
 
     @property
     def has_evidence(self) -> bool:
@@ -233,7 +233,7 @@ class TableTask(QuestionTask):
             raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
         config = from_dict(TableDataConfig, data, where="data")
         model = cast(QueryModel, model)
-        table = read_questions(config.name, config.options)
+        table = read_reference(config.name, READERS, config.options)
         device = next(model.parameters()).device
         chosen = TableData(config, split, device, table=table, queries=queries, answers=answers)
         if chosen.multi_label != model.multi_label:
@@ -242,14 +242,14 @@ class TableTask(QuestionTask):
         prior = training_prior(table, queries, answers)
         scores = score_table(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
         found = evaluation(scores.summary(), data=split_reference(config.name, READERS)[0], split=split)
-        unread = [reason for reason in table.skipped if "never seen in train" not in reason]  # the model's words count
+        unread = [reason for reason in table.skipped if UNSEEN not in reason]  # the model's words count
         found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)
         return found
 
 
-def _filled_in(model_config: Mapping[str, object], table: QuestionTable) -> dict[str, Any]:
+def _filled_in(model_config: Mapping[str, object], table: Table) -> dict[str, Any]:
     """The model's settings with what the table decides; a setting that says otherwise is an error."""
-    decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.multi_label}
+    decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.several}
     for name, value in decided.items():
         if name in model_config and model_config[name] != value:
             found = model_config[name]

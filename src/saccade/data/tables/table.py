@@ -1,0 +1,370 @@
+"""One table for every family: rows of pictures with what is true of them, whatever file or folder they come from.
+
+======== =============================================================================================================
+column    holds
+======== =============================================================================================================
+image     path of the picture, from the table's folder
+query     what is asked, where a family asks; without this column every picture is asked the same, ``what is it?``
+label     the answer; or ``labels``, several: ``red; shiny`` or a JSON list
+split     optional: train, val or test
+group     optional: pictures that belong together (a patient, a video); all of them go into one split
+box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture: where the answer can be seen
+point     optional: ``x y`` or a JSON list
+mask      optional: path of a picture of the same size, black where there is no evidence
+======== =============================================================================================================
+
+Which of these a family reads, and what it makes of them, its :class:`Columns` say; other columns are ignored. Without
+``split``, 70 / 15 / 15 % of the groups (of the pictures, where no group is named) are train / val / test by a hash of
+the name: a picture is in one split only, and stays there when the table grows. With it, a picture or a group in two
+splits is refused, and copies of a picture are named (:mod:`saccade.data.tables.doubts`).
+
+No torch and no pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently:
+``Table.skipped`` has one entry for each, ``REASON: WHERE``, so that reasons can be counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from saccade.data.tables.doubts import (
+    SplitMember,
+    check_splits,
+    check_usable,
+    contradictions,
+    first_few,
+    in_lines,
+    pluralise,
+    repeated_keys,
+    spellings,
+)
+from saccade.data.tables.rows import (
+    Box,
+    Cells,
+    FilesFrom,
+    UnusableRowError,
+    box_in,
+    check_width,
+    group_and_split,
+    is_blank,
+    numbers_in,
+    text_in,
+    words_of,
+)
+from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
+
+ONE_QUESTION = "what is it?"
+"""What is asked about pictures that have labels and no questions."""
+UNSEEN = "never seen in train"
+_NAMED = 5  # classes that a doubt names
+
+
+@dataclass(frozen=True)
+class Row:
+    """One picture, or one question about it, and what is true of it.
+
+    Places are in pixels of the original picture, upright as a viewer shows it. The finest one given is the evidence:
+    the mask, else the point, else the box. A box beside a point or mask is the object they lie on.
+    """
+
+    image: Path
+    labels: tuple[str, ...]
+    """A label, an answer or several, all that is on the picture, or its captions."""
+    split: str
+    """train, val or test."""
+    query: str = ""
+    """What is asked about the picture; empty: nothing, the label says what it shows."""
+    box: Box | None = None
+    """xyxy."""
+    point: tuple[float, float] | None = None
+    """(x, y)."""
+    mask: Path | None = None
+    """A picture of the same size; what is not black is evidence."""
+    mask_grey: int | None = None
+    """Where a mask has several objects: the grey value of the one that is evidence."""
+    boxes: tuple[Box | None, ...] = ()
+    """One for each label; or none at all."""
+    crop: Box | None = None
+    """The part of the picture to look at, all of it if not given."""
+    group: str = ""
+    """What must not be torn apart by a split: a patient, a species; empty: the picture alone."""
+
+    @property
+    def label(self) -> str:
+        """What the picture shows, where that is one label."""
+        return self.labels[0]
+
+
+Found = tuple[str, Row]
+"""A row, and where it was found: a line, a file."""
+
+
+def one_label(cells: Cells) -> tuple[str, ...]:
+    """The one label of a row."""
+    return (text_in(cells, "label"),)
+
+
+def answers_in(cells: Cells) -> tuple[str, ...]:
+    """The answer of a row, or several, each once."""
+    several = cells.get("labels")
+    if is_blank(several):
+        return (text_in(cells, "label" if "label" in cells else "labels"),)
+    labels = dict.fromkeys(words_of(several, "labels"))  # in order, each once
+    if not labels:
+        raise UnusableRowError("empty label")
+    return tuple(labels)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a family reads of the rows of a table."""
+
+    needed: tuple[str, ...] = ("image", "label")
+    """Columns that must be there; ``label|labels`` asks for either."""
+    optional: frozenset[str] = frozenset({"box", "mask"})
+    """Of box, point and mask, those that count."""
+    labels: Callable[[Cells], tuple[str, ...]] = one_label
+    """What is true of a row, or an :class:`UnusableRowError`."""
+    boxes: Callable[[Cells, int], tuple[Box | None, ...]] | None = None
+    """The boxes of so many labels, where each has its own."""
+    asks: bool = False
+    """Whether rows have a question."""
+    thing: str = "picture"
+    """What a row is, in messages."""
+    word: tuple[str, str] = ("class", "classes")
+    """What an answer is called, one and several."""
+    unknown: Literal["label", "row"] | None = "row"
+    """What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
+    nothing, labels are sentences."""
+
+    def row(self, cells: Cells, files: FilesFrom, has_split: bool) -> tuple[Row, SplitMember]:
+        """A row, and where it puts its picture.
+
+        Raises:
+            UnusableRowError: why it cannot be used.
+        """
+        check_width(cells)
+        name = text_in(cells, "image")
+        image = files.picture(name)
+        group, split = group_and_split(cells, name, has_split)
+        labels = self.labels(cells)
+        given = {column: cells.get(column) for column in self.optional}
+        mask = given.get("mask")
+        row = Row(
+            image,
+            labels,
+            split,
+            query=text_in(cells, "query") if self.asks else "",
+            box=box_in(given.get("box")),
+            # numbers_in gives as many as asked for
+            point=numbers_in(given.get("point"), "point", 2),  # type: ignore[arg-type]
+            mask=None if is_blank(mask) else files.file(str(mask).strip(), "mask"),
+            boxes=() if self.boxes is None else self.boxes(cells, len(labels)),
+            group="" if is_blank(cells.get("group")) else group,
+        )
+        return row, SplitMember(image, group, split)
+
+    def known(
+        self, found: Iterable[Found], queries: Iterable[str], answers: Iterable[str], why: str
+    ) -> tuple[list[Row], list[str]]:
+        """The rows whose query and labels are among those given, and what was left out because of ``why``."""
+        if self.unknown is None:
+            return [row for _, row in found], []
+        known_queries, known_answers = {*queries}, {*answers}
+        rows: list[Row] = []
+        skipped: list[str] = []
+        for where, row in found:
+            if self.asks and row.query not in known_queries:
+                skipped.append(f"query {why}: {where}, '{row.query}'")
+                continue
+            strange = [label for label in row.labels if label not in known_answers]
+            told = strange if self.unknown == "label" else strange[:1]
+            skipped += [f"label {why}: {where}, '{label}'" for label in told]
+            if not strange:
+                rows.append(row)
+            elif self.unknown == "label" and len(strange) < len(row.labels):
+                rows.append(replace(row, labels=tuple(label for label in row.labels if label in known_answers)))
+        return rows, skipped
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read."""
+
+    strict: bool = False
+    """Refuse a table with rows that cannot be used, instead of leaving them out."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All rows of a data set and the words they use: what every reader makes."""
+
+    name: str
+    """READER:PATH."""
+    rows: tuple[Row, ...]
+    columns: Columns
+    queries: tuple[str, ...] = ()
+    """What can be asked; its place here is a query's number."""
+    answers: tuple[str, ...] = ()
+    """What can be answered; its place here is a label's number."""
+    several: bool = False
+    """Whether a row may have several labels at once."""
+    most: int = 1
+    """Labels of a training row at most."""
+    kind: str = ""
+    """What several labels are: multiset, set or list."""
+    skipped: tuple[str, ...] = ()
+    """Rows left out, each with its reason."""
+    as_found: tuple[Row, ...] = ()
+    """Every row that could be read, those with words that are never seen in train too: a model may know them."""
+    doubts: tuple[str, ...] = ()
+    """What its reader found doubtful, in words."""
+    if_empty: str = OTHER_SPLIT
+    """What to do about a split that has no rows, in words."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        found: Sequence[Found],
+        columns: Columns,
+        *,
+        skipped: Iterable[str] = (),
+        strict: bool = False,
+        several: bool = False,
+        most: int | None = None,
+        kind: str = "",
+        doubts: Iterable[str] = (),
+        if_empty: str = OTHER_SPLIT,
+    ) -> Table:
+        """A table whose words are those of its training rows; rows with other words are left out.
+
+        A table without training rows, made to score a model that is trained already, has the words of all its rows.
+
+        Raises:
+            DataError: no row can be used, or ``strict`` and some cannot be used.
+        """
+        every = tuple(row for _, row in found)
+        train = [row for row in every if row.split == "train"] or every
+        queries = tuple(sorted({row.query for row in train})) if columns.asks else ()
+        answers = () if columns.unknown is None else tuple(sorted({label for row in train for label in row.labels}))
+        rows, unseen = columns.known(found, queries, answers, UNSEEN)
+        left_out = (*skipped, *unseen)
+        check_usable(name, rows, left_out, strict=strict, thing=columns.thing)
+        longest = max(len(row.labels) for row in train)
+        return cls(
+            name,
+            tuple(rows),
+            columns,
+            queries,
+            answers,
+            several,
+            min(most or longest, longest),
+            kind,
+            left_out,
+            every,
+            tuple(doubts),
+            if_empty,
+        )
+
+    def count(self, split: str) -> int:
+        """Rows in ``split``."""
+        return sum(row.split == split for row in self.rows)
+
+    def summary(self) -> str:
+        """What the table holds, in one line; below it, what looks wrong with it."""
+        columns = self.columns
+        rows = f"{pluralise(len(self.rows), columns.thing)} ({split_sizes(self.count)})"
+        pictures = pluralise(len({row.image for row in self.rows}), "picture")
+        parts = [f"{rows} about {pictures}" if columns.asks else rows]
+        parts += [pluralise(len(self.queries), "query", "queries")] if columns.asks else []
+        parts += [pluralise(len(self.answers), *columns.word)] if columns.unknown else []
+        parts += [f"at most {pluralise(self.most, 'label')} on a training picture"] if self.kind else []
+        doubts = [spellings(self.queries, "queries"), spellings(self.answers, "labels")]
+        doubts += [] if self.several or columns.asks else [self._lone(), *self._absent()]
+        return in_lines(f"{self.name}: {', '.join(parts)}", [*doubts, *self.doubts])
+
+    def _lone(self) -> str:
+        """Classes with one training picture, in words: they can be learned by heart, not by what they show."""
+        held = Counter(row.label for row in self.rows if row.split == "train")
+        lone = sorted(label for label, pictures in held.items() if pictures == 1)
+        return (
+            f"{pluralise(len(lone), 'class', 'classes')} with one training picture ({first_few(lone, _NAMED)})"
+            * bool(lone)
+        )
+
+    def _absent(self) -> Iterator[str]:
+        """Classes that val or test lacks, in words: how well they are known is not scored there."""
+        for split in ("val", "test"):
+            held = {row.label for row in self.rows if row.split == split}
+            absent = [label for label in self.answers if label not in held] if held else []
+            if absent:
+                classes = pluralise(len(absent), "class", "classes")
+                yield f"{classes} without a {split} picture ({first_few(absent, _NAMED)})"
+
+    def first(self, split: str, pictures: int) -> Table:
+        """The table with ``split`` cut to the rows about its first ``pictures`` pictures."""
+        of_split = dict.fromkeys(row.image for row in self.rows if row.split == split)
+        shown = {*list(of_split)[:pictures]}
+
+        def kept(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+            return tuple(row for row in rows if row.split != split or row.image in shown)
+
+        return replace(self, rows=kept(self.rows), as_found=kept(self.as_found))
+
+
+@dataclass
+class CellRows:
+    """What lies in a file or folder, row by row, before a family reads it."""
+
+    rows: Sequence[tuple[str, Cells]]
+    """Where each row was found, and its cells."""
+    folder: Path
+    """From which pictures are named."""
+    skipped: list[str] = field(default_factory=list)
+    """What was left out before."""
+    repeated: Sequence[str] = ()
+    """Rows that name a key twice."""
+    if_empty: str | None = None
+    """What to do about a split without rows, where no column can name it."""
+
+
+def read_rows(name: str, found: CellRows, columns: Columns) -> tuple[list[Found], list[str], str]:
+    """The rows that can be used, each once; what is doubtful of them; and what to do about a split that is empty.
+
+    What cannot be used is added to ``found.skipped``.
+
+    Raises:
+        DataError: a picture or a group is in more than one split.
+    """
+    has_split = any("split" in cells for _, cells in found.rows)
+    no_query = columns.asks and not any("query" in cells for _, cells in found.rows)
+    files = FilesFrom(found.folder)
+    rows: list[Found] = []
+    placed: list[SplitMember] = []
+    first: dict[object, str] = {}
+    said: list[tuple[Path, str, tuple[str, ...]]] = []
+    for where, cells in found.rows:
+        try:
+            row, member = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, files, has_split)
+        except UnusableRowError as error:
+            found.skipped.append(error.at(where))
+            continue
+        placed.append(member)
+        said.append((row.image, row.query, row.labels))
+        before = first.setdefault(row if columns.asks else row.image, where)
+        if columns.unknown is not None and before != where:
+            reason = "duplicate" if columns.asks else "picture named twice"
+            found.skipped.append(f"{reason}: {where} repeats {before}")
+        else:
+            rows.append((where, row))
+    check_splits(name, found.folder, placed)
+    doubts = [repeated_keys(found.repeated)]
+    if columns.unknown is not None:
+        doubts.insert(0, contradictions(said, columns.thing))
+    if no_query and found.if_empty is None:
+        doubts.append(f"no column query: all are asked '{ONE_QUESTION}'")
+    return rows, doubts, advice_on_column(has_split) if found.if_empty is None else found.if_empty

@@ -1,0 +1,166 @@
+"""The one loop that scores a model: batches of a split in, every score of the answers and of the maps out.
+
+A family says in a :class:`Scoring` what it measures of a batch, what costs more and is measured of fewer examples, and
+what its scores are called. The loop here takes the batches, computes several side by side where the family can, joins
+what they measured in their order, asks again without the evidence, and makes the verdict. So the numbers do not depend
+on how many batches were under way.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.maps.edits import EditScores
+from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.result import Summary, summarise, without_nan
+from saccade.metrics.verdict import EvidenceReliance, Right, sampled, verdict
+from saccade.tasks.forward_passes import BATCH, numbers_in_batches
+from saccade.tasks.thread_map import thread_map
+
+Progress = Callable[[int, int], None]
+"""Called with examples done and examples in all."""
+
+
+@dataclass
+class Kept:
+    """What was measured, with the value of every example behind every mean; a family adds fields of its own."""
+
+    answers: Values = field(default_factory=Values)
+    """Scores of the answers."""
+    maps: MapScorer = field(default_factory=MapScorer)
+    causal: Values = field(default_factory=Values)
+    """What became of answers when one thing was changed."""
+    edits: EditScores = field(default_factory=EditScores)
+    """What became of answers when attention was edited, of fewer examples."""
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
+    """What scores of the whole set are computed from, and the ``picture`` of each example."""
+    rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
+    """What became of answers without the evidence, and without the rest."""
+
+    def join(self, later: Kept) -> None:
+        """Add what was measured of later examples."""
+        for each in fields(self):
+            if each.name != "rests_on":
+                getattr(self, each.name).join(getattr(later, each.name))
+
+
+class Altered(NamedTuple):
+    """Some examples whose evidence can be taken away."""
+
+    images: Tensor
+    """(B,3,H,W)."""
+    evidence: Tensor
+    """(B,H,W) bool."""
+    right: Right
+    """Asks the model again."""
+    labels: Tensor
+    """(B,) or (B,K)."""
+    pictures: Tensor
+    """(B,) ids."""
+    guessed: Tensor
+    """(B,): whether guessing is right."""
+    kinds: Tensor | None = None
+    """(B,): what was asked."""
+
+
+Job = tuple[Callable[[Tensor], Kept], Tensor]
+"""What is measured, and of which examples."""
+
+
+class Scoring(ABC):
+    """What a family measures of a model on a split: hooks of :func:`evaluate`, and no loop."""
+
+    together: ClassVar[int] = BATCH
+    """Examples of a batch; among them maps are exchanged for the ``shuffled`` baseline."""
+    threads: int = 1
+    """Batches that are measured side by side."""
+    numbers: Tensor
+    """(N,) of the examples to score."""
+
+    def kept(self) -> Kept:
+        """What nothing was measured of yet."""
+        return Kept()
+
+    @abstractmethod
+    def measure(self, numbers: Tensor, before: int) -> Kept:
+        """The answers and maps of the examples ``numbers`` (B,); ``before``: how many were measured before them."""
+
+    def further(self) -> Iterable[Job]:
+        """What costs many passes, and is measured of fewer examples; nothing by default."""
+        return ()
+
+    def guesses(self, kept: Kept) -> dict[str, Tensor]:
+        """Baselines of answers by name: 1 where each is right, (N,); nothing by default: then there is no verdict."""
+        return {}
+
+    def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
+        """The examples ``numbers`` (B,), to be asked about without their evidence; None where it is not known."""
+        return None
+
+    @abstractmethod
+    def scores(self, kept: Kept) -> dict[str, Any]:
+        """What was measured, in the words of :func:`~saccade.metrics.result.summarise`."""
+
+    def details(self, kept: Kept) -> Mapping[str, Any]:
+        """What is told beside the scores, such as confusions."""
+        return {}
+
+    right: ClassVar[str] = "accuracy"
+    """The score of an answer that guesses are compared with."""
+
+
+@torch.no_grad()
+def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) -> Summary:
+    """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`."""
+    kept, total, done = scoring.kept(), len(scoring.numbers), 0
+
+    def measured(job: tuple[Callable[[Tensor], Kept], Tensor, int]) -> tuple[Kept, int]:
+        measure, numbers, count = job
+        with nullcontext() if scoring.threads == 1 else torch.inference_mode():
+            return measure(numbers), count
+
+    for part, count in thread_map(measured, chain(_batches(scoring), _further(scoring)), scoring.threads):
+        kept.join(part)
+        if count:
+            done += count
+            progress(done, total)
+    for places in numbers_in_batches(len(chosen := scoring.numbers[sampled(total)]), scoring.together):
+        altered = scoring.altered(chosen[places], kept)
+        if altered is not None and bool(altered.evidence.any()):
+            images, evidence, right, labels, pictures, guessed, kinds = altered
+            kept.rests_on.add(images, evidence, right, labels=labels, pictures=pictures, guessed=guessed, kinds=kinds)
+    return _summary(scoring, kept)
+
+
+def _batches(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
+    """All examples, batch by batch."""
+    before = 0
+    for places in numbers_in_batches(len(scoring.numbers), scoring.together):
+        yield partial(scoring.measure, before=before), scoring.numbers[places], len(places)
+        before += len(places)
+
+
+def _further(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
+    """What costs more; it does not count as progress."""
+    yield from ((measure, numbers, 0) for measure, numbers in scoring.further())
+
+
+def _summary(scoring: Scoring, kept: Kept) -> Summary:
+    """The scores, the verdict, and the details."""
+    found: dict[str, Any] = dict(summarise(**scoring.scores(kept)))
+    if guesses := scoring.guesses(kept):
+        right, picture = kept.answers[scoring.right], kept.columns["picture"]  # (N,) each
+        found |= verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on)
+    if len(kept.edits):
+        found["interventions"] = without_nan(kept.edits.interventions())
+    return cast(Summary, found | dict(scoring.details(kept)))

@@ -1,0 +1,394 @@
+"""Tables of one's own: columns, splits, evidence, words, leaks and doubts, and every kind of row that cannot be used.
+
+Every family reads its rows by the same code. What a row may hold is tested through questions, which have the most
+columns; what all families must hold to, through all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from pathlib import Path
+
+import pytest
+
+from call_count import calls
+from saccade.data import Row, Table, read_table
+from saccade.data.tables.doubts import warn_of_copies
+from saccade.data.tables.table import Columns
+from saccade.errors import ConfigError, DataError
+from saccade.families import data_entries, family_of_data
+from saccade.families.caption.published import CAPTION_READERS
+from saccade.families.classify.readers import LABEL_READERS
+from saccade.families.multiset.readers import MULTISET_READERS
+from saccade.families.question.readers import READERS
+from saccade.families.question.tables.published import COLUMNS as OF_QUESTIONS
+from saccade.families.story.data import READERS as STORY_READERS
+
+TRUTH = {"question": ("query,label", "q,one"), "classify": ("label", "one"), "multiset": ("labels", "one"),
+         "caption": ("caption", "one")}  # fmt: skip
+"""The columns that a family needs beside the picture, and what a row has in them."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that stand for pictures, none a copy of another; a reader decodes none of them."""
+    for name in ("a.png", "b.png", "c.png", "d.png", "sub/e.png", "m.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(f"it is {name[-5:]}".encode())
+    return tmp_path
+
+
+def read(path: Path, reader: str = "csv", family: str = "question", **options: object) -> Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_table(f"{reader}:{path}", family, **options)
+
+
+def csv(folder: Path, text: str, family: str = "question", *, encoding: str = "utf-8", **options: object) -> Table:
+    (folder / "t.csv").write_bytes(text.encode(encoding))
+    return read(folder / "t.csv", "csv", family, **options)
+
+
+def jsonl(folder: Path, *rows: object, family: str = "question", **options: object) -> Table:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return read(folder / "t.jsonl", "jsonl", family, **options)
+
+
+def of_family(folder: Path, family: str, more: str, *rows: str) -> Path:
+    """A table of rows ``PICTURE,MORE`` in the columns of a family."""
+    columns, truth = TRUTH[family]
+    lines = [f"{image},{truth}{',' * bool(rest)}{rest}" for image, _, rest in (row.partition(",") for row in rows)]
+    (folder / "t.csv").write_text("\n".join([f"image,{columns}{',' * bool(more)}{more}", *lines]))
+    return folder / "t.csv"
+
+
+def test_a_plain_csv(folder: Path) -> None:
+    table = csv(folder, "image,query,label,split\na.png,crown,red,train\nsub/e.png,wing,blue,train\n", strict=True)
+    first, second = table.rows
+    assert first == Row(folder / "a.png", ("red",), "train", query="crown")
+    assert second.image == folder / "sub/e.png"
+    assert table.name == f"csv:{folder / 't.csv'}"
+    assert (table.queries, table.answers, table.several) == (("crown", "wing"), ("blue", "red"), False)
+
+
+def test_evidence_in_every_spelling(folder: Path) -> None:
+    text = (
+        "image,query,label,split,box,point,mask\n"
+        'a.png,q,x,train,1 2 3.5 4,5 6,m.png\na.png,r,x,train,"[1, 2, 3, 4]","5,6",\nb.png,q,x,train,,,\n'
+    )
+    table = csv(folder, text, strict=True)
+    assert [row.box for row in table.rows] == [(1, 2, 3.5, 4), (1, 2, 3, 4), None]
+    assert [row.point for row in table.rows] == [(5, 6), (5, 6), None]
+    assert [row.mask for row in table.rows] == [folder / "m.png", None, None]
+    of_labels = csv(folder, text.replace("a.png,r", "c.png,r"), "classify").rows
+    assert [(row.box, row.point, row.query) for row in of_labels[:2]] == [
+        ((1, 2, 3.5, 4), None, ""), ((1, 2, 3, 4), None, "")
+    ]  # fmt: skip
+
+
+def test_several_labels(folder: Path) -> None:
+    text = 'image,query,labels,split\na.png,q,red; shiny;red,train\nb.png,q,"[""a;b"", 7]",train\n'
+    table = csv(folder, text, strict=True)
+    assert table.several
+    assert [row.labels for row in table.rows] == [("red", "shiny"), ("a;b", "7")]
+
+
+def test_json_lines(folder: Path) -> None:
+    table = jsonl(
+        folder,
+        {"image": "a.png", "query": 7, "labels": ["red", "shiny"], "split": "train", "box": [0, 0, 2, 2]},
+        "",
+        {"image": "b.png", "query": 7, "label": "red", "split": "train", "point": [1, 2.5], "mask": None},
+        strict=True,
+    )
+    assert [row.labels for row in table.rows] == [("red", "shiny"), ("red",)]
+    assert (table.rows[0].box, table.rows[1].point, table.queries) == ((0, 0, 2, 2), (1, 2.5), ("7",))
+    assert (table.several, table.name) == (True, f"jsonl:{folder / 't.jsonl'}")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_utf_8_with_or_without_a_mark(folder: Path, encoding: str) -> None:
+    table = csv(folder, "Image, Query ,LABEL\r\na.png,größe,grün\r\n", encoding=encoding)
+    assert (table.queries, table.answers) == (("größe",), ("grün",))
+
+
+def test_without_a_split_a_picture_has_the_same_one_in_every_family_and_wherever_it_lies(tmp_path: Path) -> None:
+    found: list[dict[str, str]] = []
+    for family, numbers in zip(TRUTH, (range(400), range(300, 600), range(200), range(100, 500))):
+        place = tmp_path / family
+        place.mkdir()
+        for n in numbers:
+            (place / f"{n}.png").write_text(str(n))
+        names = (f"./{n}.png" if n % 2 else f"{n}.png" for n in numbers)
+        rows = read(of_family(place, family, "", *names), family=family).rows
+        assert len(rows) == len(numbers)
+        found.append({row.image.name: row.split for row in rows})
+    shares = [list(found[0].values()).count(split) / 400 for split in ("train", "val", "test")]
+    assert shares == pytest.approx([0.70, 0.15, 0.15], abs=0.04)
+    for other in found[1:]:
+        both = found[0].keys() & other.keys()
+        assert len(both) >= 100
+        assert all(found[0][name] == other[name] for name in both)
+
+
+def test_all_questions_about_a_picture_are_in_one_split(tmp_path: Path) -> None:
+    lines = ["image,query,label"]
+    for n in range(60):
+        (tmp_path / f"{n}.png").write_text(str(n))
+        lines += [f"{n}.png,q,x", f"./{n}.png,r,x"]
+    assert len({(row.image.name, row.split) for row in csv(tmp_path, "\n".join(lines)).rows}) == 60
+
+
+@pytest.mark.parametrize("family", TRUTH)
+def test_a_group_stays_together(tmp_path: Path, family: str) -> None:
+    for n in range(60):
+        (tmp_path / f"{n}.png").write_text(str(n))
+    path = of_family(tmp_path, family, "group", *(f"{n}.png,patient {n % 6}" for n in range(60)))
+    split_of: dict[int, set[str]] = {}
+    for row in read(path, family=family).rows:
+        split_of.setdefault(int(row.image.stem) % 6, set()).add(row.split)
+    assert [len(splits) for splits in split_of.values()] == [1] * 6
+
+
+WRONG = [
+    ("gone.png,q,x,train,,", "no such picture in {folder}: line 3, gone.png"),
+    ("/gone.png,q,x,train,,", "no such picture: line 3, /gone.png"),  # no folder was searched
+    (",q,x,train,,", "empty image: line 3"),
+    ("a.png, ,x,train,,", "empty query: line 3"),
+    ("a.png,q,,train,,", "empty label: line 3"),
+    ("a.png,q", "no split: line 3"),
+    ("a.png,q,x,trian,,", "unknown split: line 3, 'trian' is none of train, val, test"),
+    ("a.png,q,x,train,1 2 3,", "unreadable box: line 3, '1 2 3' is not 4 numbers"),
+    ("a.png,q,x,train,1 2 nan 4,", "unreadable box: line 3, '1 2 nan 4' is not 4 numbers"),
+    ("a.png,q,x,train,5 5 2 9,", "unreadable box: line 3, 5 5 2 9 has no area; corners go x1 y1 x2 y2"),
+    ("a.png,q,x,train,1 2 3 4,gone.png", "no such mask in {folder}: line 3, gone.png"),
+    ("a.png,q,x,train,1,2,3,4", "more cells than columns: line 3, quote cells that hold commas"),
+    ("a.png,q,x,val,,\na.png,new,x,val,,", "query never seen in train: line 4, 'new'"),
+    ("a.png,q,new,test,,", "label never seen in train: line 3, 'new'"),
+    ("b.png,q,x,train,,", "duplicate: line 3 repeats line 2"),
+]
+"""A row of a table, and how it is counted."""
+
+
+@pytest.mark.parametrize(("row", "reason"), WRONG)
+def test_a_row_that_cannot_be_used_is_named_by_its_line(folder: Path, row: str, reason: str) -> None:
+    text = f"image,query,label,split,box,mask\nb.png,q,x,train,,\n{row}\n"
+    assert csv(folder, text).skipped == (reason.format(folder=folder),)
+    with pytest.raises(DataError, match=r"t\.csv: strict"):
+        csv(folder, text, strict=True)
+
+
+def test_a_picture_that_a_family_of_labels_names_twice_is_one_row(folder: Path) -> None:
+    for family in ("classify", "multiset"):
+        table = read(of_family(folder, family, "split", "a.png,train", "a.png,train"), family=family)
+        assert (len(table.rows), table.skipped) == (1, ("picture named twice: line 3 repeats line 2",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no column image, label; the file is empty"),
+        ("image,query,lable\na.png,q,x\n", "no column label; found image, query, lable"),
+        ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
+        ("image,query" + ",x" * 500, "no column label; found image, query, x, .*, x, …"),
+        ("image,query,label\n", r"t\.csv: it is empty"),
+        ("image,query,label\ngone.png,q,x\n", r"1 × no such picture in .* \(line 2, gone.png\)"),
+        ('image,query,label\n"a.png,q,x\n', "line 2 is not CSV"),
+        ("image,query,label\na.png,q,caf\xe9\n", "not UTF-8"),
+    ],
+)
+def test_a_table_that_cannot_be_used_says_why(folder: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        csv(folder, text, encoding="latin-1")
+
+
+def test_without_a_column_of_questions_all_are_asked_the_same(folder: Path) -> None:
+    table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
+    assert table.queries == ("what is it?",)
+    assert "no column query" in table.summary()
+    assert jsonl(folder, {"image": "b.png", "label": "x"}).queries == ("what is it?",)
+    (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
+    assert skipped == "no query: line 1"
+
+
+def question(query: str = "crown", labels: tuple[str, ...] = ("red",), split: str = "train") -> Row:
+    return Row(Path("a.png"), labels, split, query=query)
+
+
+def table_of(*rows: Row, columns: Columns = OF_QUESTIONS, **more: object) -> Table:
+    return Table.of("csv:x", [(f"line {n}", row) for n, row in enumerate(rows, start=2)], columns, **more)
+
+
+def test_words_are_those_of_train_in_alphabetical_order() -> None:
+    table = table_of(question("wing", ("white",)), question("back", ("black",)), question("back", ("white",), "val"))
+    assert (table.queries, table.answers) == (("back", "wing"), ("black", "white"))
+    assert [table.count(split) for split in ("train", "val", "test")] == [2, 1, 0]
+    assert table.skipped == ()
+    without = table_of(question(split="test"), question("wing", ("blue",), "test"))  # to score a trained model
+    assert (without.queries, without.answers, len(without.rows)) == (("crown", "wing"), ("blue", "red"), 2)
+
+
+def test_words_never_seen_in_train_are_left_out_named_and_kept_for_a_model_that_knows_them() -> None:
+    rows = (question(), question("tail", split="test"), question(labels=("mauve",), split="val"), question(split="val"))
+    table = table_of(*rows, skipped=["empty label: line 9"])
+    assert [row.split for row in table.rows] == ["train", "val"]
+    assert table.skipped == (
+        "empty label: line 9",
+        "query never seen in train: line 3, 'tail'",
+        "label never seen in train: line 4, 'mauve'",
+    )
+    assert table.as_found == rows
+
+
+def test_of_several_labels_the_known_ones_stay_or_the_row_goes() -> None:
+    found = [("line 2", question(labels=("red", "mauve", "shiny")))]
+    rows, skipped = OF_QUESTIONS.known(found, ["crown"], ["shiny", "red"], "new")
+    assert [row.labels for row in rows] == [("red", "shiny")]
+    assert skipped == ["label new: line 2, 'mauve'"]
+    assert Columns().known(found, [], ["shiny", "red"], "new") == ([], ["label new: line 2, 'mauve'"])
+
+
+def test_the_first_pictures_of_a_split_keep_all_their_rows() -> None:
+    rows = [Row(Path(f"{split}{n // 2}"), ("x",), split, query=f"q{n % 2}") for split in ("val", "train")
+            for n in range(6)]  # fmt: skip
+    table = table_of(*rows).first("val", 2)
+    assert [row.image.name for row in table.rows if row.split == "val"] == ["val0", "val0", "val1", "val1"]
+    assert table.count("train") == 6
+    assert [row.image.name for row in table.first("train", 0).as_found] == ["val0", "val0", "val1", "val1"]
+
+
+@pytest.mark.parametrize("family", TRUTH)
+def test_pictures_and_groups_in_two_splits_are_refused_by_name(folder: Path, family: str) -> None:
+    rows = ("a.png,train,", "b.png,train,", "./a.png,test,", "a.png,val,", "b.png,val,")
+    with pytest.raises(DataError, match=r"a\.png \(train, test, val\); b\.png \(train, val\)"):
+        read(of_family(folder, family, "split,group", *rows), family=family)
+    with pytest.raises(DataError, match=r": ann \(train, val\)"):
+        read(of_family(folder, family, "split,group", "a.png,train,ann", "b.png,val,ann", "c.png,train,bob"),
+             family=family)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", TRUTH)
+def test_copies_in_two_splits_are_named_and_a_clean_table_is_read_in_silence(folder: Path, family: str) -> None:
+    """d has the length of the others and other bytes; b is a copy within its split, which is nobody's leak."""
+    path = of_family(folder, family, "split", "a.png,train", "b.png,train", "c.png,test", "d.png,test")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read_table(f"csv:{path}", family).rows) == 4
+    for copy in ("b.png", "c.png"):
+        (folder / copy).write_bytes((folder / "a.png").read_bytes())
+    with pytest.warns(UserWarning, match=r"1 picture .*: c\.png \(test\) = a\.png \(train\);") as told:
+        assert len(read_table(f"csv:{path}", family).rows) == 4
+    assert len([each for each in told if "byte" in str(each.message)]) == 1
+
+
+def test_copies_are_found_where_a_hash_decides_the_split(tmp_path: Path) -> None:
+    for name in "abcdefg":
+        (tmp_path / f"{name}.png").write_bytes(b"the same")
+    with pytest.warns(UserWarning, match="byte for byte"):
+        read_table(f"csv:{of_family(tmp_path, 'classify', '', *(f'{name}.png' for name in 'abcdefg'))}")
+
+
+def test_a_file_that_cannot_be_read_is_no_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Path] = []
+
+    def refused(path: Path) -> bytes:
+        tried.append(path)
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_copies("csv:t", {folder / "a.png": "train", folder / "b.png": "test"})
+    assert set(tried) == {folder / "a.png", folder / "b.png"}
+
+
+Doubtful = tuple[str, Callable[[Path], Table], str]
+DOUBTS: list[Doubtful] = [
+    ("contradictions", lambda folder: csv(folder, "image,query,label\na.png,q,red\na.png,q,blue\na.png,r,red\n"),
+     "1 question .* (first a.png, 'q': 'red' and 'blue')"),
+    ("of labels", lambda folder: csv(folder, "image,labels\na.png,1;2\na.png,1\nb.png,1\n", "multiset"),
+     "1 picture .* (first a.png: '1; 2' and '1')"),
+    ("repeated keys", lambda folder: jsonl(folder, '{"image": "a.png", "query": "q", "label": "x", "label": "y"}'),
+     "(first line 1, 'label')"),
+    ("spellings", lambda folder: csv(folder, "image,query,label\na.png,q,Cup\na.png,r,cup\n"),
+     "(first 'Cup' and 'cup')"),
+    ("classes that a split lacks", lambda folder: csv(
+        folder, "image,label,split\na.png,x,train\nb.png,y,train\nc.png,x,test\n", "classify"),
+     "1 class without a test picture (y)"),
+    ("one picture", lambda folder: csv(
+        folder, "image,label,split\na.png,x,train\nb.png,y,train\nc.png,y,train\n", "classify"), "picture (x)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "made", "doubt"), DOUBTS, ids=[what for what, *_ in DOUBTS])
+def test_what_looks_wrong_is_told_below_the_summary(
+    folder: Path, what: str, made: Callable[[Path], Table], doubt: str
+) -> None:
+    first, *doubts = made(folder).summary().splitlines()
+    number, _, detail = doubt.partition(" .* ")
+    assert [line for line in doubts if number in line and detail in line], (what, doubts)
+    assert first.startswith(("csv:", "jsonl:"))
+
+
+KINDS = {"question": READERS, "classify": LABEL_READERS, "multiset": MULTISET_READERS, "caption": CAPTION_READERS}
+
+
+def test_every_reader_is_in_the_catalog_and_has_options() -> None:
+    entries = data_entries()
+    for family, readers in KINDS.items():
+        for name, reader in readers.items():
+            kinds = {entry.kind for each, entry in entries[name] if each.name == family}
+            assert kinds & {"reader", "collection"}, (family, name)
+            assert is_dataclass(reader.options)
+            assert reader.options() == reader.options()  # every option has a default
+        listed = {name for name, held in entries.items() for each, entry in held if each.name == family
+                  and entry.kind == "reader"}  # fmt: skip
+        assert listed <= set(readers), family
+    listed = {name for name, held in entries.items() if held[0][1].kind == "reader"}
+    assert listed <= set().union(*KINDS.values(), STORY_READERS)
+
+
+def test_an_unknown_reader_or_option_names_the_nearest() -> None:
+    for reference, options, error, message in [
+        ("jsnl:x", {}, DataError, "'jsnl'.*'jsonl'"),
+        ("csv:x", {"strct": True}, ConfigError, r"data\.options\.strct.*'strict'"),
+        ("cub:x", {"splits": "birds"}, ConfigError, r"data\.options\.splits: found 'birds'"),
+    ]:
+        with pytest.raises(error, match=message):
+            read_table(reference, "question", **options)
+
+
+def test_the_columns_of_a_table_tell_its_family(folder: Path) -> None:
+    for columns, family in [
+        ("image,query,label", "question"),
+        ("image,query,labels", "question"),
+        ("image,label", "classify"),
+        ("image,labels", "multiset"),
+        ("image,caption", "caption"),
+    ]:
+        (folder / "t.csv").write_text(f"{columns}\na.png\n")
+        assert family_of_data(f"csv:{folder / 't.csv'}").name == family
+        (folder / "t.jsonl").write_text(json.dumps(dict.fromkeys(columns.split(","), "x")))
+        assert family_of_data(f"jsonl:{folder / 't.jsonl'}").name == family
+    assert [family_of_data(name).name for name in ("svhn:anywhere", "cub:birds")] == ["multiset", "question"]
+    with pytest.raises(DataError, match=r"gone\.csv"):
+        family_of_data(f"csv:{folder / 'gone.csv'}")
+    (folder / "n.csv").write_text("image,tag\na.png,x\n")
+    with pytest.raises(DataError, match="question: image, label, query"):
+        family_of_data(f"csv:{folder / 'n.csv'}")
+
+
+def test_twice_the_rows_are_twice_the_work(folder: Path) -> None:
+    def work(count: int) -> int:
+        rows = "".join(f"{'ab'[n % 2]}.png,query {n},label {n % 50},train\n" for n in range(count))
+        table: list[Table] = []
+        made = calls(lambda: table.append(csv(folder, "image,query,label,split\n" + rows, strict=True)))
+        assert len(table[0].rows) == count
+        return made
+
+    work(10)  # whatever is computed once
+    assert 1.5 < work(4_000) / work(2_000) < 2.2

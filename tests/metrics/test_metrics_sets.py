@@ -1,0 +1,159 @@
+"""Average precision by the PASCAL protocol, and scores of multisets."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.metrics import (
+    average_precision,
+    average_precisions,
+    exact_match,
+    macro_f1,
+    macro_f1_by_presence,
+    multiset_counts,
+    weighted_map,
+)
+from saccade.metrics.sets import before_stop, overall_precision, overall_recall
+
+BOTH = pytest.mark.parametrize("interpolation", ["11-point", "all-point"])
+
+
+def ranked(*truth):
+    """Scores that fall from example to example, and their truth."""
+    return torch.arange(len(truth), 0, -1) / 10, torch.tensor(truth, dtype=torch.bool)
+
+
+def random_case(seed, examples=30, levels=8):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(levels, (examples,), generator=generator) / levels  # with ties
+    truth = torch.rand(examples, generator=generator) < 0.3
+    truth[0] = True
+    return scores, truth
+
+
+def test_all_point_by_hand():
+    """Truth 1 0 1 0 1: precision at the hits 1, 2/3, 3/5, each a third of the recall."""
+    assert average_precision(*ranked(1, 0, 1, 0, 1), "all-point") == pytest.approx((1 + 2 / 3 + 3 / 5) / 3)
+
+
+def test_eleven_point_by_hand():
+    """The same: recall 0, .1, .2, .3 → 1; .4, .5, .6 → 2/3; .7, .8, .9, 1 → 3/5."""
+    assert average_precision(*ranked(1, 0, 1, 0, 1), "11-point") == pytest.approx((4 * 1 + 3 * 2 / 3 + 4 * 3 / 5) / 11)
+
+
+@BOTH
+def test_ties_are_called_together(interpolation):
+    """Four examples with one score, one of them true: precision 1/4 whatever their order."""
+    for place in range(4):
+        truth = torch.arange(4) == place
+        assert average_precision(torch.ones(4), truth, interpolation) == pytest.approx(0.25)
+
+
+@BOTH
+def test_without_a_positive_there_is_no_score(interpolation):
+    assert math.isnan(average_precision(*ranked(0, 0), interpolation))
+    assert math.isnan(average_precision(torch.zeros(0), torch.zeros(0, dtype=torch.bool), interpolation))
+
+
+@pytest.mark.reference
+@given(st.integers(0, 500))
+def test_all_points_are_scikit_learns_curve_under_its_envelope(seed):
+    """scikit-learn does not interpolate: its average precision is a lower bound, its curve the one used here."""
+    from sklearn.metrics import average_precision_score, precision_recall_curve
+
+    scores, truth = random_case(seed)
+    precision, recall, _ = precision_recall_curve(truth.numpy(), scores.numpy())  # recall falls to 0
+    highest = [max(p for p, r in zip(precision, recall) if r >= at) for at in recall]
+    expected = sum((recall[k] - recall[k + 1]) * highest[k] for k in range(len(recall) - 1))
+    found = average_precision(scores, truth, "all-point")
+    assert found == pytest.approx(expected)
+    assert found >= average_precision_score(truth.numpy(), scores.numpy()) - 1e-9
+
+
+@BOTH
+def test_attributes_are_weighted_by_their_positives(interpolation):
+    """One attribute with three positives, all first (1); one with one positive, called second (1/2): (3 + 1/2) / 4."""
+    scores = torch.tensor([[4.0, 3.0], [3.0, 4.0], [2.0, 1.0], [1.0, 2.0]])
+    truth = torch.tensor([[1, 1], [1, 0], [1, 0], [0, 0]])
+    assert average_precisions(scores, truth, interpolation).tolist() == pytest.approx([1, 0.5])
+    assert weighted_map(scores, truth, interpolation) == pytest.approx(3.5 / 4)
+
+
+def test_an_attribute_without_positives_does_not_count():
+    scores = torch.tensor([[4.0, 3.0, 9.0], [3.0, 4.0, 8.0]])
+    truth = torch.tensor([[True, False, False], [False, True, False]])
+    assert average_precisions(scores, truth).isnan().tolist() == [False, False, True]
+    assert weighted_map(scores, truth) == weighted_map(scores[:, :2], truth[:, :2]) == 1
+    assert math.isnan(weighted_map(scores, torch.zeros_like(truth)))
+
+
+STOP = 3
+SAID = torch.tensor([[0, 0, STOP, 1], [1, 2, 2, 2], [STOP, 0, 0, 0]])
+TRUE = torch.tensor([[0, 0, -1, -1], [2, 1, 2, -1], [-1, -1, -1, -1]])
+
+
+def test_counts_end_at_the_first_stop_and_leave_out_padding() -> None:
+    assert multiset_counts(SAID, STOP).tolist() == [[2, 0, 0], [0, 1, 3], [0, 0, 0]]
+    assert multiset_counts(TRUE, STOP).tolist() == [[2, 0, 0], [0, 1, 2], [0, 0, 0]]
+    assert before_stop(SAID, STOP).tolist() == [[True, True, False, False], [True] * 4, [False] * 4]
+
+
+def test_exact_match_is_about_every_copy() -> None:
+    said, true = multiset_counts(SAID, STOP), multiset_counts(TRUE, STOP)
+    assert exact_match(said, true).tolist() == [1.0, 0.0, 1.0]  # a 2 too many; and nothing is rightly nothing
+
+
+def test_macro_f1_pools_counts_by_class() -> None:
+    """Class 0: 2 of 2. Class 1: 1 of 1. Class 2: 2 right of 3 said and 2 true, 2·2/(3+2)."""
+    said, true = multiset_counts(SAID, STOP), multiset_counts(TRUE, STOP)
+    assert macro_f1(said, true) == pytest.approx((1 + 1 + 0.8) / 3)
+
+
+def test_a_class_that_does_not_occur_is_left_out_and_one_said_in_vain_is_not() -> None:
+    true = torch.tensor([[1, 0, 0]])
+    assert macro_f1(torch.tensor([[1, 0, 0]]), true) == 1.0
+    assert macro_f1(torch.tensor([[1, 1, 0]]), true) == 0.5
+    assert math.isnan(macro_f1(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.long)))
+
+
+def test_by_presence_forgives_what_is_said_of_absent_classes() -> None:
+    """Class 0 is there twice, found once: recall 1/2, precision 1, F1 2/3. Class 1, said in vain, does not count."""
+    said, true = torch.tensor([[1, 5]]), torch.tensor([[2, 0]])
+    assert macro_f1_by_presence(said, true) == pytest.approx(2 / 3)
+    assert macro_f1(said, true) == pytest.approx((2 / 3 + 0) / 2)
+
+
+labels = st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5)
+
+
+def padded(rows: list[list[int]]) -> torch.Tensor:
+    return torch.tensor([row + [-1] * (4 - len(row)) for row in rows])
+
+
+@given(labels, labels)
+def test_scores_lie_between_0_and_1_and_are_1_for_the_truth_alone(one, other) -> None:
+    many = min(len(one), len(other))
+    said, true = multiset_counts(padded(one[:many]), STOP), multiset_counts(padded(other[:many]), STOP)
+    score = macro_f1(said, true)
+    assert math.isnan(score) or 0 <= score <= 1
+    if score == 1:  # each class was said as often as it is true, and where
+        assert torch.equal(said, true)
+    if bool(true.any()):
+        assert macro_f1(true, true) == 1
+
+
+def test_overall_precision_and_recall_by_hand() -> None:
+    """Said 3, 3, 8 of 3, 8, 8, then 1 of 1, 2: three of four said are right, three of five are found."""
+    said = multiset_counts(torch.tensor([[3, 3, 8], [1, -1, -1]]), 10)
+    true = multiset_counts(torch.tensor([[3, 8, 8], [1, 2, -1]]), 10)
+    assert overall_precision(said, true) == pytest.approx(3 / 4)
+    assert overall_recall(said, true) == pytest.approx(3 / 5)
+    nothing = torch.zeros_like(said)
+    assert math.isnan(overall_precision(nothing, true))
+    assert overall_recall(nothing, true) == 0
+    assert math.isnan(overall_recall(said, nothing))

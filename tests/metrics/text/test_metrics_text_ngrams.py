@@ -1,0 +1,236 @@
+"""BLEU, ROUGE-L and CIDEr-D: by hand, and of word numbers as of words."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.metrics import NGramRarity, bleu, bleu_intervals, bleu_of_words, cider_each, cider_of_words, rouge_l
+from saccade.metrics.text.ngrams import MAX_WORDS, _longest_common, judged_captions, ngram_keys, ngrams
+
+
+def test_ngrams_by_hand():
+    assert ngrams(["a", "b", "a", "b"], 2) == {("a", "b"): 2, ("b", "a"): 1}
+    assert ngrams(["a"], 1) == {("a",): 1}
+    assert ngrams(["a"], 2) == {}
+
+
+def test_any_white_space_parts_words_and_wordless_references_are_left_out():
+    (picture,) = judged_captions(["a\tdog \n runs\u2028fast"], [("", "a  dog", " \n")])
+    assert picture.said == ["a", "dog", "runs", "fast"]
+    assert picture.references == [["a", "dog"]]
+
+
+def test_counts_are_clipped_by_the_reference_that_has_most():
+    """The example of Papineni et al.: "the" seven times; one reference has it twice, so 2 of 7."""
+    found = bleu(["the the the the the the the"], [("the cat is on the mat", "there is a cat on the mat")])
+    assert found["bleu_1"] == pytest.approx(2 / 7)
+    assert found["bleu_2"] == 0
+
+
+def test_a_caption_worked_by_hand():
+    """Said: 5 words. 1-grams: a, red, dog, runs match, "fast" does not; 2-grams: "a red", "dog runs" of four.
+
+    Nearest in length to 5 is the reference of 6 words: BP = exp(1 − 6/5).
+    """
+    found = bleu(["a red dog runs fast"], [("a red", "the big brown dog runs there")])
+    assert found["length_ratio"] == pytest.approx(5 / 6)
+    assert found["bleu_1_nobp"] == pytest.approx(4 / 5)
+    assert found["bleu_2_nobp"] == pytest.approx(math.sqrt(4 / 5 * 2 / 4))
+    assert found["bleu_2"] == pytest.approx(math.sqrt(4 / 5 * 2 / 4) * math.exp(-1 / 5))
+    assert found["bleu_3"] == 0
+
+
+def test_of_two_references_that_are_equally_near_in_length_the_shorter_counts():
+    known = ("a red cat sits", "the big brown dog runs there")
+    assert bleu(["a red dog runs fast"], [known])["length_ratio"] == pytest.approx(5 / 4)
+
+
+def test_pictures_are_pooled_before_dividing():
+    """2 of 2 words and 1 of 6 are 3 of 8, not the mean of the two."""
+    found = bleu(["red dog", "a b c d e f"], [("red dog",), ("a x y z u v",)])
+    assert found["bleu_1"] == pytest.approx(3 / 8)
+
+
+def test_what_was_too_short_to_have_an_ngram_scores_nothing_there():
+    found = bleu(["seven"], [("seven",)])
+    assert (found["bleu_1"], found["bleu_2"], found["bleu_4_nobp"]) == (1, 0, 0)
+    long = bleu(["a small red seven"], [("a small red seven",)])
+    assert long["bleu_4"] == long["bleu_4_nobp"] == long["length_ratio"] == 1
+
+
+def test_intervals_hold_the_score_and_shrink_with_pictures():
+    said, known = ["a red dog runs", "two cats", "a bird flies"], [("a red dog runs",), ("two birds",), ("the bird",)]
+    found = bleu(said * 4, known * 4)
+    few, many = (bleu_intervals(said * times, known * times)["bleu_1"] for times in (4, 40))
+    assert few.mean == many.mean == pytest.approx(found["bleu_1"])
+    assert 0 < few.low < few.mean < few.high < 1
+    assert many.high - many.low < few.high - few.low
+    assert (few.n, few.images) == (12, 12)
+
+
+def test_a_caption_worked_by_hand_of_rouge():
+    """Longest common subsequences: "a dog runs" with the first (3 of 6 words), "dog" with the second (1 of 1).
+
+    P = 3/4 from the one, R = 1 from the other: F = 2.44 · 0.75 / (1 + 1.44 · 0.75).
+    """
+    known = ("a big brown dog now runs", "dog")
+    assert rouge_l(["a dog fast runs"], [known]) == pytest.approx(2.44 * 0.75 / (1 + 1.44 * 0.75))
+
+
+def longest_by_table(one, other):
+    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i, left in enumerate(one):
+        for j, right in enumerate(other):
+            table[i + 1][j + 1] = table[i][j] + 1 if left == right else max(table[i][j + 1], table[i + 1][j])
+    return table[-1][-1]
+
+
+WORDS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=90)
+
+
+@given(said=WORDS, references=st.lists(WORDS, min_size=1, max_size=3))
+def test_the_bits_count_what_the_table_counts(said, references):
+    """Captions of more than 64 words too: there is no machine word to overflow."""
+    assert _longest_common(said, references) == [longest_by_table(said, words) for words in references]
+
+
+def test_two_pictures_worked_by_hand():
+    """Every word of "red dog" and "blue cat" is in one picture of two: idf log 2; "a" is in both: idf 0.
+
+    Said "a red cat" of "a red dog": 1-grams share "red" of (red, cat) and (red, dog): (log 2)² / (√2 log 2)² = 1/2;
+    2-grams share "a red" of (a red, red cat), (a red, red dog): 1/2; 3-grams share nothing; there are no 4-grams.
+    """
+    known = [("a red dog",), ("a blue cat",)]
+    assert cider_each(["a red cat", "a blue cat"], known).tolist() == pytest.approx([10 * (0.5 + 0.5) / 4, 10 * 3 / 4])
+
+
+def test_repetition_is_clipped_and_length_costs():
+    """ "dog dog" has 2 log 2 for "dog", of which log 2 counts: 2-grams and longer share nothing; one word too long."""
+    known = [("dog",), ("cat",)]
+    assert cider_each(["dog dog", "cat"], known).tolist() == pytest.approx([10 * math.exp(-1 / 72) / 2 / 4, 10 / 4])
+
+
+def test_references_are_averaged_not_maximised():
+    known = [("a red dog runs", "x y z w"), ("two blue cats sit",)]
+    assert cider_each(["a red dog runs", ""], known).tolist() == pytest.approx([5, 0])
+
+
+VOCABULARY = 5
+
+
+def rows(captions: list[list[int]], width: int) -> torch.Tensor:
+    return torch.tensor([caption + [-1] * (width - len(caption)) for caption in captions])
+
+
+def counted(said: list[int], references: list[list[int]]) -> float:
+    """The same with dictionaries."""
+    references = [reference for reference in references if reference]
+    if not said or not references:
+        return 0.0
+
+    def runs(words: list[int], order: int) -> Counter:
+        return Counter(tuple(words[place : place + order]) for place in range(len(words) - order + 1))
+
+    total = 0.0
+    for order in range(1, 5):
+        mine, most = runs(said, order), Counter()
+        for reference in references:
+            most |= runs(reference, order)
+        one = int(order > 1)
+        matched = (mine & most).total()
+        if matched + one == 0:
+            return 0.0
+        total += math.log((matched + one) / max(1, mine.total() + one)) / 4
+    closest = min((abs(len(reference) - len(said)), len(reference)) for reference in references)[1]
+    return math.exp(total + min(0.0, 1 - closest / len(said)))
+
+
+def test_by_hand() -> None:
+    """the cat the | the cat sat down: 3 of 3, of which "the" once; (1+1)/(2+1), (0+1)/(1+1), 1/1; a word too short."""
+    found = bleu_of_words(rows([[2, 3, 2]], 4)[None], rows([[2, 3, 4, 0]], 4)[None], VOCABULARY)
+    expected = (2 / 3 * 2 / 3 * 1 / 2 * 1) ** 0.25 * math.exp(1 - 4 / 3)
+    assert float(found) == pytest.approx(expected)
+
+
+words = st.lists(st.integers(0, VOCABULARY - 1), max_size=7)
+
+
+@given(said=st.lists(words, min_size=1, max_size=3), references=st.lists(words, min_size=1, max_size=3))
+def test_it_is_what_counting_finds(said: list[list[int]], references: list[list[int]]) -> None:
+    found = bleu_of_words(rows(said, 7)[None], rows(references, 7)[None], VOCABULARY)[0]
+    assert found.tolist() == pytest.approx([counted(caption, references) for caption in said], abs=1e-6)
+
+
+V = 6
+captions = st.lists(st.integers(0, V - 1), min_size=1, max_size=7)
+pictures = st.lists(st.tuples(captions, st.lists(captions, min_size=1, max_size=3)), min_size=1, max_size=5)
+
+
+def padded(*rows: list[int], length: int = 8) -> Tensor:
+    return torch.tensor([row + [-1] * (length - len(row)) for row in rows])
+
+
+def judged(said: list[list[int]], references: list[list[list[int]]]) -> Tensor:
+    """One caption of each picture, by the document frequencies of these references."""
+    most = max(map(len, references))
+    known = torch.stack([padded(*each, *[[]] * (most - len(each))) for each in references])  # (B,R,T)
+    rows = [row for each in references for row in each]
+    about = torch.tensor([number for number, each in enumerate(references) for _ in each])
+    return cider_of_words(padded(*said)[:, None], known, NGramRarity(padded(*rows), about, V))[:, 0]
+
+
+@given(pictures)
+@settings(max_examples=60, deadline=None)
+def test_it_is_the_score_of_the_same_words(found: list[tuple[list[int], list[list[int]]]]) -> None:
+    said, references = [list(each) for each in zip(*found)]
+
+    def text(row: list[int]) -> str:
+        return " ".join(f"w{word}" for word in row)
+
+    expected = cider_each([text(row) for row in said], [tuple(map(text, rows)) for rows in references])
+    torch.testing.assert_close(10 * judged(said, references).double(), expected, atol=1e-4, rtol=1e-5)
+
+
+def test_by_hand_of_ids() -> None:
+    """Two pictures. Said "2 3" of "2 3" and "2 4": unigrams 2 and 3 are rare (log 2 each), and bigram 2-3 is.
+
+    By the first reference: unigrams and bigram are equal, 1 each, and no longer run: (1 + 1) / 4. By the second: of
+    (log 2, log 2) and (log 2, log 2) one of two is shared, 1/2 of a unigram's 1, no bigram: (1/2) / 4.
+    """
+    found = judged([[2, 3], [5]], [[[2, 3], [2, 4]], [[5]]])
+    assert found.tolist() == pytest.approx([(2 / 4 + 1 / 8) / 2, 1 / 4])
+
+
+def test_every_run_has_a_number_of_its_own() -> None:
+    runs = [run for length in range(1, 5) for run in itertools.product(range(4), repeat=length)]
+    keys = ngram_keys(padded(*map(list, runs), length=4), 4)  # (N,4,4)
+    own = [int(keys[row, len(run) - 1, 0]) for row, run in enumerate(runs)]
+    assert len(set(own)) == len(runs)
+    assert all(int((keys[row] > 0).sum()) == sum(range(1, len(run) + 1)) for row, run in enumerate(runs))
+
+
+def test_the_longest_vocabulary_still_has_them() -> None:
+    last = MAX_WORDS - 1
+    keys = ngram_keys(torch.tensor([[last, last, last, last]]), MAX_WORDS)
+    assert int(keys[0, 3, 0]) == (MAX_WORDS + 1) ** 4 - 1 < 2**63
+
+
+def test_what_is_not_there_counts_for_nothing() -> None:
+    words = padded([2, 3, 4], [2, 5], [3, 3])
+    rarity = NGramRarity(words, torch.tensor([0, 0, 1]), V)
+    said, known = words[:2][None], words[:2][None]  # (1,2,8), (1,2,8)
+    plain = cider_of_words(said, known, rarity)
+    nothing = torch.full((1, 3, 8), -1)
+    torch.testing.assert_close(cider_of_words(said, torch.cat([known, nothing], 1), rarity), plain)
+    torch.testing.assert_close(cider_of_words(said[..., :3], known[..., :3], rarity), plain)
+    assert cider_of_words(nothing, known, rarity).tolist() == [[0, 0, 0]]
+    assert cider_of_words(said, nothing, rarity).tolist() == [[0, 0]]
+    assert plain.shape == (1, 2)
