@@ -16,78 +16,124 @@ from saccade.probing.head_stack import (
     Places,
     batches_of,
     fresh_heads,
+    logits_of,
     members_at_once,
     rate_factor,
     train_heads,
 )
 
-N, C, H, W, K = 20, 5, 2, 3, 3
-STEPS, BATCH = 8, 8
-
-
-def data() -> tuple[torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(N, C, H, W, generator=generator), torch.randint(K, (N,), generator=generator)
-
-
+P, C, H, W, K = 8, 5, 2, 3, 3
 LEVELS = (Level("fine", 1, 2), Level("last", 1, 1))
 """Of a pyramid whose folded map has C = 1·2² + 1 channels."""
+PLAIN = Questions.none(P)
+ASKED = Questions(("upper", "lower"), torch.tensor([0, 1, 0, 1, 1, 0, 1, 0, 1, 0, 1]), torch.arange(11) % P)
+EACH = pytest.mark.parametrize("questions", [PLAIN, ASKED], ids=["labels", "questions"])
+EVERY = pytest.mark.parametrize("name", HEADS)
 
 
-def heads_of(name: HeadName, seeds: list[int]) -> list[ProbeHead]:
-    return fresh_heads(lambda: new_head(name, C, K, hidden=4, queries=2, levels=LEVELS), seeds)
+def features_of(pictures: int) -> torch.Tensor:
+    return torch.randn(pictures, C, H, W, generator=torch.Generator().manual_seed(0)).double()
+
+
+def heads_of(name: HeadName, seeds: list[int], questions: Questions = PLAIN) -> list[ProbeHead]:
+    sizes = {"hidden": 4, "queries": 2, "levels": LEVELS, "asked": len(questions.words)}
+    heads = [head.double() for head in fresh_heads(lambda: new_head(name, C, K, **sizes), seeds)]
+    for number, head in enumerate(heads):  # a prior begins at 0, where it could not be seen to be used
+        if head.prior is not None:
+            torch.nn.init.normal_(head.prior.weight, generator=torch.Generator().manual_seed(number))
+    return heads
+
+
+def alone(head: ProbeHead, questions: Questions, examples: torch.Tensor):
+    """What a head says of examples by itself: logits, and its acts."""
+    return head(features_of(P)[questions.picture[examples]], None, questions.query[examples])
 
 
 def test_a_pyramid_pools_each_stage_by_its_own_map() -> None:
-    features, _ = data()
+    features = features_of(P)
     head = heads_of("pyramid", [0])[0]
     logits, acts = head(features)
-    assert {name: tuple(act.weights.shape) for name, act in acts.items()} == {"fine": (N, 4, 6), "last": (N, 2, 3)}
-    fine = F.pixel_shuffle(features[:, :4], 2)  # (N,1,4,6)
+    assert {name: tuple(act.weights.shape) for name, act in acts.items()} == {"fine": (P, 4, 6), "last": (P, 2, 3)}
+    fine = F.pixel_shuffle(features[:, :4], 2)  # (P,1,4,6)
     weights = (fine * head.ask[0].weight).flatten(1).softmax(-1)
     context = torch.stack([(fine.flatten(1) * weights).sum(1), acts["last"].context[:, 0]], 1)
     torch.testing.assert_close(logits, head.classify(context))
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_a_stack_answers_as_its_members_do(name: HeadName) -> None:
-    features, _ = data()
-    heads = heads_of(name, [0, 1, 2])
-    alone = torch.stack([head(features)[0] for head in heads])  # (M,B,K)
-    torch.testing.assert_close(HeadStack(heads).logits(features), alone)
+@EVERY
+@EACH
+def test_a_stack_answers_and_looks_as_its_members_do(name: HeadName, questions: Questions) -> None:
+    heads, features = heads_of(name, [0, 1, 2], questions), features_of(P)
+    examples, asked = questions.about(torch.tensor([3, 0, 1]))
+    each = [alone(head, questions, examples) for head in heads]
+    pictures = features[torch.tensor([3, 0, 1])]
+    torch.testing.assert_close(HeadStack(heads).logits(pictures, asked), torch.stack([logits for logits, _ in each]))
+    maps = HeadStack(heads).maps(pictures, asked)
+    assert (maps is None) == (name in ("linear", "pyramid"))  # no place; several grids
+    if maps is not None:
+        own = [torch.stack([act.weights for act in acts.values()]).mean(0) for _, acts in each]  # (R,H,W)
+        torch.testing.assert_close(maps, torch.stack(own))
+    some = torch.tensor([6, 0, 3, 5])  # logits come in the order that was asked for
+    found = logits_of(heads, lambda numbers: features[numbers], some, 2, 2, questions)
+    torch.testing.assert_close(found, torch.stack([alone(head, questions, some)[0] for head in heads]))
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_a_stack_looks_as_its_members_do(name: HeadName) -> None:
-    features, _ = data()
-    heads = heads_of(name, [0, 1, 2])
-    found = HeadStack(heads).maps(features)
-    if name in ("linear", "pyramid"):  # no place; several grids
-        assert found is None
-        return
-    each = [torch.stack([act.weights for act in head(features)[1].values()]).mean(0) for head in heads]  # (B,H,W)
-    torch.testing.assert_close(found, torch.stack(each))
+@EVERY
+@EACH
+def test_stacked_training_equals_the_single_training(name: HeadName, questions: Questions) -> None:
+    """Members with settings and examples of their own, two in a stack, against torch's AdamW on each alone.
+
+    In double precision: AdamW makes steps of full size along gradients that are rounding alone, such as that of a bias
+    which moves all scores alike. Pictures that no member learns from are never asked for.
+    """
+    features, heads = features_of(P), heads_of(name, [0, 1, 1], questions)
+    labels = torch.arange(len(questions.query)) % K
+    learns = torch.ones(3, len(labels), dtype=torch.bool)
+    learns[1, ::3] = False
+    learns[:, questions.picture == 2] = False
+    rates, decays, steps, seen = [0.1, 0.02, 0.05], [0.01, 1.0, 0.1], 8, set[int]()
+
+    def batch(numbers: torch.Tensor) -> torch.Tensor:
+        seen.update(numbers.tolist())
+        return features[numbers]
+
+    options = {"rates": rates, "decays": decays, "steps": steps, "batch_size": 3, "seed": 7, "at_once": 2}
+    trained = train_heads(heads, batch, labels, learns, questions=questions, **options)
+    assert seen == {*range(P)} - {2}
+    pictures = questions.pictures_of(learns.any(0).nonzero()[:, 0])
+    for number, found in enumerate(trained):
+        model = copy.deepcopy(heads[number])
+        optimiser = torch.optim.AdamW(model.parameters(), lr=rates[number], weight_decay=decays[number])
+        for step, numbers in enumerate(batches_of(pictures, 3, steps, 7)):
+            optimiser.param_groups[0]["lr"] = rates[number] * rate_factor(step, steps)
+            own = (torch.isin(questions.picture, numbers) & learns[number]).nonzero()[:, 0]
+            optimiser.zero_grad()
+            (
+                F.cross_entropy(alone(model, questions, own)[0], labels[own], reduction="sum") / max(len(own), 1)
+            ).backward()
+            optimiser.step()
+        for key, wanted in model.state_dict().items():
+            torch.testing.assert_close(found.state_dict()[key], wanted, rtol=1e-6, atol=1e-7)
+        assert not torch.equal(found.classify.weight, heads[number].classify.weight)  # it did learn
 
 
 @pytest.mark.parametrize("name", [name for name in HEADS if name not in ("linear", "pyramid")])
 def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     """Evidence is the first cell, which channel 0 marks."""
-    features, labels = data()
+    features, on = features_of(P), torch.zeros(P, H, W)
     features[:, 0, 0, 0] += 4
-    on = torch.zeros(N, H, W)
     on[:, 0, 0] = 1
-    learns = torch.ones(1, N, dtype=torch.bool)
-    options = {"questions": Questions.none(N), "decays": [0.0], "rates": [0.1], "steps": 40, "batch_size": N, "seed": 1}
-    taught, plain = (
-        train_heads(heads_of(name, [0]), lambda numbers: features[numbers], labels, learns, places=places, **options)[0]
-        for places in (Places(on, torch.ones(1, H, W), 5.0), None)
-    )
-    found, other = (
-        float(torch.stack([act.weights[:, 0, 0].detach() for act in head(features)[1].values()]).mean())
-        for head in (taught, plain)
-    )
-    assert found > 0.75
-    assert found > other + 0.2
+    options = {"decays": [0.0], "rates": [0.1], "steps": 40, "batch_size": P, "seed": 1, "questions": PLAIN}
+    shares = []
+    for places in (Places(on, torch.ones(1, H, W), 5.0), None):
+        learns = torch.ones(1, P, dtype=torch.bool)
+        labels = torch.arange(P) % K
+        head, *_ = train_heads(
+            heads_of(name, [0]), lambda numbers: features[numbers], labels, learns, places=places, **options
+        )
+        shares.append(float(torch.stack([act.weights[:, 0, 0].detach() for act in head(features)[1].values()]).mean()))
+    assert shares[0] > 0.75
+    assert shares[0] > shares[1] + 0.2
 
 
 def test_only_pictures_that_a_member_learns_from_teach_it() -> None:
@@ -98,76 +144,6 @@ def test_only_pictures_that_a_member_learns_from_teach_it() -> None:
     torch.testing.assert_close(found.exp(), torch.tensor([8**0.5, 4.0]))
 
 
-@pytest.mark.parametrize("name", HEADS)
-def test_stacked_training_equals_the_single_training(name: HeadName) -> None:
-    """Three members with settings and training pictures of their own, against torch.optim.AdamW on each alone.
-
-    In double precision: AdamW makes steps of full size along gradients that are rounding alone, such as that of a bias
-    which moves all scores alike.
-    """
-    features, labels = data()
-    features = features.double()
-    heads = [head.double() for head in heads_of(name, [0, 1, 1])]
-    rates, decays = [0.1, 0.02, 0.05], [0.01, 1.0, 0.1]
-    learns = torch.ones(3, N, dtype=torch.bool)
-    learns[1, ::3] = False
-    learns[2, 10:] = False
-    options = {
-        "questions": Questions.none(N),
-        "rates": rates,
-        "decays": decays,
-        "steps": STEPS,
-        "batch_size": BATCH,
-        "seed": 7,
-    }
-    trained = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options)
-    for number, found in enumerate(trained):
-        alone = trained_alone(heads[number], learns[number], rates[number], decays[number])
-        for key, wanted in alone.state_dict().items():
-            torch.testing.assert_close(found.state_dict()[key], wanted, rtol=1e-6, atol=1e-7)
-        assert not torch.equal(found.classify.weight, heads[number].classify.weight)  # it did learn
-
-
-def trained_alone(head: ProbeHead, learns: torch.Tensor, rate: float, decay: float) -> ProbeHead:
-    """The plain loop: one model, torch's AdamW, the same batches, the loss of the pictures it learns from."""
-    features, labels = data()
-    features = features.double()
-    model = copy.deepcopy(head)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
-    for step, numbers in enumerate(batches_of(torch.arange(N), BATCH, STEPS, 7)):
-        optimiser.param_groups[0]["lr"] = rate * rate_factor(step, STEPS)
-        own = numbers[learns[numbers]]
-        optimiser.zero_grad()
-        F.cross_entropy(model(features[own])[0], labels[own]).backward()
-        optimiser.step()
-    return model
-
-
-def test_pictures_that_nobody_learns_from_are_never_asked_for() -> None:
-    features, labels = data()
-    learns = torch.zeros(1, N, dtype=torch.bool)
-    learns[0, :6] = True
-    asked: set[int] = set()
-
-    def batch(numbers: torch.Tensor) -> torch.Tensor:
-        asked.update(numbers.tolist())
-        return features[numbers]
-
-    train_heads(
-        heads_of("linear", [0]),
-        batch,
-        labels,
-        learns,
-        rates=[0.1],
-        decays=[0.0],
-        steps=5,
-        batch_size=4,
-        questions=Questions.none(N),
-    )
-    assert asked == set(range(6))
-
-
 def test_large_heads_are_trained_a_few_at_once() -> None:
-    small = members_at_once(heads_of("hard", [0])[0], (C, 7, 7), 10, 64)
-    large = members_at_once(heads_of("hard", [0])[0], (C, 7, 7), 2000, 64)
+    small, large = (members_at_once(heads_of("hard", [0])[0], (C, 7, 7), answers, 64) for answers in (10, 2000))
     assert small > large >= 1

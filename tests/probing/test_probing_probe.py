@@ -95,8 +95,7 @@ def test_attention_ties_where_the_mean_decides(in_the_mean: ProbeResult) -> None
 
 
 def test_the_verdict_says_that_nothing_is_there() -> None:
-    found = probed("nowhere")
-    assert "not detectably better than always giving the commonest class" in found.verdict
+    assert "not detectably better" in probed("nowhere").verdict
 
 
 def test_the_results_are_plain_and_whole(in_the_mean: ProbeResult) -> None:
@@ -139,13 +138,6 @@ def test_simple_rivals_by_hand() -> None:
     assert near.test == [[1.0]]
 
 
-def test_unknown_heads_are_refused() -> None:
-    with pytest.raises(ConfigError, match="softt"):
-        checked_heads(["softt"])
-    with pytest.raises(ConfigError, match="at least one"):
-        checked_heads(["linear"])
-
-
 def test_the_class_token_is_a_rival_of_its_own() -> None:
     """The maps say nothing; the first cell of the row below them has the class."""
     features, labels = planted("nowhere")
@@ -178,12 +170,10 @@ def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
     assert held.encoded("pyramid", torch.tensor([3])).shape == (1, 4 * CHANNELS + 3, 2, 2)
 
 
-def test_rivals_that_the_features_cannot_have_are_refused() -> None:
-    features, labels = planted("mean")
-    held = Features(lambda numbers: features[numbers], N)
-    for name, said in ((CLASS_TOKEN, "no class token"), ("pyramid", "one stage only")):
-        with pytest.raises(ConfigError, match=said):
-            probe(pictures_of(labels), held, plan=PLAN, heads=("linear", "soft", name))
+@pytest.mark.parametrize(("heads", "named"), [((CLASS_TOKEN,), CLASS_TOKEN), (("pyramid",), "pyramid")])
+def test_rivals_that_the_features_cannot_have_are_named(heads: tuple[str, ...], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        probed("mean", heads=("linear", "soft", *heads))
 
 
 def test_features_are_standardised_once_or_batch_by_batch_alike(monkeypatch: pytest.MonkeyPatch) -> None:
