@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import saccade
 from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.errors import CheckpointError, ConfigError
 from saccade.families.question.scenes.task import SceneTask
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
@@ -68,27 +68,9 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     facts = read_facts(run / "model")
     load_model(run / "model")
     assert facts.recipe["phases"][0]["steps"] == STEPS
-    expected = {
-        "name": "mref",
-        "glyphs": "pack",
-        "backgrounds": None,
-        "protocol": "unlimited",
-        "asks": 4,
-        "drawing": "blend",
-        "planted": "none",
-        "absent": 0.0,
-    }
-    assert facts.data == expected | {"augment": None, "seed": 0}
+    assert (facts.data["name"], facts.data["glyphs"], facts.data["seed"]) == ("mref", "pack", 0)
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))
     assert facts.training["metrics"]["accuracy"] == best
-
-
-def test_settings_reach_the_run(tmp_path: Path) -> None:
-    result = train_tiny(tmp_path / "r", "phases.0.steps=1", seed=7, data="mref", precision="32-true")
-    assert (result.stopped, result.step, result.phase) == ("finished", 1, "main")
-    recipe = yaml.safe_load((tmp_path / "r" / "config.yaml").read_text())["recipe"]
-    assert (recipe["seed"], recipe["data"]["name"], recipe["precision"]) == (7, "mref", "32-true")
-    assert read_facts(tmp_path / "r" / "model").seed == 7
 
 
 def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
@@ -135,15 +117,7 @@ def test_parts_of_another_model(run: Path, tmp_path: Path, recwarn: pytest.Warni
         train_tiny(tmp_path / "none", "start_parts=[tower.*]", start=run)
 
 
-def test_one_phase_alone(tmp_path: Path) -> None:
-    two = "phases=[{name: first, steps: 1}, {name: second, steps: 2}]"
-    result = train_tiny(tmp_path / "r", two, phases=["second"])
-    assert (result.phase, result.step) == ("second", 2)
-    with pytest.raises(ConfigError, match="no phase 'thrid' in the recipe 'soft-mref': choose from first, second"):
-        train_tiny(tmp_path / "none", two, phases=["thrid"])
-
-
-@pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("unlimited", 3), ("authors", 5), ("authors", 7)])
+@pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("authors", 5)])
 def test_stop_and_resume_is_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, stop: int
 ) -> None:
@@ -192,15 +166,6 @@ def test_a_finished_run_whose_model_is_gone_or_damaged_gets_it_again(tmp_path: P
         assert (again.inputs, again.training["step"]) == (facts.inputs, facts.training["step"])
 
 
-def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="batch_size = 8, now it is 16"):
-        train_tiny(run, "batch_size=16", resume=True)
-    with pytest.raises(OutputError, match="not empty; continue it with `resume=True`"):
-        train_tiny(run)
-    with pytest.raises(CheckpointError, match="not a run folder"):
-        train_tiny(tmp_path / "nothing", resume=True)
-
-
 def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_weights(
     run: Path, tmp_path: Path
 ) -> None:
@@ -217,29 +182,22 @@ def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_we
 
 
 @pytest.mark.parametrize(
-    ("args", "words"),
+    ("args", "named"),
     [
-        (["--set", "phases.0.stesp=3"], "unknown setting 'phases.0.stesp': did you mean 'steps'"),
-        (["--set", "bach_size=8"], "unknown setting 'bach_size': did you mean 'batch_size'"),
-        (["--set", "model.config.chanels=4"], "unknown setting 'model.config.chanels': did you mean 'channels'"),
-        (["--set", "model.name=sfot"], "no model 'sfot': did you mean 'soft'"),
-        (["--set", "family=qestion"], "no family 'qestion': did you mean 'question'"),
-        (["--set", "data.glyphs=pakc"], "data.glyphs: found 'pakc'; did you mean 'pack'"),
-        (["--set", "phases.0.loss=hinge"], "loss 'hinge'"),
-        (["--set", "batch_size"], "expected key=value"),
-        (
-            ["--data", "mreff"],
-            "'mreff': there is no data of that name, and no such file or folder; did you mean",
-        ),
-        (["--backbone", "resnet"], "no backbone 'resnet': did you mean 'resnet50'"),
-        (["--protocol", "author"], "unknown protocol 'author': did you mean 'authors'"),
-        (["--precision", "16"], "32-true"),
-        (["--seed", "99999999999"], "seed: must lie in"),
-        (["--max-minutes", "0"], "max_minutes"),
-        (["--device", "gpu"], "device 'gpu'"),
+        (["--set", "phases.0.stesp=3"], "'steps'"),
+        (["--set", "model.config.chanels=4"], "'channels'"),
+        (["--set", "model.name=sfot"], "'soft'"),
+        (["--set", "family=qestion"], "'question'"),
+        (["--set", "data.glyphs=pakc"], "'pack'"),
+        (["--set", "phases.0.loss=hinge"], "'hinge'"),
+        (["--data", "mreff"], "'mref'"),
+        (["--backbone", "resnet"], "'resnet50'"),
+        (["--protocol", "author"], "'authors'"),
+        (["--seed", "99999999999"], "seed"),
+        (["--device", "gpu"], "'gpu'"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], words: str) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], named: str) -> None:
     tiny = [part for override in (*TINY, *FRESH) for part in ("--set", override)]
     out = tmp_path / "run"
     result = CliRunner().invoke(
@@ -247,4 +205,4 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], 
     )
     assert result.exit_code == 2, result.output
     assert len(result.stderr.strip().splitlines()) == 1
-    assert words in result.stderr
+    assert named in result.stderr

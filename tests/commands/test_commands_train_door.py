@@ -57,6 +57,7 @@ def test_the_usual_numbers_have_names() -> None:
         (["soft-mref", "--phase", "mian"], "main"),
         (["hard-mreff"], "'hard-mref', 'hard-mbg' or 'hattnet-mref'"),
         (["--resume", "--lr", "0.1"], "lr"),
+        (["--resume", "--seeds", "2"], "recipe"),
         ([], "recipe"),
     ],
 )

@@ -7,26 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from test_commands_train import assert_same_run, stop_before
 from typer.testing import CliRunner
 
-import saccade
 from saccade.commands.door import app
-from saccade.errors import ConfigError, OutputError
+from saccade.errors import OutputError
 from tiny_runs import FRESH, TINY, train_tiny
 
 WORDS = [word for override in (*TINY, *FRESH) for word in ("--set", override)]
-
-
-def test_each_run_is_what_it_would_be_alone(tmp_path: Path) -> None:
-    """Bit for bit: weights, optimiser, random state and validations."""
-    results = train_tiny(tmp_path / "all", seeds=3, seed=4)
-    assert [result.out.name for result in results] == ["seed-4", "seed-5", "seed-6"]
-    for result in results:
-        torch.rand(3)  # nor does it matter what was drawn before
-        seed = int(result.out.name.removeprefix("seed-"))
-        assert_same_run(result.out, train_tiny(tmp_path / str(seed), seed=seed).out)
 
 
 def test_seeds_of_restarts_do_not_overlap(tmp_path: Path) -> None:
@@ -68,8 +56,3 @@ def test_the_end_has_the_spread_of_each_score(tmp_path: Path) -> None:
     told = json.loads(CliRunner().invoke(app, [*words, "--resume", "--json"]).stdout)
     assert [Path(one["out"]).name for one in told] == ["seed-0", "seed-1"]
     assert all(one["stopped"] == "finished" for one in told)
-
-
-def test_several_runs_are_resumed_by_their_recipe(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="recipe"):
-        saccade.train(out=tmp_path, seeds=2, resume=True)

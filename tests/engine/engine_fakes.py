@@ -166,6 +166,13 @@ class TinyTask:
         self.device = device
 
 
+class DeviceTask(TinyTask):
+    """Moves its batches, as a task is asked to."""
+
+    def batch(self, first: int, size: int) -> dict[str, Tensor]:
+        return {name: value.to(self.device) for name, value in super().batch(first, size).items()}
+
+
 def tiny_recipe(*phases: dict[str, Any], **changes: Any) -> Recipe:
     """A short recipe; without phases, twelve steps of momentum SGD."""
     phase = {"steps": 12, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}, "clip_norm": 1.0}

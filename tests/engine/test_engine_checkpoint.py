@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pickle
@@ -12,11 +13,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from saccade import atomic
-from saccade.engine.checkpoint import CheckpointStore, read_checkpoint
+from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, OutputError
 
 
@@ -93,32 +92,6 @@ def test_damage_falls_back_to_the_one_before_and_is_named(tmp_path, file, how):
     assert "step-00000002" in problems[0]
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 255))
-def test_any_flipped_byte_of_the_facts_is_noticed_or_harmless(tmp_path_factory, where, mask):
-    """A changed byte either fails the check, or sits in white space and changes nothing."""
-    folder = tmp_path_factory.mktemp("flip")
-    filled(folder, 5)
-    path = folder / "step-00000005" / "state.json"
-    content = bytearray(path.read_bytes())
-    content[where % len(content)] ^= mask
-    path.write_bytes(content)
-    try:
-        checkpoint = read_checkpoint(path.parent)
-    except CheckpointError:
-        return
-    assert checkpoint.facts == {"position": {"step": 5}}
-    assert checkpoint.step == 5
-
-
-def test_everything_damaged_says_so(tmp_path):
-    store = filled(tmp_path, 1, 2)
-    for step in (1, 2):
-        damage(tmp_path / f"step-0000000{step}" / "state.safetensors", "flip")
-    with pytest.raises(CheckpointError, match="no usable checkpoint"):
-        store.load_newest()
-
-
 class Bomb:
     """Creates a file when unpickled."""
 
@@ -127,40 +100,6 @@ class Bomb:
 
     def __reduce__(self):
         return (Path.touch, (self.path,))
-
-
-def test_pickle_is_refused_and_not_run(tmp_path):
-    store, proof = filled(tmp_path / "c", 1), tmp_path / "ran"
-    for file in ("state.safetensors", "state.json"):
-        (tmp_path / "c" / "step-00000001" / file).write_bytes(pickle.dumps(Bomb(proof)))
-    with pytest.raises(CheckpointError):
-        store.load_newest()
-    assert not proof.exists()
-
-
-def test_pickle_with_a_right_digest_is_still_refused(tmp_path):
-    import hashlib
-
-    store, proof = filled(tmp_path / "c", 1), tmp_path / "ran"
-    folder = tmp_path / "c" / "step-00000001"
-    content = pickle.dumps(Bomb(proof))
-    (folder / "state.safetensors").write_bytes(content)
-    header = json.loads((folder / "state.json").read_text())
-    header["sha256"]["state.safetensors"] = hashlib.sha256(content).hexdigest()
-    (folder / "state.json").write_text(json.dumps(header))
-    with pytest.raises(CheckpointError, match=r"state\.safetensors"):
-        store.load_newest()
-    assert not proof.exists()
-
-
-@pytest.mark.parametrize(
-    "header", ['{"format": "other"}', "[1]", '{"format": "saccade-checkpoint", "schema_version": 9}']
-)
-def test_foreign_headers_are_refused(tmp_path, header):
-    store = filled(tmp_path, 1)
-    (tmp_path / "step-00000001" / "state.json").write_text(header)
-    with pytest.raises(CheckpointError, match=r"state\.json"):
-        store.load_newest()
 
 
 def test_full_disk_leaves_the_old_state_and_no_rubbish(tmp_path, monkeypatch):
@@ -235,3 +174,20 @@ def test_kill_while_saving_always_leaves_a_loadable_state(tmp_path):
         before = int(step)
         assert killed == str(call != rounds[-1][0])
     assert before == 1 + len(rounds)
+
+
+@pytest.mark.parametrize("digest", ["of the file before", "its own"])
+def test_pickle_is_refused_and_not_run(tmp_path, digest):
+    store, proof, content = filled(tmp_path / "c", 1), tmp_path / "ran", pickle.dumps(Bomb(tmp_path / "ran"))
+    folder = tmp_path / "c" / "step-00000001"
+    (folder / "state.safetensors").write_bytes(content)
+    if digest == "its own":
+        header = json.loads((folder / "state.json").read_text())
+        header["sha256"]["state.safetensors"] = hashlib.sha256(content).hexdigest()
+        (folder / "state.json").write_text(json.dumps(header))
+    with pytest.raises(CheckpointError, match=r"no usable checkpoint.*state\.safetensors"):
+        store.load_newest()
+    (folder / "state.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"state\.json"):
+        store.load_newest()
+    assert not proof.exists()

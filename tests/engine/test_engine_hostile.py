@@ -1,4 +1,4 @@
-"""Recipes and checkpoints of strangers: one line says what is wrong, whatever they hold."""
+"""Checkpoints of strangers: a CheckpointError says what is wrong, whatever they hold."""
 
 from __future__ import annotations
 
@@ -14,74 +14,8 @@ from torch import nn
 
 from saccade.engine.checkpoint import Checkpoint, CheckpointStore, Position, capture_rng, pack
 from saccade.engine.ema import WeightAverage
-from saccade.engine.recipe import load_recipe
 from saccade.engine.step import Learner
-from saccade.errors import CheckpointError, ConfigError
-
-RECIPE = """\
-schema_version: 2
-name: x
-family: question
-model: {name: soft}
-phases: [{steps: 5}]
-"""
-
-
-def read(folder: Path, more: str, overrides: tuple[str, ...] = ()) -> object:
-    path = folder / "x.yaml"
-    path.write_text(RECIPE + more)
-    return load_recipe(path, overrides=overrides)
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ("data: []", "data: expected a mapping"),
-        ("data: 5", "data: expected a mapping"),
-        ("protocols: [a]", "protocols"),
-        ("protocols: {a: 5}", "protocols"),
-        ("protocols: {a: [1]}", "protocols"),
-        ("protocol: [a]\nprotocols: {a: {}}", "protocol"),
-        ("title: 2024-13-45\nseed: 2024-13-45", "seed: expected int"),
-        ("seed: !!int x", "x.yaml"),
-        ("[1]: x", "x.yaml"),
-        ("1.5: x", "set 1.5|unknown setting '1.5'"),
-        ("data: &a {b: *a}", "reference"),
-        ("seed: 18446744073709551616", "beyond 64 bits"),
-        ("batch_size: 1000000000000", "batch_size"),
-        ("replicas: 100000", "replicas"),
-        ("extends: x.yaml", "in a circle"),
-    ],
-)
-def test_a_recipe_that_is_refused(tmp_path: Path, more: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        read(tmp_path, more)
-
-
-@pytest.mark.parametrize(
-    "phases", ["{a: 1}", "5", "[1]", "[[]]", "[{freeze: 5, steps: 1}]", "[{name: [], freeze: abc}]"]
-)
-def test_phases_of_another_shape(tmp_path: Path, phases: str) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(RECIPE.replace("[{steps: 5}]", phases))
-    with pytest.raises(ConfigError, match=r"phases|unknown|expected"):
-        load_recipe(path)
-
-
-@pytest.mark.parametrize(
-    "override",
-    ["phases.99999999999999999999.steps=1", "phases.0.steps=!!int x", "phases=&a [*a]", "data=[", "seed=1e400"],
-)
-def test_overrides_that_are_refused(tmp_path: Path, override: str) -> None:
-    with pytest.raises(ConfigError):
-        read(tmp_path, "", overrides=(override,))
-
-
-def test_a_long_chain_of_recipes(tmp_path: Path) -> None:
-    for number in range(30):
-        (tmp_path / f"{number}.yaml").write_text(f"extends: {number + 1}.yaml\nschema_version: 2")
-    with pytest.raises(ConfigError, match=r"0\.yaml"):
-        load_recipe(tmp_path / "0.yaml")
+from saccade.errors import CheckpointError
 
 
 class Model(nn.Module):
@@ -113,18 +47,16 @@ def packed(
     return Checkpoint(Path("step-00000001"), 1, tensors, json.loads(json.dumps(facts)))
 
 
-@pytest.mark.parametrize(
-    "text", [b"[" * 100_000, b'{"a":' * 100_000, b'{"format": ' + b"9" * 5000 + b"}", b"\xff", b"null"]
-)
-def test_a_damaged_state_is_passed_over_for_an_older_one(tmp_path: Path, text: bytes) -> None:
+HUGE = b'{"format": ' + b"9" * 5000 + b"}"
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, HUGE, b"\xff", b"null", b'{"format": "other"}'])
+def test_facts_of_any_make_are_passed_over(tmp_path: Path, text: bytes) -> None:
     store = CheckpointStore(tmp_path)
     for step in (1, 2):
-        newest = store.save(step, {"model/w": torch.ones(2)}, {"position": {"step": step}})
+        newest = store.save(step, {"model/w": torch.ones(2)}, {})
     (newest / "state.json").write_bytes(text)
-    checkpoint, problems = store.load_newest()
-    assert checkpoint.step == 1
-    assert len(problems) == 1
-    assert "state.json" in problems[0]
+    assert store.load_newest()[0].step == 1
 
 
 @pytest.mark.parametrize("name", ["state.json", "state.safetensors"])
@@ -152,53 +84,47 @@ def test_a_file_of_holes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     "change",
-    [{"step": -1}, {"phase": 1}, {"phase": -1}, {"phase_step": 2**63}, {"seconds": -1.0}, {"best": []},
-     {"batches": "x"}, {"validation": {"a": "b"}}],
-)  # fmt: skip
+    [{"step": -1}, {"phase": 1}, {"phase_step": 2**63}, {"seconds": -1.0}, {"best": []}, {"validation": {"a": "b"}}],
+)
 def test_a_position_that_no_run_has(parts: Any, change: dict) -> None:
     checkpoint = packed(parts)
     assert checkpoint.position(1) == Position(step=1)
     checkpoint.facts["position"].update(change)
-    with pytest.raises(CheckpointError, match="does not fit"):
+    with pytest.raises(CheckpointError, match="position"):
         checkpoint.position(1)
 
 
-@pytest.mark.parametrize("scalars", [[], {"inner.weight": 5}, {"inner.weight": [1]}, 7])
-def test_numbers_of_an_optimiser_of_another_shape(parts: Any, scalars: object) -> None:
-    _, optimizer, parameters = parts
-    checkpoint = packed(parts)
-    checkpoint.restore_optimizer(optimizer, parameters)
-    checkpoint.facts["optimizer_scalars"] = scalars
-    with pytest.raises(CheckpointError, match="its optimiser does not fit"):
-        checkpoint.restore_optimizer(optimizer, parameters)
+WRONG = {
+    "model/inner.weight": torch.ones(5),
+    "ema/inner.weight": torch.ones(5),
+    "ema_updates": torch.ones(2),
+    "optimizer/inner.weight/exp_avg": torch.ones(5),
+    "rng/0/torch": torch.zeros(3, dtype=torch.uint8),
+    "rng/0/python": torch.ones(4, dtype=torch.int64),
+    "rng/0/numpy": torch.full((626,), -1),
+    "scalars": [1],
+}
 
 
-def test_tensors_of_other_shapes(parts: Any) -> None:
+@pytest.mark.parametrize("name", WRONG)
+def test_a_state_of_another_make_is_refused(parts: Any, name: str) -> None:
+    """What is tried on of the random state is put back."""
     learner, optimizer, parameters = parts
     ema = WeightAverage(dict(learner.model.state_dict()), 0.9)
-    checkpoint = packed(parts, ema)
-    checkpoint.restore_model(learner, ema)
-    checkpoint.tensors["optimizer/inner.weight/exp_avg"] = torch.ones(5)
-    with pytest.raises(CheckpointError, match=r"\(5,\)"):
+
+    def restore(checkpoint: Checkpoint) -> None:
+        checkpoint.restore_model(learner, ema)
         checkpoint.restore_optimizer(optimizer, parameters)
-    for name, wrong in (("ema/inner.weight", torch.ones(5)), ("ema_updates", torch.ones(2))):
-        broken = packed(parts, ema)
-        broken.tensors[name] = wrong
-        with pytest.raises(CheckpointError, match="does not fit"):
-            broken.restore_model(learner, ema)
+        assert checkpoint.rng(1) is None
+        assert checkpoint.rng(0) is not None
 
-
-def test_a_random_state_is_tried_on_and_put_back(parts: Any) -> None:
-    torch.manual_seed(3)
-    checkpoint = packed(parts)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    assert checkpoint.rng(0) is not None
-    assert checkpoint.rng(1) is None
-    for name, wrong in (("torch", torch.zeros(3, dtype=torch.uint8)), ("python", torch.ones(4, dtype=torch.int64)),
-                        ("numpy", torch.full((626,), -1)), ("numpy_gauss", torch.ones(2))):  # fmt: skip
-        broken = packed(parts)
-        broken.tensors[f"rng/0/{name}"] = wrong
-        with pytest.raises(CheckpointError, match="random state"):
-            broken.rng(0)
-    assert torch.equal(torch.rand(2), expected)
+    restore(packed(parts, ema))
+    broken = packed(parts, ema)
+    if name == "scalars":
+        broken.facts["optimizer_scalars"] = {"inner.weight": WRONG[name]}
+    else:
+        broken.tensors[name] = WRONG[name]
+    before = torch.get_rng_state()
+    with pytest.raises(CheckpointError, match="fit"):
+        restore(broken)
+    assert torch.equal(torch.get_rng_state(), before)

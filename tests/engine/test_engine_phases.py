@@ -6,14 +6,11 @@ import json
 
 import pytest
 import torch
-from engine_fakes import Crash, Double, Scaled, TinyTask, read_metrics, tiny_recipe, weights
+from engine_fakes import Double, Scaled, TinyTask, read_metrics, tiny_recipe, weights
 from safetensors.torch import load_file
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.phases import apply_phase, train_mode, trainable_names
-from saccade.engine.recipe import Phase
-from saccade.engine.step import Learner
 from saccade.errors import ConfigError
 
 ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}
@@ -42,53 +39,6 @@ def test_statistics_can_be_frozen_by_themselves(tmp_path):
     after = weights(task)
     frozen = {name for name in before if torch.equal(before[name], after[name])}
     assert frozen == {"stem.1.running_mean", "stem.1.running_var", "stem.1.num_batches_tracked"}
-
-
-def test_second_phase_thaws(tmp_path):
-    task = TinyTask()
-    before = weights(task)
-    phases = [{"name": "a", "steps": 3, "train": ["head.*"]}, {"name": "b", "steps": 3, "train": ["stem.*"]}]
-    result = run(tmp_path, task, *phases)
-    assert (result.phase, result.step) == ("b", 6)
-    assert not any(torch.equal(before[name], after) for name, after in weights(task).items())
-    assert {entry["phase"] for entry in read_metrics(result.out)} == {"a", "b"}
-
-
-def test_patterns_that_fit_nothing_name_the_nearest():
-    with pytest.raises(ConfigError, match=r"'haed\.\*' fits no parameter; did you mean 'head\.\*'"):
-        trainable_names(Phase(steps=1, train=("haed.*",)), ["stem.0.weight", "head.weight"])
-    with pytest.raises(ConfigError, match=r"'stem\.\*\.runing_\*' fits no parameter"):
-        trainable_names(Phase(steps=1, freeze=("stem.*.runing_*",)), ["stem.0.weight"], ["stem.1.running_mean"])
-    with pytest.raises(ConfigError, match="everything is frozen"):
-        trainable_names(Phase(steps=1, freeze=("*",)), ["head.weight"])
-
-
-def test_mistake_in_the_last_phase_is_found_before_training(tmp_path):
-    with pytest.raises(ConfigError, match=r"nothing\.here"):
-        run(tmp_path, TinyTask(), {"name": "a", "steps": 3}, {"name": "b", "steps": 3, "train": ["nothing.here"]})
-    assert not (tmp_path / "run" / "metrics.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    ("mistake", "words"),
-    [
-        ({"loss": "dobule"}, "loss 'dobule': did you mean 'double'"),
-        ({"select": {"metric": "acuracy"}}, "phase 'b' selects by 'acuracy', which is not measured here: did you mean"),
-    ],
-)
-def test_what_the_last_phase_is_taught_and_chosen_by_is_checked_before_training(tmp_path, mistake, words):
-    with pytest.raises(ConfigError, match=words):
-        run(tmp_path, TinyTask(), {"name": "a", "steps": 3}, {"name": "b", "steps": 3, **mistake})
-    assert not (tmp_path / "run").exists()
-
-
-def test_modes_follow_the_patterns():
-    learner = Learner(TinyTask().model)
-    phase = Phase(steps=1, train=("head.*",))
-    learned = apply_phase(learner, phase)
-    train_mode(learner, phase)
-    assert list(learned) == ["head.weight", "head.bias"]
-    assert [module.training for module in (learner.model.stem[1], learner.model.drop)] == [False, True]
 
 
 def test_epochs_count_steps(tmp_path):
@@ -177,79 +127,14 @@ def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
     assert int(newest["ema_updates"]) == 12  # the head's average forgets how it was before this phase
 
 
-def test_restore_best_ends_with_the_best_weights(tmp_path):
-    task = TinyTask()
-    task.scripted = [0.2, 0.9, 0.4, 0.3]
-    phase = {"steps": 12, "validate_every": 3, "select": {}, "restore_best": True}
-    result = run(tmp_path, task, phase)
-    published = load_file(result.model / "model.safetensors")
-    assert all(torch.equal(published[name], value) for name, value in weights(task).items())
-
-
-def test_every_phase_asks_for_its_own_batches_and_counts_on(tmp_path):
-    phases = [{"name": "a", "steps": 3}, {"name": "b", "data": "others", "features": "fresh", "steps": 2}]
-    task = TinyTask()
-    run(tmp_path, task, *phases, accumulate=2)
-    assert task.asked_for == [("default", "auto", 0), ("others", "fresh", 6)]
-
-
 def test_a_resumed_run_asks_for_the_batches_of_the_phase_it_stands_in(tmp_path):
-    phases = [{"name": "a", "steps": 3}, {"name": "b", "data": "others", "steps": 4}]
+    phases = [{"name": "a", "steps": 3}, {"name": "b", "data": "others", "features": "fresh", "steps": 4}]
     task, again = TinyTask(), TinyTask()
     task.signal_at = 4  # while the second batch of the second phase is made
     run(tmp_path, task, *phases)
     fit(again, tiny_recipe(*phases), tmp_path / "run", resume=True, device="cpu", progress="quiet")
-    asked_for = [("default", "auto", 0), ("others", "auto", 3), ("others", "auto", 5)]
+    asked_for = [("default", "auto", 0), ("others", "fresh", 3), ("others", "fresh", 5)]
     assert task.asked_for + again.asked_for == asked_for
-
-
-def test_the_loss_of_every_phase_is_built_once_and_before_the_first_step(tmp_path):
-    task = TinyTask()
-    phases = [
-        {"name": "a", "steps": 3, "train": ["head.*"], "loss": {"name": "default", "times": 3}},
-        {"name": "b", "steps": 3, "loss": "double"},
-    ]
-    task.crash_at = 0  # while the first batch is made
-    with pytest.raises(Crash):
-        run(tmp_path, task, *phases)
-    everything = tuple(name for name, _ in task.model.named_parameters())
-    built = [(Scaled(3.0), ("head.weight", "head.bias")), (Double(), everything)]
-    assert task.built == built
-    again = TinyTask()
-    fit(again, tiny_recipe(*phases), tmp_path / "whole", device="cpu", progress="quiet")
-    assert again.built == built
-
-
-@pytest.mark.parametrize(
-    ("mistake", "words"),
-    [
-        ({"loss": {"name": "default", "tiems": 3}}, "unknown setting 'loss.tiems': did you mean 'times'"),
-        ({"loss": {"name": "double", "times": 3}}, "loss.times"),
-        ({"loss": {"times": 3}}, "loss: needs a name"),
-        ({"features": "keep"}, r"phases.0.features: found 'keep'; did you mean 'kept'"),
-    ],
-)
-def test_settings_of_a_phase_that_are_not_there_are_named(tmp_path, mistake, words):
-    with pytest.raises(ConfigError, match=words):
-        run(tmp_path, TinyTask(), {"steps": 3, **mistake})
-    assert not (tmp_path / "run").exists()
-
-
-def test_phase_loss_reaches_the_task(tmp_path):
-    """The doubled loss has twice the gradient, so plain SGD moves twice as far in one step."""
-    moved = []
-    for number, loss in enumerate(("default", "double")):
-        task = TinyTask()
-        before = weights(task)["head.weight"]
-        fit(
-            task,
-            tiny_recipe({"steps": 1, "loss": loss, "optimizer": {"name": "sgd", "lr": 0.1}}),
-            tmp_path / str(number),
-            device="cpu",
-            progress="quiet",
-        )
-        moved.append(weights(task)["head.weight"] - before)
-    assert torch.allclose(moved[1], 2 * moved[0], atol=1e-6)
 
 
 def test_learning_rate_follows_the_schedule(tmp_path):
@@ -257,3 +142,39 @@ def test_learning_rate_follows_the_schedule(tmp_path):
     result = run(tmp_path, TinyTask(), phase, log_every=1)
     rates = [entry["values"]["lr"] for entry in read_metrics(result.out) if entry["kind"] == "train"]
     assert rates == pytest.approx([0.8, 0.8, 0.4, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("mistake", "named"),
+    [
+        ({"train": ["haed.*"]}, r"'haed\.\*'.*'head\.\*'"),
+        ({"freeze": ["stem.*.runing_*"]}, r"'stem\.\*\.runing_\*'"),
+        ({"freeze": ["*"]}, "phase 'b'.*'freeze'"),
+        ({"loss": "dobule"}, "'dobule'.*'double'"),
+        ({"loss": {"name": "default", "tiems": 3}}, "'loss.tiems'.*'times'"),
+        ({"loss": {"name": "double", "times": 3}}, r"loss\.times"),
+        ({"loss": {"times": 3}}, "loss: needs a name"),
+        ({"select": {"metric": "acuracy"}}, "phase 'b'.*'acuracy'.*'accuracy'"),
+        ({"features": "keep"}, r"phases\.1\.features.*'kept'"),
+    ],
+)
+def test_a_mistake_in_the_last_phase_is_found_before_training(tmp_path, mistake, named):
+    with pytest.raises(ConfigError, match=named):
+        run(tmp_path, TinyTask(), {"name": "a", "steps": 3}, {"name": "b", "steps": 3, **mistake})
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_loss_of_every_phase_is_built_once_before_the_first_step_and_reaches_it(tmp_path):
+    """The doubled loss has twice the gradient, so plain SGD moves twice as far in one step."""
+    plain = {"optimizer": {"name": "sgd", "lr": 0.1}, "train": ["head.*"], "steps": 1}
+    moved = []
+    for number, loss in enumerate(({"name": "default", "times": 1.0}, "double")):
+        task = TinyTask(norm=False)
+        before = weights(task)["head.weight"]
+        phases = {"name": "a", "loss": loss, **plain}, {"name": "b", "steps": 1, "optimizer": {"lr": 1e-30}}
+        run(tmp_path / str(number), task, *phases)
+        everything = tuple(name for name, _ in task.model.named_parameters())
+        expected = Double() if number else Scaled(1.0)
+        assert task.built == [(expected, ("head.weight", "head.bias")), (Scaled(1.0), everything)]
+        moved.append(weights(task)["head.weight"] - before)
+    assert torch.allclose(moved[1], 2 * moved[0], atol=1e-6)

@@ -11,7 +11,7 @@ from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.engine import fit
 from saccade.engine.checkpoint import Checkpoint, CheckpointStore
-from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.errors import CheckpointError, ConfigError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
 SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
@@ -136,24 +136,6 @@ def test_other_recipe_is_refused_naming_the_first_difference(tmp_path):
     other = tiny_recipe({"steps": 13, "optimizer": SGD, "clip_norm": 1.0})
     with pytest.raises(ConfigError, match=r"phases\.0\.steps = 12, now it is 13"):
         fit(new_task(), other, tmp_path / "run", resume=True, device="cpu", progress="quiet")
-
-
-def test_full_folder_is_refused_without_resume(tmp_path):
-    (tmp_path / "precious.txt").write_text("mine")
-    with pytest.raises(OutputError, match="`resume=True`"):
-        fit(new_task(), tiny_recipe(), tmp_path, device="cpu", progress="quiet")
-    assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
-
-
-def test_resume_of_something_else_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="not a run folder"):
-        fit(new_task(), tiny_recipe(), tmp_path, resume=True, device="cpu", progress="quiet")
-
-
-def test_resume_with_another_architecture_is_refused(tmp_path):
-    fit(new_task(), tiny_recipe(), tmp_path / "run", device="cpu", progress="quiet")
-    with pytest.raises(CheckpointError, match="does not fit"):
-        fit(new_task(norm=False), tiny_recipe(), tmp_path / "run", resume=True, device="cpu", progress="quiet")
 
 
 def test_the_state_of_an_optimiser_has_the_layout_of_its_parameter(tmp_path):

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-import yaml
 from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
-from saccade.config import from_dict
 from saccade.engine import fit, loop
-from saccade.engine.recipe import Recipe
 from saccade.engine.run_folder import RunFolder
-from saccade.engine.step import Learner
-from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+from saccade.errors import ConfigError, DataError, MissingExtraError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
-
-
-def test_folder_holds_what_it_promises(tmp_path):
-    recipe = tiny_recipe()
-    result = fit(TinyTask(), recipe, tmp_path / "a" / "run", **QUIET)
-    names = sorted(path.name for path in result.out.iterdir())
-    assert names == ["checkpoints", "config.yaml", "data.json", "log.txt", "metrics.jsonl", "model"]
-    config = yaml.safe_load((result.out / "config.yaml").read_text())
-    assert from_dict(Recipe, config["recipe"]) == recipe
-    assert config["run"]["versions"]["torch"] == str(torch.__version__)
-    assert config["run"]["seed"] == 0
 
 
 def test_metrics_schema(tmp_path):
@@ -66,22 +51,9 @@ def test_moving_average_is_what_is_validated_and_saved(tmp_path):
     phase = {"steps": 1, "optimizer": {"name": "sgd", "lr": 0.1}}
     result = fit(task, tiny_recipe(phase, ema=0.99), tmp_path / "run", **QUIET)
     after, saved = weights(task), load_file(result.model / "model.safetensors")
-    expected = before["head.weight"] + 0.9 * (after["head.weight"] - before["head.weight"])
-    assert torch.allclose(saved["head.weight"], expected, atol=1e-7)
-    assert not torch.equal(saved["head.weight"], after["head.weight"])
-
-
-def test_running_statistics_are_averaged_with_the_weights(tmp_path):
-    """Those of the present weights would not fit the average."""
-    from safetensors.torch import load_file
-
-    task = TinyTask()
-    name = next(name for name, _ in task.model.named_buffers() if name.endswith("running_mean"))
-    before = task.model.state_dict()[name].clone()
-    result = fit(task, tiny_recipe({"steps": 1}, ema=0.99), tmp_path / "run", **QUIET)
-    after, saved = task.model.state_dict()[name], load_file(result.model / "model.safetensors")[name]
-    assert not torch.equal(before, after)
-    assert torch.allclose(saved, before + 0.9 * (after - before), atol=1e-7)
+    for name in ("head.weight", "stem.1.running_mean"):  # present statistics would not fit averaged weights
+        assert torch.allclose(saved[name], before[name] + 0.9 * (after[name] - before[name]), atol=1e-7)
+        assert not torch.equal(saved[name], after[name])
 
 
 def test_accumulation_equals_one_large_batch(tmp_path):
@@ -94,20 +66,6 @@ def test_accumulation_equals_one_large_batch(tmp_path):
         assert all(torch.allclose(final[0][name], other[name], atol=1e-6) for name in other)
 
 
-def test_clipping_bounds_the_step(tmp_path):
-    task = TinyTask()
-    before = weights(task)
-    phase = {"steps": 1, "optimizer": {"name": "sgd", "lr": 1.0}, "clip_norm": 0.01}
-    fit(task, tiny_recipe(phase), tmp_path / "run", **QUIET)
-    moved = [(value - before[name]).norm() for name, value in task.model.named_parameters()]
-    assert torch.stack(moved).norm().item() == pytest.approx(0.01, rel=1e-3)
-
-
-def test_uneven_batches_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="equal parts"):
-        fit(TinyTask(), tiny_recipe(accumulate=3), tmp_path / "run", **QUIET)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -115,81 +73,21 @@ def test_uneven_batches_are_refused(tmp_path):
         ({"device": "cpu:1"}, "cuda:N"),
         ({"devices": 0}, "devices"),
         ({"strategy": "dpp"}, "`strategy=dpp`"),
+        ({"max_minutes": 0}, "max_minutes"),
+        ({"accumulate": 3}, "accumulate"),
     ],
 )
 def test_bad_options(tmp_path, options, words):
+    recipe = tiny_recipe(accumulate=options.pop("accumulate", 1))
     with pytest.raises(ConfigError, match=words):
-        fit(TinyTask(), tiny_recipe(), tmp_path / "run", **{**QUIET, **options})
+        fit(TinyTask(), recipe, tmp_path / "run", **{**QUIET, **options})
     assert not (tmp_path / "run").exists()
-
-
-def test_autocast_reaches_the_model(tmp_path):
-    """On one device Fabric would not autocast a marked method; the wrapper sees to it."""
-    seen = []
-
-    class Spy(TinyTask):
-        def loss(self, raw, batch, loss):
-            seen.append(raw["logits"].dtype)
-            return super().loss(raw, batch, loss)
-
-    task = Spy(norm=False)
-    task.model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
-    fit(task, tiny_recipe({"steps": 1}, precision="bf16-mixed"), tmp_path / "run", **QUIET)
-    assert seen[:2] == [torch.bfloat16, torch.float32]
-
-
-def test_a_compiled_learner_says_what_the_model_says(monkeypatch):
-    """Traced and differentiated as on a GPU, but without generating code, which takes torch 20 s on a CPU."""
-    backends = []
-
-    def compiled_without_code(function, **options):
-        backends.append(options.pop("backend", "inductor"))
-        return compile_graph(function, backend="aot_eager", **options)
-
-    compile_graph = torch.compile
-    monkeypatch.setattr(torch, "compile", compiled_without_code)
-    task = TinyTask(norm=False)
-    batch = next(iter(task.train_batches(0, batch_size=4)))
-    plain, compiled = (Learner(task.model, compiled=compiled)(**task.inputs(batch)) for compiled in (False, True))
-    torch.testing.assert_close(compiled["logits"], plain["logits"])
-    assert backends == ["inductor"]
 
 
 def test_tensorboard_missing_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"saccade-attention\[tensorboard\]"):
         fit(TinyTask(), tiny_recipe(tensorboard=True), tmp_path / "run", **QUIET)
-
-
-def test_a_folder_of_a_run_that_never_began_can_be_used(tmp_path):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text("recipe: {}")
-    (tmp_path / "run" / "log.txt").write_text("failed")
-    result = fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", device="cpu", progress="quiet")
-    assert result.stopped == "finished"
-    with pytest.raises(OutputError, match="not empty"):
-        fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", device="cpu", progress="quiet")
-
-
-def test_a_run_whose_data_cannot_be_opened_leaves_nothing(tmp_path):
-    class NoPictures(TinyTask):
-        def steps_per_epoch(self, batch_size):
-            raise DataError("no picture can be read")
-
-    with pytest.raises(DataError, match="no picture"):
-        fit(NoPictures(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_run_that_is_refused_before_its_first_step_leaves_nothing(tmp_path):
-    class DoesNotFit(TinyTask):
-        def train_batches(self, start, **more):
-            raise ConfigError("features take more than the disk has")
-            yield
-
-    with pytest.raises(ConfigError, match="features take"):
-        fit(DoesNotFit(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
-    assert not (tmp_path / "run").exists()  # though its state was saved before it began
 
 
 def test_what_a_run_left_that_died_before_its_first_step_makes_room(tmp_path):
@@ -214,3 +112,15 @@ def test_a_run_that_has_begun_is_never_removed(tmp_path):
     with pytest.raises(DataError, match="is gone"):
         fit(Ends(), tiny_recipe({"steps": 4, "validate_every": 2}, log_every=1), tmp_path / "run", **QUIET)
     assert (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+@pytest.mark.parametrize("hook", ["data_parts", "steps_per_epoch", "train_batches"])
+def test_a_run_that_is_refused_before_its_first_step_leaves_nothing(tmp_path, monkeypatch, hook):
+    def refuse(*arguments, **options):
+        raise DataError("no picture can be read")
+
+    task = TinyTask()
+    monkeypatch.setattr(task, hook, refuse)
+    with pytest.raises(DataError, match="no picture"):
+        fit(task, tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run").exists()  # though its first state may have been saved by then

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from engine_fakes import TinyTask, tiny_recipe
+from engine_fakes import DeviceTask, TinyTask, tiny_recipe
 
 from saccade import devices
 from saccade.engine import loop
@@ -16,16 +16,6 @@ from saccade.engine.loop import fit
 from saccade.errors import MissingExtraError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
-
-
-class DeviceTask(TinyTask):
-    """Moves its batches, as a task is asked to."""
-
-    def to(self, device):
-        self.device = device
-
-    def batch(self, first, size):
-        return {name: value.to(self.device) for name, value in super().batch(first, size).items()}
 
 
 def trained_by_fabric(monkeypatch, task, recipe, out, *, device="cpu"):
@@ -67,7 +57,7 @@ def test_several_devices_without_fabric_name_the_extra(tmp_path, monkeypatch):
 
 def test_one_device_does_not_import_fabric(tmp_path):
     code = (
-        "import sys; from engine_fakes import TinyTask, tiny_recipe; from saccade.engine.loop import fit\n"
+        "import sys; from engine_fakes import DeviceTask, TinyTask, tiny_recipe; from saccade.engine.loop import fit\n"
         f"fit(TinyTask(), tiny_recipe({{'steps': 1}}), {str(tmp_path / 'run')!r}, **{QUIET})\n"
         "print(*(name for name in ('lightning_fabric', 'torchmetrics', 'matplotlib') if name in sys.modules))"
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
+from engine_fakes import DeviceTask, read_metrics, tiny_recipe, weights
 from torch import Tensor
 
 from saccade.engine import TrainingStopped, fit
@@ -63,16 +63,6 @@ def test_copy_reaches_every_tensor_and_keeps_the_buffers():
 def test_a_batch_of_another_make_is_refused(target, source, words):
     with pytest.raises(DataError, match=words):
         copy_tensors(target, source)
-
-
-class DeviceTask(TinyTask):
-    """Moves its batches, as a task is asked to."""
-
-    def to(self, device):
-        self.device = device
-
-    def batch(self, first, size):
-        return {name: value.to(self.device) for name, value in super().batch(first, size).items()}
 
 
 @pytest.mark.gpu

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.splits import examples as caption_examples
+from saccade.families.caption.task import examples as caption_examples
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples, table_examples
 from saccade.families.question.tables.data import TableData, TableDataConfig

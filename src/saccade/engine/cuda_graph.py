@@ -22,8 +22,8 @@ class GraphedStep(TrainStep):
 
     WARMUP = 3
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._static: list[Any] = []
         self._warm = 0

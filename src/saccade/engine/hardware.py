@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 T = TypeVar("T")
+AGREE_EVERY = 16  # steps between two looks at each other's requests to stop
 REASONS: tuple[Reason | None, ...] = (None, "time", "signal")
 
 
@@ -179,11 +180,11 @@ def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
     return [found for found in states if found is not None]
 
 
-def agree(fabric: Fabric, reason: Reason | None, *, due: bool) -> Reason | None:
-    """Why all ranks stop now, if one has a reason; where there are several, they ask each other when ``due``."""
+def agree(fabric: Fabric, reason: Reason | None, step: int, *, is_last: bool) -> Reason | None:
+    """Why all ranks stop after ``step``, if one has a reason; where there are several, they ask every so many steps."""
     if fabric.world_size == 1:
         return reason
-    if not due:
+    if not is_last and step % AGREE_EVERY:
         return None
     code = torch.tensor(REASONS.index(reason), device=fabric.device)
     return REASONS[int(fabric.all_reduce(code, reduce_op="max"))]  # type: ignore[arg-type]  # Fabric takes the name too

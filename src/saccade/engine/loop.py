@@ -1,6 +1,6 @@
 """The training loop: a task and a recipe in, a run folder out.
 
-From top to bottom: `fit` picks device and processes, ``Run`` sets everything up, and then ::
+From top to bottom: `fit` picks device and processes, `Run.set_up` makes everything ready, and then ::
 
     for phase in phases:                                              Run.train
         for step in steps:                                            Run.train_phase
@@ -17,10 +17,9 @@ import math
 import shlex
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -39,14 +38,13 @@ from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import BEGINS_ANEW, RunFolder, made_with, versions
-from saccade.engine.step import Fault, TrainStep, origin
+from saccade.engine.step import Fault, TrainStep
 from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, TrainingStopped
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 Stopped = Literal["finished", "early", "time", "signal"]
-AGREE_EVERY = 16  # steps between two looks at each other's stop requests, with several processes
 
 
 @dataclass
@@ -114,71 +112,63 @@ def fit(
         raise ConfigError(f"accept_changed_data needs `resume=True`, and max_minutes is above 0; found {found}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
-    work = partial(_in_one_process, task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
-    result: RunResult = fabric.launch(work)
+    run = Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
+    result: RunResult = fabric.launch(run)
     return result
 
 
-def _in_one_process(
-    task: Trainable,
-    recipe: Recipe,
-    folder: RunFolder,
-    resume: bool,
-    accept_changed_data: bool,
-    max_minutes: float | None,
-    progress: ProgressMode | Reporter,
-    fabric: Fabric,
-) -> RunResult:
-    """The run as one process sees it."""
-    with ExitStack() as held:  # the lock, in the first process
-        run_with = {"seed": recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
-        goes_on = on_rank_zero(fabric, lambda: folder.open(held, recipe, run_with, resume=resume))
-        if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
-            for tensor in (*task.model.parameters(), *task.model.buffers()):
-                tensor.data = tensor.data.clone()
-        seed_all(recipe.seed, rank=fabric.global_rank)
-        reporter = make_reporter(progress) if fabric.is_global_zero else Reporter()
-        with explain_lost_rank(fabric), StopRequest(max_minutes) as stop, reporter:
-            try:
-                if resume and not goes_on:
-                    reporter.note(BEGINS_ANEW)
-                run = Run(fabric, task, recipe, folder, reporter, stop, resume=goes_on, accept=accept_changed_data)
-                result = run.train()
-                del run  # what wraps the model has to go before the processes part
-            except (ConfigError, DataError):
-                if fabric.is_global_zero and not goes_on:
-                    folder.discard_if_unstarted()
-                raise
-        shutdown(fabric)
-    return result
-
-
+@dataclass(eq=False)
 class Run:
-    """One run in one process."""
+    """One run: each process that is launched with it sets it up and trains."""
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        task: Trainable,
-        recipe: Recipe,
-        folder: RunFolder,
-        reporter: Reporter,
-        stop: StopRequest,
-        *,
-        resume: bool,
-        accept: bool,
-    ) -> None:
-        self.fabric, self.task, self.recipe = fabric, task, recipe
-        self.folder, self.reporter, self.stop = folder, reporter, stop
+    task: Trainable
+    recipe: Recipe
+    folder: RunFolder
+    goes_on: bool
+    accept_changed_data: bool
+    max_minutes: float | None
+    progress: ProgressMode | Reporter
+
+    def __call__(self, fabric: Fabric) -> RunResult:
+        """Lock the folder, set everything up, train, and part."""
+        recipe, folder, asked_to_resume = self.recipe, self.folder, self.goes_on
+        with ExitStack() as held:  # the lock, in the first process
+            run_with = {"seed": recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
+            self.goes_on = on_rank_zero(fabric, lambda: folder.open(held, recipe, run_with, resume=asked_to_resume))
+            if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
+                for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
+                    tensor.data = tensor.data.clone()
+            seed_all(recipe.seed, rank=fabric.global_rank)
+            self.reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
+            with explain_lost_rank(fabric), StopRequest(self.max_minutes) as self.stop, self.reporter:
+                try:
+                    if asked_to_resume and not self.goes_on:
+                        self.reporter.note(BEGINS_ANEW)
+                    self.set_up(fabric)
+                    result = self.train()
+                except (ConfigError, DataError):
+                    if fabric.is_global_zero and not self.goes_on:
+                        folder.discard_if_unstarted()
+                    raise
+            del self.step  # what wraps the model goes before the processes part
+            shutdown(fabric)
+        return result
+
+    def set_up(self, fabric: Fabric) -> None:
+        """Data, model, average, phases, and where a run that goes on stands."""
+        task, recipe, folder, reporter = self.task, self.recipe, self.folder, self.reporter
+        self.fabric = fabric
         self.journal = Journal(folder, reporter, writes=fabric.is_global_zero, tensorboard=recipe.tensorboard)
         task.on_progress = reporter.preparing
         data, accepted, changes = on_rank_zero(
-            fabric, lambda: folder.compare_data(task.data_parts(), resume=resume, accept=accept)
+            fabric, lambda: folder.compare_data(task.data_parts(), resume=self.goes_on, accept=self.accept_changed_data)
         )
         task.to(fabric.device)
         self.learner = make_learner(task, recipe, fabric.device)
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
+        # The moving average in place of the weights, if the recipe keeps one.
+        self._averaged: Callable[[], AbstractContextManager[None]] = self.ema.applied if self.ema else nullcontext
         parts = recipe.accumulate * fabric.world_size
         self.micro_batch, left = divmod(recipe.batch_size, parts)
         if left:
@@ -188,17 +178,16 @@ class Run:
         self.epoch, self.phases, self.losses = plan_phases(task, recipe, self.learner)
         self.at = Position()
         self._loaded: Checkpoint | None = None
-        self._is_resumed = resume
         self._saved: Path | None = None
         self._started, self._seconds_before = time.monotonic(), 0.0
-        if resume:
+        if self.goes_on:
             self.resume()
         self._was_over = self.is_over
         # Changes of the data that were accepted since the run began, in words.
         self.data_changes = (*accepted, *(f"from step {self.at.step} on: {change}" for change in changes))
         if changes:
             self.journal.say(f"warning: the data changed, which was accepted: {'; '.join(changes)}")
-        if fabric.is_global_zero and (changes or not resume):
+        if fabric.is_global_zero and (changes or not self.goes_on):
             folder.note_data(data, self.data_changes)
 
     def resume(self) -> None:
@@ -258,15 +247,14 @@ class Run:
         self._begin_phase(phase)
         if self.at.phase_ended is not None:
             return None
-        fabric, total = self.fabric, phase.total_steps(self.epoch)
+        total = phase.total_steps(self.epoch)
         self.reporter.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
         batches = self._batches(phase)
         self._mark = (time.monotonic(), self.at.step)
         interrupted: Stopped | None = None
         while self.at.phase_step < total and self.at.phase_ended is None and interrupted is None:
             micro = [next(batches) for _ in range(self.recipe.accumulate)]
-            scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
-            lr = phase.optimizer.lr * scale
+            lr = phase.optimizer.lr * phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
             fault = self.step(micro, lr)
             if fault is not None:
                 raise self._broken(phase, fault, micro)
@@ -277,7 +265,7 @@ class Run:
             is_last = self.at.phase_step == total
             validates = is_last or self.at.phase_step % phase.validation_steps(self.epoch) == 0
             saves = self.at.step % self.recipe.checkpoint_every == 0
-            interrupted = agree(fabric, self.stop.reason(), due=is_last or self.at.step % AGREE_EVERY == 0)
+            interrupted = agree(self.fabric, self.stop.reason(), self.at.step, is_last=is_last)
             if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
                 self.log(phase, lr)
             if validates:
@@ -332,15 +320,16 @@ class Run:
 
     def _batches(self, phase: Phase) -> Iterator[object]:
         """The data of a phase, from where the run stands."""
-        batches = self.task.train_batches(
-            self.at.batches,
-            batch_size=self.micro_batch,
-            rank=self.fabric.global_rank,
-            world_size=self.fabric.world_size,
-            data=phase.data,
-            features=phase.features,
+        return iter(
+            self.task.train_batches(
+                self.at.batches,
+                batch_size=self.micro_batch,
+                rank=self.fabric.global_rank,
+                world_size=self.fabric.world_size,
+                data=phase.data,
+                features=phase.features,
+            )
         )
-        return iter(batches)
 
     def log(self, phase: Phase, lr: float) -> None:
         """Read the sums of the last steps and write them down."""
@@ -350,7 +339,8 @@ class Run:
         self._mark = (now, self.at.step)
         rate = (self.at.step - step) * self.recipe.batch_size / max(now - then, 1e-9)
         values = {name: statistics.fmean(numbers) for name, numbers in means.items()} | {"lr": lr}
-        self._record(phase, "train", values, means if self.learner.replicas > 1 else None, rate)
+        replicas = means if self.learner.replicas > 1 else None
+        self.journal.record("train", self.at.step, phase.name, values, self.seconds(), replicas=replicas, rate=rate)
 
     def validate(self, phase: Phase) -> bool:
         """Validate every replica; publish the weights if they are the best of the phase, and say whether."""
@@ -360,7 +350,9 @@ class Run:
         winner, self.at.validation, replicas = 0, found[0], None
         if len(found) > 1:
             winner, self.at.validation, replicas = compare_replicas(found, phase.select)
-        self._record(phase, "validation", self.at.validation, replicas)
+        self.journal.record(
+            "validation", self.at.step, phase.name, self.at.validation, self.seconds(), replicas=replicas
+        )
         if phase.select is None:
             return False
         still_gains = self.at.note_beside(phase.select, found[winner])
@@ -422,7 +414,7 @@ class Run:
         """At the end the model folder holds the best weights, or the last ones; of a resumed run it may be damaged."""
         if phase.select is None and not self._was_over:
             self.publish(0, self.at.validation)
-        elif self._is_resumed and (wrong := on_rank_zero(self.fabric, self._wrong_with_model)):
+        elif self.goes_on and (wrong := on_rank_zero(self.fabric, self._wrong_with_model)):
             best, step = self.at.best, self.at.step
             self.journal.say(f"warning: {wrong}; the model is written again, from step {best.step if best else step}")
             if best is not None and best.step != step:
@@ -439,20 +431,6 @@ class Run:
             return str(error)
         return None
 
-    def _record(
-        self,
-        phase: Phase,
-        kind: Literal["train", "validation"],
-        values: dict[str, float],
-        replicas: dict[str, list[float]] | None,
-        rate: float | None = None,
-    ) -> None:
-        entry: dict[str, object] = {"step": self.at.step, "phase": phase.name, "kind": kind, "values": values}
-        entry |= {} if replicas is None else {"replicas": replicas}
-        entry |= {} if rate is None else {"images_per_second": round(rate, 2)}
-        entry["seconds"] = round(self.seconds(), 3)
-        self.journal.record(entry)
-
     def _check(self) -> None:
         """Stop if the device remembers a non-finite gradient (on the CPU it never gets that far)."""
         if self.fabric.device.type != "cpu" and (fault := self.step.fault()) is not None:
@@ -460,22 +438,14 @@ class Run:
 
     def _broken(self, phase: Phase, fault: Fault, micro: list[object]) -> TrainingStopped:
         """The error that says where it broke and what is still good."""
-        model = self.learner.replica(fault.replica)
-        causes = (origin(model, self.task.inputs(batch)) for batch in micro)
-        cause = next((cause for cause in causes if cause is not None), None)
-        which = f" of replica {fault.replica}" if self.learner.replicas > 1 else ""
+        told = fault.told(phase.name, self.learner, [self.task.inputs(batch) for batch in micro])
         text = (
-            f"training stopped at step {fault.step + 1} (phase '{phase.name}'): the gradient of "
-            f"'{fault.parameter}'{which} is not finite{f'; {cause}' if cause else ''}. The last good state is "
-            f"{self._saved}. Try a lower learning rate, a clip_norm, or look at the data of that step"
+            f"training stopped at {told}. The last good state is {self._saved}. Try a lower learning rate, a "
+            "clip_norm, or look at the data of that step"
         )
         if self.fabric.is_global_zero:
             self.folder.log(text)  # who waits for the run is told by the error
         return TrainingStopped(text)
-
-    def _averaged(self) -> AbstractContextManager[None]:
-        """The moving average in place of the weights, if the recipe keeps one."""
-        return nullcontext() if self.ema is None else self.ema.applied()
 
     def seconds(self) -> float:
         """Spent training, over all sittings."""

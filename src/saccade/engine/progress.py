@@ -215,18 +215,31 @@ class Journal:
             self._folder.log(text)
         self._reporter.note(text)
 
-    def record(self, entry: dict[str, Any]) -> None:
+    def record(
+        self,
+        kind: Literal["train", "validation"],
+        step: int,
+        phase: str,
+        values: Mapping[str, float],
+        seconds: float,
+        *,
+        replicas: Mapping[str, list[float]] | None,
+        rate: float | None = None,
+    ) -> None:
         """One line of metrics.jsonl."""
+        entry: dict[str, object] = {"step": step, "phase": phase, "kind": kind, "values": values}
+        entry |= {} if replicas is None else {"replicas": replicas}
+        entry |= {} if rate is None else {"images_per_second": round(rate, 2)}
         if self._writes:
-            self._folder.measure(entry)
+            self._folder.measure({**entry, "seconds": round(seconds, 3)})
         if self._curves:
             if self._board is None:  # a run that is refused before its first step leaves nothing behind
                 from torch.utils.tensorboard import SummaryWriter
 
                 self._board = SummaryWriter(self._folder.path / "tensorboard")
-            for name, value in entry["values"].items():
-                self._board.add_scalar(f"{entry['kind']}/{name}", value, entry["step"])
-        self._reporter.values(entry["kind"], entry["values"])
+            for name, value in values.items():
+                self._board.add_scalar(f"{kind}/{name}", value, step)
+        self._reporter.values(kind, values)
 
     def close(self) -> None:
         """Finish the curves."""

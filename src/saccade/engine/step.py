@@ -7,7 +7,7 @@ the gradient is checked before every update. `saccade.engine.cuda_graph` capture
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -81,33 +81,30 @@ class Learner(nn.Module):
         return self.model
 
 
+@dataclass(eq=False)
 class TrainStep:
     """Runs optimisation steps of one phase; ``loss`` is what the task built for it."""
 
-    def __init__(
-        self,
-        task: Trainable,
-        learner: Learner,
-        phase: Phase,
-        loss: object,
-        parameters: dict[str, nn.Parameter],
-        *,
-        fabric: Fabric,
-        module: Callable[..., dict[str, Tensor]],
-        optimizer: torch.optim.Optimizer,
-        ema: WeightAverage | None = None,
-        first_step: int = 0,
-    ) -> None:
-        self.task, self.learner, self.parameters = task, learner, parameters
-        self.phase, self.loss = phase, loss
-        self.fabric, self.module, self.optimizer, self.ema = fabric, module, optimizer, ema
-        self._options = task.forward_options(loss)
+    task: Trainable
+    learner: Learner
+    phase: Phase
+    loss: object
+    parameters: dict[str, nn.Parameter]
+    fabric: Fabric
+    module: Callable[..., dict[str, Tensor]]
+    optimizer: torch.optim.Optimizer
+    ema: WeightAverage | None = None
+    first_step: int = 0
+
+    def __post_init__(self) -> None:
+        device = self.fabric.device
+        self._options = self.task.forward_options(self.loss)
         self._sums: dict[str, Tensor] = {}
         self._count = 0
-        self._watch = GradientWatch(fabric.device)
+        self._watch = GradientWatch(device)
         self._watched: list[str] = []
-        self._next = torch.tensor(first_step, device=fabric.device)  # number of the coming step, counted from 0
-        self._check_each = fabric.device.type == "cpu"
+        self._next = torch.tensor(self.first_step, device=device)  # number of the coming step, counted from 0
+        self._check_each = device.type == "cpu"
 
     def __call__(self, batches: Sequence[object], lr: float) -> Fault | None:
         """Take one step on the micro-batches; on the CPU a fault is returned before anything is updated."""
@@ -217,6 +214,14 @@ class Fault:
     step: int
     parameter: str
     replica: int
+
+    def told(self, phase: str, learner: Learner, inputs: Iterable[dict[str, Tensor]]) -> str:
+        """Where it broke, and what broke first in a forward pass of the step's ``inputs``, as far as they are known."""
+        model = learner.replica(self.replica)
+        causes = (origin(model, each) for each in inputs)
+        cause = next((f"; {cause}" for cause in causes if cause is not None), "")
+        which = f" of replica {self.replica}" if learner.replicas > 1 else ""
+        return f"step {self.step + 1} (phase '{phase}'): the gradient of '{self.parameter}'{which} is not finite{cause}"
 
 
 class GradientWatch:

@@ -19,6 +19,7 @@ from saccade.backbones import Stages
 from saccade.cache import cache_home
 from saccade.data.pictures.content_digest import files_digest
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
+from saccade.data.pictures.image_split import ImageSplit
 from saccade.errors import ConfigError
 from saccade.tasks.forward_passes import at_once, encoded
 
@@ -96,6 +97,36 @@ class CachedFeatures:
     def take(self, numbers: Tensor) -> Tensor:
         """The features (B,…) of the pictures ``numbers`` (B,), repeats allowed, where the pictures are."""
         return self._cache.take(numbers).to(self._device).float()
+
+
+class RowFeatures:
+    """The features of the pictures of a split, by the number of the row; several rows of a picture share them.
+
+    Args:
+        split: the rows.
+        model, limit_mb, on_progress: as in :class:`CachedFeatures`.
+    """
+
+    def __init__(
+        self,
+        split: ImageSplit,
+        model: FeatureEncoder,
+        *,
+        limit_mb: int,
+        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> None:
+        pictures, self._which = torch.unique(split.picture, return_inverse=True)  # (P,), (N,)
+        self._features = CachedFeatures(
+            [split.pictures.paths[number] for number in pictures.tolist()],
+            lambda numbers: split.pictures.take(pictures[numbers.to(pictures.device)]),
+            model,
+            limit_mb=limit_mb,
+            on_progress=on_progress,
+        )
+
+    def take(self, rows: Tensor) -> Tensor:
+        """The features (B,…) of the pictures of ``rows`` (B,), repeats allowed, where the pictures are."""
+        return self._features.take(self._which[rows.to(self._which.device)])
 
 
 def _own_place() -> float:

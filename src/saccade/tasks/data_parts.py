@@ -16,6 +16,7 @@ from saccade.data.pictures.content_digest import content_digests
 from saccade.data.scenes.glyphs import GlyphPolicy, GlyphSet, glyphs_for
 from saccade.data.scenes.photographs import photograph_files
 from saccade.data.tables.splits import Split
+from saccade.data.tables.table import Row, Table
 
 Entries = list[tuple[str, str]]
 """Names and values, in order."""
@@ -55,6 +56,17 @@ def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int
         paths, unreadable=nothing, progress=lambda done, total: on_progress("contents", done, total)
     )
     return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, found)]
+
+
+def table_parts(
+    table: Table, content: Callable[[Row], object], on_progress: Callable[[str, int, int], None]
+) -> dict[str, Entries]:
+    """The rows of train and val, with what is learned from each besides its picture, and their pictures."""
+    rows = [row for row in table.rows if row.split in LEARNED]
+    return {
+        "rows": row_entries((row.image, row.query, content(row)) for row in rows),
+        "pictures": picture_entries((row.image for row in rows), on_progress),
+    }
 
 
 def word_entries(**words: Sequence[str]) -> Entries:

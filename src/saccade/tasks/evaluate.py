@@ -87,6 +87,9 @@ class Scoring(ABC):
     numbers: Tensor
     """(N,) of the examples to score."""
 
+    tell: Callable[[int], None] = staticmethod(lambda done: None)
+    """Called with the examples done within a batch that takes long; :func:`evaluate` sets it."""
+
     def kept(self) -> Kept:
         """What nothing was measured of yet."""
         return Kept()
@@ -123,6 +126,7 @@ class Scoring(ABC):
 def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) -> Summary:
     """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`."""
     kept, total, done = scoring.kept(), len(scoring.numbers), 0
+    scoring.tell = lambda done: progress(done, total)
 
     def measured(job: tuple[Callable[[Tensor], Kept], Tensor, int]) -> tuple[Kept, int]:
         measure, numbers, count = job

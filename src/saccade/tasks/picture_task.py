@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
@@ -35,6 +36,8 @@ class PictureTask(Task):
     caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     model: ImageModel
+    table: Table | None = None
+    """The rows of picture files; None of pictures that are made."""
 
     def __init__(
         self, *, model: str, model_config: Mapping[str, object], size: Size, protocol: str | None, seed: int
@@ -50,6 +53,10 @@ class PictureTask(Task):
     def preprocessing(self) -> Preprocessing:
         """Pictures are laid inside the network input."""
         return Preprocessing(size=self.size)
+
+    def summary(self) -> str:
+        """What the table holds, in one line, and what looks wrong with it; nothing of pictures that are made."""
+        return "" if self.table is None else self.table.summary()
 
     def training_notes(self) -> dict[str, str]:
         """That maps were taught where to look, where they were."""
@@ -114,3 +121,11 @@ class PictureTask(Task):
         trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
         mend = "freeze it, as in freeze: [backbone.*], or take features: fresh"
         return f"the encoder must stay as it is, but {trained[0]} learns; {mend}" if trained else ""
+
+
+def filled_in(model_config: Mapping[str, object], decided: Mapping[str, object], name: str) -> dict[str, Any]:
+    """The model's settings with those that the data called ``name`` decides; one that says otherwise is an error."""
+    for setting, value in decided.items():
+        if (found := model_config.get(setting, value)) != value:
+            raise ConfigError(f"model.config.{setting}: found {found}, but {name} has {value}; leave it out")
+    return {**model_config, **decided}

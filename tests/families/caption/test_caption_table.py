@@ -9,7 +9,9 @@ import pytest
 from saccade.config import from_dict
 from saccade.data import Table, read_table
 from saccade.errors import ConfigError, DataError
-from saccade.families.caption.table import CaptionOptions, summary_of
+from saccade.families.caption.published import CaptionOptions
+from saccade.families.caption.task import summary_of
+from saccade.families.caption.vocabulary import Vocabulary
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def test_rows_of_one_picture_are_gathered(folder):
         ("b.png", ("A cat, red.",), "test"),
     ]
     assert [table.count(split) for split in ("train", "val", "test")] == [1, 0, 1]
-    assert "3 captions, 9 words" in summary_of(table, 9)
+    assert "3 captions, 9 words" in summary_of(table, Vocabulary(tuple("abcdefghi")))
     assert [row.labels for row in csv(folder, THREE, captions=1).rows] == [("A dog.",), ("A cat, red.",)]
 
 

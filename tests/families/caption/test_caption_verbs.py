@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 import saccade
 from caption_stubs import captioned_files, short_splits
 from saccade.commands.door import app
-from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
 from saccade.engine.progress import StopRequest
 from saccade.errors import ConfigError
@@ -150,15 +149,3 @@ def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> No
     made = runner.invoke(app, ["report", str(tmp_path / "out" / "a.json"), "--out", str(tmp_path / "page.html")])
     assert made.exit_code == 0, made.output
     assert found["answer"] in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_the_report_shows_captions_of_scenes_and_of_files(run: Path, table: str, tmp_path: Path) -> None:
-    section = run_looks(run, 2, "cpu")
-    assert section is not None
-    (gallery,) = section.blocks
-    assert len(gallery.pictures) == 2
-    assert all(" sure; true: a " in picture.caption for picture in gallery.pictures)
-    files = saccade.train("sat-soft", data=table, out=tmp_path / "f", overrides=[*FILES], device="cpu", quiet=True).out
-    own = run_looks(files, 1, "cpu")
-    assert own is not None
-    assert own.blocks, own.text

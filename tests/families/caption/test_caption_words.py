@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,13 @@ from torch import Tensor
 
 from caption_stubs import captioned_files
 from saccade import geometry
-from saccade.data import read_table
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.scores import score_captions
+from saccade.families.caption.evidence import CONTENT, FUNCTION, WordEvidence, add_words, kind_of
+from saccade.families.caption.scores import CaptionScoring
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.families.caption.word_scores import CONTENT, FUNCTION, WordEvidence, add_words, kind_of
 from saccade.models.sat import SatConfig, SatModel
 from saccade.outputs import Act, CaptionOutput
+from saccade.tasks.evaluate import evaluate
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
 DOG, RUNS, CAT, SLEEPS = (WORDS.number(word) for word in ("dog", "runs", "cat", "sleeps"))
@@ -88,16 +89,16 @@ def test_an_oracle_has_all_that_a_patch_takes() -> None:
     assert found["word_evidence_patch_raw"][content].tolist() == pytest.approx([0.8, 0.8, -0.8, -0.8], abs=1e-4)
     assert found["word_drop_patch_raw"][content].tolist() == pytest.approx([0.8, 0.8, -0.8, -0.8], abs=1e-4)
     assert scores.groups[content].tolist() == [0, 0, 1, 1]
-    assert scores.means()["word_map_distance"] == pytest.approx(1)
-    assert scores.means()["function_evidence_patch_raw"] == pytest.approx(0, abs=1e-6)
+    assert scores.values.means()["word_map_distance"] == pytest.approx(1)
+    assert scores.values.means()["function_evidence_patch_raw"] == pytest.approx(0, abs=1e-6)
     assert len(scores) == 2
 
 
 def test_constant_maps_have_no_evidence_and_no_distance() -> None:
-    means = scored({}).means()
+    means = scored({}).values.means()
     assert means["word_evidence_blur_raw"] == means["word_evidence_patch_raw"] == 0
     assert means["word_map_distance"] == pytest.approx(0)
-    assert scored({}).rivals()["noise"].keys() == {"word_evidence_blur_raw", "word_evidence_patch_raw"}
+    assert scored({}).noise.means().keys() == {"word_evidence_blur_raw", "word_evidence_patch_raw"}
 
 
 def test_words_are_content_function_or_neither() -> None:
@@ -110,25 +111,25 @@ def test_a_picture_without_a_lender_has_no_patch() -> None:
     said = torch.tensor([[DOG, RUNS, 0], [DOG, SLEEPS, 0]])  # both have a dog
     scores = WordEvidence()
     add_words(scores, ReadsColumns(ORACLE).eval(), torch.rand(2, 3, SIDE, SIDE), said, torch.tensor([0]), WORDS)
-    assert "word_evidence_patch_raw" not in scores.means()
-    assert "word_evidence_blur_raw" in scores.means()
+    means = scores.values.means()
+    assert math.isnan(means["word_evidence_patch_raw"])
+    assert not math.isnan(means["word_evidence_blur_raw"])
 
 
 def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) -> None:
-    table = read_table(f"csv:{captioned_files(tmp_path)}", "caption")
-    config = CaptionDataConfig(name=table.name, size=(SIDE, SIDE))
+    config = CaptionDataConfig(name=f"csv:{captioned_files(tmp_path)}", size=(SIDE, SIDE))
     vocabulary = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "two", "dogs", "run", "in", "the", "snow"))
-    data = CaptionData(config, "train", torch.device("cpu"), vocabulary, table=table)
+    data = CaptionData(config, "train", torch.device("cpu"), vocabulary)
     torch.manual_seed(0)
     model = SatModel(
         SatConfig(vocabulary=len(vocabulary), backbone="small", through="stage2", input_size=(SIDE, SIDE), embed=8,
                   hidden=8, attention=8, longest=6)
     ).eval()  # fmt: skip
     told = []
-    found = score_captions(model, data, beam=1, altered=3, progress=lambda done, total: told.append((done, total)))
-    assert found.summary()["counts"]["altered_pictures"] == 3
-    assert found.summary()["counts"].get("word_evidence_blur_raw", 0) <= 18
+    found = evaluate(CaptionScoring(model, data, altered=3), lambda done, total: told.append((done, total)))
+    assert found["counts"]["altered_pictures"] == 3
+    assert found["counts"].get("word_evidence_blur_raw", 0) <= 18
     assert told[-1][0] == told[-1][1]
-    none = score_captions(model, data, beam=1, altered=0).summary()
+    none = evaluate(CaptionScoring(model, data, altered=0))
     assert "altered_pictures" not in none["counts"]
     assert not none["baselines"]

@@ -9,9 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
-from saccade.families.multiset.edits import _cells, _chosen_labels, glimpse_edits
+from saccade.families.multiset.scores import glimpse_edits, read_all
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
 from saccade.models.hsal import HsalConfig, HsalModel
@@ -111,18 +110,3 @@ def test_a_label_that_is_known_by_heart_stays(batch: MultisetBatch) -> None:
     changed = edits(ByHeart(batch))["edits"]["changed"]
     assert changed["all"].pop("target_removed") == 1
     assert all(share == 0 for by in changed.values() for share in by.values())
-
-
-def test_a_label_that_is_there_and_read_once_is_chosen(batch: MultisetBatch) -> None:
-    """Scene 0 holds 3 and 5 twice, and says 5, 3, 5; scene 1 says nothing: 3 of scene 0, its second step."""
-    labels = torch.tensor([[3, 5, 5], [1, -1, -1]])
-    known = MultisetBatch(torch.zeros(2, 3, 4, 4), labels, torch.arange(2))
-    rows, step, obj = _chosen_labels(torch.tensor([[5, 3, 5, STOP], [STOP] * 4]), known, STOP)
-    assert (rows.tolist(), step.tolist(), obj.tolist()) == ([0], [1], [0])
-
-
-def test_cells_for_glimpses_by_hand() -> None:
-    """Two glimpses: the two highest of three allowed cells; of one allowed cell, that one twice."""
-    rank = torch.tensor([[[0.1, 0.9], [0.5, 0.7]], [[0.1, 0.9], [0.5, 0.7]]])
-    allowed = torch.tensor([[[True, False], [True, True]], [[True, False], [False, False]]])
-    assert _cells(rank, allowed, 2).tolist() == [[3, 2], [0, 0]]

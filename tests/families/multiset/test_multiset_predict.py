@@ -81,14 +81,3 @@ def test_nothing_is_a_multiset_too() -> None:
     assert seen.overlay().size == (400, 320)  # no label, no look that counts: a dark map, and no error
     assert "{}" in repr(seen)
     assert (seen.glimpses(), seen.looked_at) == ([], [seen.peak])
-
-
-def test_who_never_stops_has_said_it_all() -> None:
-    seen = scripted(0, 0, 1, 1).look(PICTURE)
-    assert seen.answer == "{cat, cat, dog, dog}"
-    assert seen.confidence == pytest.approx(0.5**4)
-
-
-def test_what_is_said_after_the_stop_does_not_count() -> None:
-    seen = scripted(1, STOP, 0, 0).look(PICTURE)
-    assert (seen.answer, len(seen.labels or ())) == ("{dog}", 1)

@@ -1,14 +1,12 @@
 """Scenes of sets and multisets: as the released generator draws them, reproducible to the bit, free of overlap."""
 
 import hashlib
-from itertools import combinations
 
 import pytest
 import torch
 
 from saccade.data.scenes.backgrounds import strewn
-from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
-from saccade.data.scenes.hashing import distinct_below, hash_u32
+from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout, join_layouts
 from saccade.data.scenes.resize import resized
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream, paint, sample_multisets
@@ -121,16 +119,6 @@ def test_masks_are_the_inked_pixels(thousand):
     assert torch.equal(masks.any(dim=1), bare)
 
 
-def test_clutter_is_cut_from_glyphs_and_lies_on_its_grid():
-    """Of glyphs that are white all over, eight patches are eight white squares of 5 × 5, in cells of their own."""
-    white = GlyphSet(torch.full((10, 28, 28), 255, dtype=torch.uint8), torch.arange(10), "white")
-    canvas = strewn(white, 0, torch.arange(50), 100, count=8, patch=5)
-    cells = canvas.view(50, 20, 5, 20, 5).permute(0, 1, 3, 2, 4).flatten(3)  # (50, 20, 20, 25)
-    assert ((cells == 255).all(-1) | (cells == 0).all(-1)).all()
-    assert (cells.amax(-1).flatten(1) > 0).sum(1).tolist() == [8] * 50
-    assert (cells.amax(-1) > 0).any(0).sum() > 230  # 400 · (1 − (1 − 8/400)^50) = 254
-
-
 def test_empty_scenes_leave_the_others_as_they_are(thousand):
     some = sample(torch.arange(1000), MultisetSpec(empty=0.1))
     empty = some.count == 0
@@ -153,16 +141,6 @@ def test_one_object_is_one_digit_of_a_scene():
     assert torch.equal(pictures[:, 0][inside], full[:, 0][inside])
 
 
-def test_lengths_follow_the_size():
-    spec = MultisetSpec(size=200)
-    layout = sample(torch.arange(200), spec)
-    sides = layout.side[layout.present]
-    assert 40 <= int(sides.min()) < 45
-    assert 95 < int(sides.max()) <= 100
-    assert paint(layout, spec).shape == (200, 3, 200, 200)
-    assert (layout.masks().sum(dim=1) <= 1).all()
-
-
 @pytest.mark.parametrize("size", [40, 41, 59, 99])
 def test_small_and_odd_sizes_have_room(size):
     spec = MultisetSpec(size=size, clutter=400)
@@ -170,21 +148,3 @@ def test_small_and_odd_sizes_have_room(size):
     assert int(layout.boxes.max()) <= size
     assert (layout.masks().sum(dim=1) <= 1).all()
     assert paint(layout, spec).shape == (300, 3, size, size)
-
-
-def test_subsets_are_distinct_and_all_as_likely():
-    bits = hash_u32(1, torch.arange(12_000)[:, None], torch.arange(3))
-    chosen = distinct_below(bits, 5, 3).sort(dim=1).values
-    subsets, counts = torch.unique(chosen, dim=0, return_counts=True)
-    assert [tuple(row) for row in subsets.tolist()] == list(combinations(range(5), 3))
-    assert (counts / 12_000 - 0.1).abs().max() < 0.01
-
-
-def test_each_row_has_its_own_bound_and_count():
-    bits = hash_u32(2, torch.arange(500)[:, None], torch.arange(4))
-    bound = torch.tensor([4, 9]).repeat(250)
-    count = torch.tensor([4, 2]).repeat(250)
-    chosen = distinct_below(bits, bound, count)
-    assert (chosen[::2].sort(dim=1).values == torch.arange(4)).all()  # all of them
-    assert (chosen[1::2, 0] != chosen[1::2, 1]).all()
-    assert set(chosen[1::2, :2].flatten().tolist()) == set(range(9))

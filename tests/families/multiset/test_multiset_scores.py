@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from multiset_stubs import PACK, Known, short_splits
 from saccade.config import from_dict
-from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
-from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
-from saccade.families.multiset.scores import MultisetScores, _sampled, add_answers, in_units_of_energy, score_multisets
+from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig, at_size, boxes_at_size
+from saccade.families.multiset.scores import MultisetScoring, in_units_of_energy, is_right, read_all, read_objects
 from saccade.models.hsal import HsalConfig, HsalModel
+from saccade.tasks.evaluate import evaluate
 from tiny_models import named
 
 N, T, STOP = 20, 5, 10
@@ -43,7 +42,7 @@ def middles(batch: MultisetBatch, grid: int) -> Tensor:
 
 
 def scored(model: Known, data: MultisetData, **options):
-    return score_multisets(model, data, (100, 100), **options).summary()
+    return evaluate(MultisetScoring(model, data, (100, 100), **options))
 
 
 def test_a_perfect_reader_on_a_fine_grid(data, batch) -> None:
@@ -84,23 +83,6 @@ def test_the_right_digits_glimpsed_at_each_others_places(data, batch) -> None:
     assert found["glimpse_on_label"] < 0.7
 
 
-def test_silence_finds_nothing(data, batch) -> None:
-    silent = torch.full((N, T), STOP)
-    found = scored(Known(batch, silent, torch.zeros(N, T, 2, dtype=torch.long)), data)
-    assert found["metrics"]["macro_f1"] == found["metrics"]["exact_match"] == 0
-    assert "glimpse_in_evidence" not in found["attention"]  # no step counts, so nothing is said of them
-    assert found["attention"]["true_positive_strength"] == 0  # a map of zeros does not pay
-
-
-def test_a_label_too_many_costs_the_match_but_not_all_of_f1(data, batch) -> None:
-    said = rightly(batch)
-    first = (said == STOP).int().argmax(1)
-    said[torch.arange(N), first] = said[:, 0]
-    found = scored(Known(batch, said, torch.zeros(N, T, 1, dtype=torch.long)), data)["metrics"]
-    assert found["exact_match"] == 0
-    assert 0.5 < found["macro_f1"] < 1
-
-
 def test_raw_saliency_is_on_the_scale_of_the_energy() -> None:
     energy = torch.tensor([[[2.0, 4.0], [6.0, 10.0]]])
     saliency = (energy - 2) / 8
@@ -114,19 +96,17 @@ def test_of_a_list_the_order_counts(batch) -> None:
     said = rightly(batch)
     swapped = torch.where(several[:, None], said[:, [1, 0, *range(2, T)]], said)
     for is_list, expected in ((False, torch.ones(N)), (True, (~several).float())):
-        scores = MultisetScores(STOP, is_list)
-        add_answers(scores, swapped, batch)
-        assert torch.equal(scores.answers.values()["exact_match"], expected.double())
+        assert torch.equal(is_right(swapped, batch, STOP, is_list), expected)
 
 
-def test_pictures_without_boxes_have_answers_only(batch) -> None:
+def test_pictures_without_boxes_have_answers_only(data, batch) -> None:
     bare = MultisetBatch(batch.images, batch.labels, batch.picture)
 
     class Data:
-        classes, kind, source = tuple("0123456789"), "multiset", None
+        answers, is_list, source = tuple("0123456789"), False, data.source
 
-        def __len__(self) -> int:
-            return N
+        def sampled(self, limit: int | None) -> Tensor:
+            return torch.arange(N)
 
         def take(self, numbers: Tensor) -> MultisetBatch:
             return bare
@@ -162,26 +142,11 @@ def test_objects_are_read_a_few_at_a_time_from_their_boxes_at_the_networks_size(
         torch.testing.assert_close(named(found)[name], logits, equal_nan=True, rtol=1e-4, atol=1e-5)
 
 
-def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(data, tmp_path) -> None:
-    """The first ten of thirty rows would all be of one label; scenes are drawn at random already."""
-    lines = ["image,labels,split"]
-    for number in range(30):
-        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / f"{number:02}.png")
-        lines.append(f"{number:02}.png,{number // 10},test")
-    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    config = from_dict(MultisetDataConfig, {"name": f"csv:{tmp_path / 'table.csv'}", "size": 20})
-    files = MultisetData(config, "test", classes=("0", "1", "2"), most=3)
-    found = _sampled(files, 10)
-    assert len(found) == 10
-    assert {int(number) // 10 for number in found} == {0, 1, 2}
-    assert _sampled(files, None).tolist() == list(range(30))
-    assert _sampled(data, 5).tolist() == list(range(5))
-
-
 def test_no_mean_of_masks_exceeds_the_bound_of_its_grid(data) -> None:
     torch.manual_seed(0)
     model = HsalModel(HsalConfig(backbone="small", through="stage2", input_size=(100, 100))).eval()
-    maps = score_multisets(model, data, (100, 100)).maps
+    with torch.no_grad():
+        maps = MultisetScoring(model, data, (100, 100)).measure(torch.arange(N), 0).maps
     found, bound = (held.values()["true_positive_strength"] for held in (maps.total, maps.baselines["grid_oracle"]))
     known = ~found.isnan()
     assert bool(known.any())

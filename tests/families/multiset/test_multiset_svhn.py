@@ -10,7 +10,7 @@ from saccade.data.pictures.prepared import cut_out
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.readers import HouseNumber, SvhnOptions, _enlarged, read_digit_struct, read_svhn
+from saccade.families.multiset.readers import HouseNumber, SvhnOptions, read_digit_struct, read_svhn
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
 
@@ -93,10 +93,6 @@ def test_a_number_that_cannot_be_used_is_named(tmp_path, row, reason):
     assert read_svhn(reduced(tmp_path, [ROW.format(n=1), row]), SvhnOptions()).skipped == (reason,)
 
 
-def test_the_crop_is_the_union_and_15_percent_on_each_side():
-    assert _enlarged(((10, 20, 30, 60), (30, 10, 50, 50))) == (10 - 6, 10 - 7.5, 50 + 6, 60 + 7.5)
-
-
 def test_a_part_fills_the_whole_input():
     picture = Image.new("RGB", (40, 20))
     picture.paste((255, 0, 0), (0, 0, 20, 20))
@@ -167,7 +163,7 @@ def test_official_pictures_are_cut_and_their_boxes_follow(tmp_path, cache):
             picture.save(tmp_path / part / name)
     data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=52), "test")
     batch = data.take(torch.arange(2))
-    assert data.classes == ("0", "1")
+    assert data.answers == ("0", "1")
     assert batch.labels.tolist() == [[1, 0]] * 2
     # the union is (40, 20, 80, 60); with 6 px more on each side it is 52 × 52: nothing is stretched
     assert batch.boxes[0].tolist() == [[6, 6, 26, 46], [26, 6, 46, 46]]

@@ -12,10 +12,7 @@ from typer.testing import CliRunner
 import saccade
 from multiset_stubs import short_splits
 from saccade.commands.door import app
-from saccade.commands.report import run_looks
 from saccade.engine.loop import RunResult
-from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.multiset.splits import examples
 
 TINY = (
     "data.glyphs=pack",
@@ -88,12 +85,3 @@ def test_look_prints_a_multiset_and_writes_a_strip(run: Path, tmp_path: Path) ->
     made = runner.invoke(app, ["report", str(tmp_path / "out" / "a.json"), "--out", str(tmp_path / "page.html")])
     assert made.exit_code == 0, made.output
     assert found["answer"] in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_the_report_shows_what_was_read(run: Path) -> None:
-    section = run_looks(run, 2, "cpu")
-    assert section is not None
-    (gallery,) = section.blocks
-    val = examples(MultisetData(MultisetDataConfig(glyphs="pack"), "val"), 2)
-    assert [picture.caption.partition("true: ")[2] for picture in gallery.pictures] == [each.truth for each in val]
-    assert all(len(each.masks) == each.truth.count(",") + 1 for each in val)

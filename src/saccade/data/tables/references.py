@@ -24,7 +24,7 @@ from saccade.data.tables.doubts import pluralise, summarised, warn_of_spellings
 from saccade.data.tables.metadata import metadata_in, metadata_rows, parquet_rows
 from saccade.data.tables.rows import csv_rows, jsonl_rows
 from saccade.data.tables.table import CellRows, Columns, Table, TableOptions, read_rows
-from saccade.errors import DataError, nearest
+from saccade.errors import ConfigError, DataError, nearest
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,20 @@ def split_reference(reference: str, readers: Collection[str]) -> tuple[str, Path
     if name not in readers:
         raise DataError(f"no reader '{name}': {nearest(name, readers)}")
     return name, Path(path).expanduser()
+
+
+def check_reference(
+    name: str, readers: Mapping[str, Reader], options: Mapping[str, object], others: Collection[str] = ()
+) -> None:
+    """Refuse a ``name`` that is neither READER:PATH nor one of the ``others``, and options that no such reader has."""
+    if ":" not in name:
+        known = (*others, *(f"{reader}:PATH" for reader in readers))
+        raise ConfigError(f"name: found '{name}'; {nearest(name, known)}")
+    try:
+        reader, _ = split_reference(name, readers)
+    except DataError as error:
+        raise ConfigError(f"name: {error}") from error
+    from_dict(readers[reader].options, options, where="options")
 
 
 def read_reference(reference: str, readers: Mapping[str, Reader], options: Mapping[str, object] | None = None) -> Table:

@@ -1,8 +1,8 @@
 """Captioned pictures: generated scenes, the Flickr sets, COCO, and your own tables.
 
 =========== ========================================================================================================
-scenes       one or two digits, or none, and the one sentence that is true of them, ``caption_scenes.py``
-READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own (``table.py``)
+scenes       one or two digits, or none, and the one sentence that is true of them, ``scenes.py``
+READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own
 =========== ========================================================================================================
 
 Numbers count captions in :meth:`CaptionData.take`, as in training, and pictures in :meth:`CaptionData.pictures`, as in
@@ -16,32 +16,36 @@ a caption says about the border, and users show whole pictures.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from saccade.config import Count, Seed, Share, Within, from_dict
+from saccade.config import Count, Seed, Share, Within
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
-from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.references import read_reference, split_reference
-from saccade.data.tables.sampling import checked_numbers
+from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
+from saccade.data.scenes.layout import SceneLayout
+from saccade.data.scenes.render import render
+from saccade.data.tables.references import check_reference, read_reference
+from saccade.data.tables.sampling import checked_numbers, first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.caption.batch import CaptionBatch, bucketed_order
+from saccade.errors import ConfigError, DataError
 from saccade.families.caption.published import CAPTION_READERS
-from saccade.families.caption.scenes import LONGEST, CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
+from saccade.families.caption.scenes import CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.geometry import Size
-
-__all__ = ["SCENES", "CaptionBatch", "CaptionData", "CaptionDataConfig", "bucketed_order"]
+from saccade.models.sat import SatModel
+from saccade.tasks.cached_features import RowFeatures
 
 SCENES = "scenes"
 """The name of the generated set."""
@@ -81,7 +85,6 @@ class CaptionDataConfig:
     """Words of the vocabulary at most."""
 
     def __post_init__(self) -> None:
-        self._check_name()
         if self.size is None:
             object.__setattr__(self, "size", _SCENE_SIZE if self.is_generated else _FILE_SIZE)
         if self.is_generated:
@@ -95,24 +98,105 @@ class CaptionDataConfig:
         else:
             if self.empty:
                 raise ConfigError(f"empty: is a share of generated scenes, found {self.empty} for files; leave it out")
-            reader, _ = split_reference(self.name, CAPTION_READERS)
-            from_dict(CAPTION_READERS[reader].options, self.options, where="options")
+            check_reference(self.name, CAPTION_READERS, self.options, (SCENES,))
 
     @property
     def is_generated(self) -> bool:
         """Whether the pictures are generated scenes."""
         return self.name == SCENES
 
-    def _check_name(self) -> None:
-        if self.is_generated:
-            return
-        if ":" not in self.name:
-            readers = (f"{reader}:PATH" for reader in CAPTION_READERS)
-            raise ConfigError(f"name: found '{self.name}'; {nearest(self.name, (SCENES, *readers))}")
-        try:
-            split_reference(self.name, CAPTION_READERS)
-        except DataError as error:
-            raise ConfigError(f"name: {error}") from error
+
+_RECOLOUR = 100  # draws on top of those that make a scene
+
+
+@dataclass(frozen=True, eq=False)
+class CaptionBatch:
+    """Captions with their pictures; of generated scenes also which words name which digit, and where that is."""
+
+    images: Tensor
+    """(B, 3, H, W) float32 in 0..1."""
+    words: Tensor
+    """(B, T) numbers of words, then 0 for the end, then −1."""
+    picture: Tensor
+    """(B,) number of the picture in its split; several captions may share one."""
+    layout: SceneLayout | None = None
+    """The scenes, where the pictures were generated."""
+    names: Tensor | None = None
+    """(B, T) the object of its scene that a word names, −1 for other words and where there is none."""
+    grammar: SceneGrammar | None = None
+    """What puts scenes into words."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, rows: Tensor) -> CaptionBatch:
+        """The captions ``rows``, in that order, repeats allowed."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        chosen: Any = {name: value[rows] for name, value in values.items() if isinstance(value, Tensor | SceneLayout)}
+        return replace(self, **chosen)
+
+    @property
+    def lengths(self) -> Tensor:
+        """(B,) steps of each caption: its words and the end."""
+        return (self.words != NO_WORD).sum(1)
+
+    @property
+    def has_mask(self) -> Tensor:
+        """(B, T) bool: the words of which it is known where their evidence is."""
+        return torch.zeros_like(self.words, dtype=torch.bool) if self.names is None else self.names >= 0
+
+    def word_masks(self) -> Tensor | None:
+        """(B, T, H, W) bool: the pixels of the digit that a word names, none for other words; None without scenes."""
+        if self.layout is None or self.names is None:
+            return None
+        row = torch.arange(len(self), device=self.names.device)[:, None]
+        return self.layout.masks()[row, self.names.clamp(min=0)] & self.has_mask[..., None, None]
+
+    def recolour(self, which: Tensor | int, colour: Tensor | None = None) -> CaptionBatch:
+        """The same scenes with one digit in another colour: rendered again, and put into words again.
+
+        All other words stay: the sentence is a function of the scene, and only that colour has changed.
+
+        Args:
+            which: the digit that is changed, 0 for the one named first, or (B,) one for each scene.
+            colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
+        """
+        scenes, grammar = cast(SceneLayout, self.layout), cast(SceneGrammar, self.grammar)  # files are never recoloured
+        if isinstance(which, int):
+            which = torch.full_like(self.picture, which)
+        old = scenes.colour.gather(1, which.clamp(0, scenes.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
+        if colour is None:
+            draw = hash_u32(scenes.seed, scenes.index, which.clamp(min=0), _RECOLOUR)
+            colour = (old + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)
+        layout = scenes.recolour(which, colour)
+        words, names = grammar.describe(layout)
+        return replace(self, images=as_float(render(layout)), words=words, names=names, layout=layout)
+
+
+_TIES, _SHORT, _BATCHES = range(3)  # streams of draws within an epoch
+
+
+def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> Tensor:
+    """(N,) the numbers 0 … N − 1 in an order to be cut into batches of ``batch_size``; a function of its arguments.
+
+    What does not fill a batch is a batch of its own at the end, cut from anywhere among the lengths: whoever leaves it
+    out does not leave out the longest captions every time.
+
+    Args:
+        lengths: (N,) of the captions.
+        batch_size: of all batches but the last.
+        seed: of the shuffles.
+        epoch: which shuffle.
+    """
+    count = len(lengths)
+    full, rest = divmod(count, batch_size)
+    shuffled = torch.argsort(hash_u32(seed, epoch, _TIES, torch.arange(count)), stable=True)  # (N,)
+    by_length = shuffled[torch.argsort(lengths.cpu()[shuffled], stable=True)]  # (N,)
+    cut = int(uniform_below(hash_u32(seed, epoch, _SHORT), full + 1)) * batch_size  # where the short batch begins
+    short, rows = by_length[cut : cut + rest], torch.cat([by_length[:cut], by_length[cut + rest :]])
+    batches = rows.view(full, batch_size)
+    order = torch.argsort(hash_u32(seed, epoch, _BATCHES, torch.arange(full)), stable=True)  # (full,)
+    return torch.cat([batches[order].flatten(), short])
 
 
 class CaptionData:
@@ -140,14 +224,12 @@ class CaptionData:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.config, self.split, self.device = config, checked_split(split), torch.device(device)
+        table = read_table(config) if table is None else table
+        self.vocabulary = vocabulary_of(table, config) if vocabulary is None else vocabulary
         self.source: CaptionScenes | CaptionFiles
-        """Where the captions come from: the ``stream`` of scenes, or the ``rows`` of files."""
-        if config.is_generated:
-            self.vocabulary = vocabulary_of(None, config) if vocabulary is None else vocabulary
+        if table is None:
             self.source = CaptionScenes(config, split, self.device, self.vocabulary, allow_pack=allow_pack)
         else:
-            table = read_reference(config.name, CAPTION_READERS, config.options) if table is None else table
-            self.vocabulary = vocabulary_of(table, config) if vocabulary is None else vocabulary
             self.source = CaptionFiles(
                 table,
                 split,
@@ -157,51 +239,41 @@ class CaptionData:
                 cache_mb=config.cache_mb,
                 progress=progress,
             )
-
-    @property
-    def size(self) -> int | None:
-        """Number of captions; None for a stream without end."""
-        return self.source.caption_count
-
-    @property
-    def picture_count(self) -> int | None:
-        """Number of pictures; None for a stream without end."""
-        return self.source.picture_count
-
-    @property
-    def lengths(self) -> Tensor | None:
+        self.size, self.picture_count = self.source.caption_count, self.source.picture_count
+        """Numbers of captions and of pictures; None for a stream without end."""
+        self.features: RowFeatures | None = None
+        """What stands in the place of pictures."""
+        self.lengths = self.source.lengths
         """(N,) steps of each caption, its words and the end, for batches of one length; None for scenes."""
-        return self.source.lengths
 
-    @property
-    def longest(self) -> int:
-        """Words of the longest caption of the split, without its end."""
-        return self.source.longest
-
-    @property
-    def material(self) -> str:
-        """What the pictures are made of, for reports: the glyphs of generated scenes, else READER:PATH."""
-        return self.source.name
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """What was left out when the split was opened, each with its reason."""
-        return self.source.skipped
+    def with_features(
+        self, model: SatModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    ) -> CaptionData:
+        """The same captions, of files, with what the encoder of ``model`` makes of their pictures as it is now."""
+        found, source = copy(self), cast(CaptionFiles, self.source)
+        found.features = RowFeatures(source, model, limit_mb=self.config.features_mb, on_progress=on_progress)
+        return found
 
     def __len__(self) -> int:
         return cast(int, self.size)  # training scenes have no end and no length
 
-    def take(self, indices: Tensor, *, augment_seed: int | None = None) -> CaptionBatch:
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of at most ``limit`` pictures: of files a sample, else the first."""
+        if isinstance(self.source, CaptionFiles):
+            return self.source.sampled(limit)
+        return first_numbers(self.picture_count, limit, self.split)
+
+    def take(self, indices: Tensor, *, vary: int | None = None) -> CaptionBatch:
         """The captions ``indices`` (B,) with their pictures, in that order.
 
         Args:
             indices: numbers of captions.
-            augment_seed: for training, vary the pictures by it, if ``config.augment`` says how.
+            vary: for training, vary the pictures by it, if ``config.augment`` says how.
         """
         batch = self.source.batch(checked_numbers(indices, self.size, self.split, "captions"))
-        if augment_seed is None or self.config.augment is None:
+        if vary is None or self.config.augment is None:
             return batch
-        return batch.framed(*augment(batch.images, self.config.augment, augment_seed))
+        return replace(batch, images=augment(batch.images, self.config.augment, vary)[0])
 
     def pictures(self, indices: Tensor) -> CaptionBatch:
         """The pictures ``indices`` (B,), in that order, each with one caption: the first that it has."""
@@ -213,12 +285,10 @@ class CaptionData:
         return self.source.references(checked)
 
 
-class CaptionScenes:
+class CaptionScenes(CaptionSceneStream):
     """Generated scenes of one split by number; arguments as of :class:`CaptionData`."""
 
-    skipped: tuple[str, ...] = ()
     lengths = None
-    longest = LONGEST
 
     def __init__(
         self,
@@ -230,20 +300,14 @@ class CaptionScenes:
         allow_pack: bool = False,
     ) -> None:
         self.grammar = SceneGrammar(vocabulary, empty=config.empty > 0)
-        self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
+        glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.caption_count = self.picture_count = _SIZES[split]
-        seed = derive_seed(config.seed, SPLITS.index(split), _STREAM)
-        spec = scene_spec(config.size[0], config.empty)
-        self.stream = CaptionSceneStream(spec, self.glyphs, seed, device, length=self.picture_count)
-
-    @property
-    def name(self) -> str:
-        """The name of the glyphs."""
-        return self.glyphs.name
+        seed, spec = derive_seed(config.seed, SPLITS.index(split), _STREAM), scene_spec(config.size[0], config.empty)
+        super().__init__(spec, glyphs, seed, device, length=self.picture_count)
 
     def batch(self, numbers: Tensor) -> CaptionBatch:
         """The scenes ``numbers`` (B,) and their sentences."""
-        layout, images = self.stream.scenes(numbers)
+        layout, images = self.scenes(numbers)
         words, names = self.grammar.describe(layout)
         return CaptionBatch(as_float(images), words, layout.index, layout=layout, names=names, grammar=self.grammar)
 
@@ -251,8 +315,12 @@ class CaptionScenes:
 
     def references(self, number: int) -> tuple[str, ...]:
         """The one sentence that is true of a scene."""
-        layout, _ = self.stream.scenes(torch.tensor([number]))
-        return (self.grammar.vocabulary.decode(self.grammar.describe(layout).words[0].tolist()),)
+        return (self.grammar.vocabulary.decode(self.batch(torch.tensor([number])).words[0].tolist()),)
+
+
+def read_table(config: CaptionDataConfig) -> Table | None:
+    """The captions of a table; None of generated scenes."""
+    return None if config.is_generated else read_reference(config.name, CAPTION_READERS, config.options)
 
 
 def vocabulary_of(table: Table | None, config: CaptionDataConfig) -> Vocabulary:
@@ -310,11 +378,6 @@ class CaptionFiles(ImageSplit):
         """Number of pictures."""
         return len(self.rows)
 
-    @property
-    def longest(self) -> int:
-        """Words of the longest caption, without its end."""
-        return int(self.lengths.max()) - 1
-
     def batch(self, numbers: Tensor) -> CaptionBatch:
         """The captions ``numbers`` (B,) with their pictures."""
         return self._batch(*self.captions(numbers))
@@ -330,9 +393,7 @@ class CaptionFiles(ImageSplit):
     def of_pictures(self, numbers: Tensor) -> CaptionBatch:
         """The pictures ``numbers`` (B,), each with the first of its captions."""
         first = [[*self.vocabulary.encode(self.rows[number].labels[0]), END] for number in numbers.tolist()]
-        words = torch.full((len(first), max(map(len, first))), NO_WORD)
-        for row, ids in enumerate(first):
-            words[row, : len(ids)] = torch.tensor(ids)
+        words = pad_sequence([torch.tensor(ids) for ids in first], batch_first=True, padding_value=NO_WORD)
         return self._batch(words, numbers)
 
     def references(self, number: int) -> tuple[str, ...]:
@@ -341,6 +402,4 @@ class CaptionFiles(ImageSplit):
 
     def _batch(self, words: Tensor, numbers: Tensor) -> CaptionBatch:
         numbers = numbers.to(self.device)
-        picture = self.picture[numbers]
-        canvas, image_size = self.pictures.canvas[picture], self.pictures.image_size[picture]
-        return CaptionBatch(self.images(numbers)[0], words.to(self.device), numbers, canvas, image_size)
+        return CaptionBatch(self.images(numbers)[0], words.to(self.device), numbers)

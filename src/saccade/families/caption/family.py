@@ -70,7 +70,6 @@ FAMILY = Family(
     models=MODELS,
     data=DATA,
     task="saccade.families.caption.task:CaptionTask",
-    splits="saccade.families.caption.splits",
     decode="saccade.families.caption.decode:decode",
     responder="saccade.families.caption.decode:CaptionResponder",
     options=("beam", "captions", "length_penalty"),

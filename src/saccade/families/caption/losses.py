@@ -126,9 +126,9 @@ class JudgedPictures:
         self.rarity = NGramRarity(words, pictures, len(data.vocabulary))
         self.words = MeteorWords(data.vocabulary.entries, end=END, unknown=UNKNOWN, device=self.device)
 
-    def take(self, indices: Tensor, *, augment_seed: int | None = None) -> tuple[Tensor, Tensor]:
+    def take(self, indices: Tensor, *, vary: int | None = None) -> tuple[Tensor, Tensor]:
         """Pictures (B,3,H,W) of the captions ``indices`` (B,), and all that was said of each (B,R,T), on the device."""
-        batch = self.data.take(indices, augment_seed=augment_seed)
+        batch = self.data.take(indices, vary=vary)
         return batch.images, self.references(batch.picture.cpu()).to(self.device)
 
     def references(self, pictures: Tensor) -> Tensor:

@@ -1,13 +1,9 @@
 """Readers of caption data: the layouts of COCO, Flickr and Karpathy's splits, and your own tables.
 
-Karpathy's splits of Flickr8k, Flickr30k and COCO: one JSON file with every picture, its split and its captions.
+Karpathy's splits of Flickr8k, Flickr30k and COCO are one JSON file each (Karpathy and Fei-Fei, arXiv:1412.2306): an
+object with ``images``, a list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``.
 
-Karpathy and Fei-Fei, "Deep Visual-Semantic Alignments for Generating Image Descriptions" (arXiv:1412.2306): an object
-with ``images``, a list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``.
-
-COCO captions: Karpathy's splits, or the official annotations.
-
-Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325). In the folder, or in ``annotations`` below it:
+COCO captions (Chen et al., "Microsoft COCO Captions", arXiv:1504.00325). In the folder, or in ``annotations`` below it:
 
 * ``dataset_coco.json`` of Karpathy, the splits of the published numbers: 82,783 train, 5,000 val and 5,000 test, and
   30,504 ``restval``, which train only if the option asks, since the paper's 82,783 training pictures have none of them;
@@ -17,10 +13,8 @@ Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325). In the folder, or in 
 
 Pictures are in ``train2014`` and ``val2014``, in the folder or in ``images`` below it.
 
-Flickr8k and Flickr30k: photographs of people and animals, five captions each, in their official layouts.
-
-Hodosh, Young and Hockenmaier, "Framing Image Description as a Ranking Task" (JAIR 2013); Young, Lai, Hodosh and
-Hockenmaier, "From Image Descriptions to Visual Denotations" (TACL 2014). Below one folder:
+Flickr8k and Flickr30k: photographs of people and animals, five captions each, in their official layouts
+(Hodosh et al., JAIR 2013; Young et al., TACL 2014). Below one folder:
 
 * captions: ``Flickr8k.token.txt``, ``results_20130124.token``: lines ``PICTURE#NUMBER ⇥ CAPTION``;
 * splits: ``Flickr_8k.trainImages.txt``, dev and test alike; Flickr30k has none of its own: ``train.txt``, ``val.txt``
@@ -29,56 +23,131 @@ Hockenmaier, "From Image Descriptions to Visual Denotations" (TACL 2014). Below 
 * the pictures, in the folder that their archive unpacks to, or in ``Images``.
 
 A picture that no list names is in no split and is skipped: the Flickr8k archive has 91 of them.
+
+A table of one's own has ``image, caption``; a picture with several captions has as many rows, all in one split. In JSON
+lines ``captions`` may be a list. Readers yield captions one by one, in any order; :func:`captions_table` makes a table
+of pictures of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal
 
+from saccade.config import Within
+from saccade.data.tables.doubts import check_usable
 from saccade.data.tables.references import OWN, Reader
-from saccade.data.tables.rows import UnusableRowError, json_in
-from saccade.data.tables.splits import SPLITS, hashed_share
-from saccade.data.tables.table import Table
+from saccade.data.tables.rows import Cells, UnusableRowError, json_in, text_in
+from saccade.data.tables.splits import OTHER_SPLIT, SPLITS, hashed_share
+from saccade.data.tables.table import Columns, Row, Table, TableOptions, read_rows
 from saccade.errors import DataError
-from saccade.families.caption.table import CaptionGathering, CaptionOptions, read_own
+from saccade.families.caption.vocabulary import tokenise
+
+CAPTIONS = 5
+"""Captions of a picture at most, as in the paper: COCO has up to seven, and a fair score has five everywhere."""
 
 
-class KarpathyEntry(NamedTuple):
-    """One picture of the file."""
-
-    folder: str
-    """``val2014`` for COCO, empty for the Flickr sets."""
-    file: str
-    split: str
-    captions: tuple[object, ...]
+def _captions(cells: Cells) -> tuple[str, ...]:
+    several = cells.get("captions")
+    return tuple(map(_clean, several if isinstance(several, list) and several else [text_in(cells, "caption")]))
 
 
-def gather_karpathy(
-    path: Path,
-    gathering: CaptionGathering,
-    find: Callable[[KarpathyEntry], Path | None],
-    splits: Mapping[str, str],
-) -> None:
-    """Add the captions of the file ``path`` to ``gathering``.
+def _clean(caption: object) -> str:
+    """The caption on one line; it must hold a word."""
+    if not isinstance(caption, str):
+        raise UnusableRowError("caption is not text", repr(caption)[:40])
+    text = " ".join(caption.split())
+    if not tokenise(text):
+        raise UnusableRowError("empty caption", f"'{text[:40]}' has no word" if text else "")
+    return text
+
+
+COLUMNS = Columns(needed=("image", "caption"), optional=frozenset(), labels=_captions, unknown=None)
+"""The sentences about a picture."""
+
+
+@dataclass(frozen=True)
+class CaptionOptions(TableOptions):
+    """What all readers of captions can be told."""
+
+    captions: Annotated[int, Within(1)] = CAPTIONS
+    """Captions of a picture at most; the first ones stay."""
+
+
+Said = tuple[str, Path, object, str]
+"""One caption as it is found: where that is, its picture, what was said, and the split."""
+
+
+def captions_table(
+    name: str,
+    said: Iterable[Said],
+    options: CaptionOptions,
+    skipped: list[str],
+    *,
+    again: str = "",
+    doubts: Sequence[str] = (),
+    if_empty: str = OTHER_SPLIT,
+) -> Table:
+    """All that was said, pictures in the order in which they were first seen.
+
+    A caption beyond ``options.captions`` is dropped without a word, as in the paper.
+
+    Args:
+        name: READER:PATH.
+        said: the captions.
+        options: how many captions stay, and what to do about those that cannot be used.
+        skipped: what cannot be used, each with its reason; readers and this function add to it.
+        again: what to call a caption that the picture has already; if empty, two people said the same.
+        doubts: what looks wrong.
+        if_empty: what to do about a split without pictures.
+
+    Raises:
+        DataError: there is no caption, or the options are strict and something was left out.
+    """
+    rows: dict[Path, Row] = {}
+    for where, image, caption, split in said:
+        try:
+            text = _clean(caption)
+            row = rows.setdefault(image, Row(image, (), split))
+            if row.split != split:
+                raise UnusableRowError("picture in two splits", f"{image.name} in {row.split} and {split}")
+            if again and text in row.labels:
+                raise UnusableRowError(again, f"'{text[:40]}'")
+        except UnusableRowError as error:
+            skipped.append(error.at(where))
+            continue
+        if len(row.labels) < options.captions:
+            rows[image] = replace(row, labels=(*row.labels, text))
+    found = [(row.image.name, row) for row in rows.values()]
+    check_usable(name, found, skipped, strict=options.strict, thing="caption")
+    return Table.of(name, found, COLUMNS, skipped=skipped, several=True, doubts=doubts, if_empty=if_empty)
+
+
+def read_own(reader: str, path: Path, options: CaptionOptions) -> Table:
+    """The captions of a file or folder of one's own."""
+    name, found = f"{reader}:{path}", OWN[reader](path, COLUMNS)
+    rows, doubts, if_empty = read_rows(name, found, COLUMNS)
+    said = ((where, row.image, caption, row.split) for where, row in rows for caption in row.labels)
+    return captions_table(name, said, options, found.skipped, again="duplicate", doubts=doubts, if_empty=if_empty)
+
+
+def said_by_karpathy(
+    path: Path, find: Callable[[str, str], Path | None], splits: Mapping[str, str], skipped: list[str]
+) -> Iterator[Said]:
+    """The captions of Karpathy's file ``path``.
 
     Args:
         path: the JSON file.
-        gathering: what captions are added to, and what cannot be used.
-        find: where the picture of an entry is, None if nowhere.
+        find: where the picture of a folder (``val2014`` for COCO, empty for the Flickr sets) and name is, if anywhere.
         splits: a split of the file → train, val or test; pictures of other splits are passed over.
+        skipped: takes what cannot be used.
     """
     try:
         entries = [
-            KarpathyEntry(
-                str(each.get("filepath", "")),
-                each["filename"],
-                each["split"],
-                tuple(s["raw"] for s in each["sentences"]),
-            )
+            (str(each.get("filepath", "")), each["filename"], each["split"], [s["raw"] for s in each["sentences"]])
             for each in json_in(path)["images"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
@@ -87,26 +156,19 @@ def gather_karpathy(
             "this reader takes Karpathy's dataset_*.json"
         ) from error
     seen: set[tuple[str, str]] = set()
-    for entry in entries:
-        if entry.split not in splits:
+    for folder, file, split, captions in entries:
+        if split not in splits:
             continue
-        try:
-            if (entry.folder, entry.file) in seen:
-                raise UnusableRowError("picture named twice")
-            seen.add((entry.folder, entry.file))
-            image = find(entry)
-            if image is None:
-                raise UnusableRowError("no such picture", entry.folder)
-            if not entry.captions:
-                raise UnusableRowError("no caption")
-        except UnusableRowError as error:
-            gathering.skip(entry.file, error)
-            continue
-        for caption in entry.captions:
-            try:
-                gathering.add(image, caption, splits[entry.split])
-            except UnusableRowError as error:
-                gathering.skip(entry.file, error)
+        image = find(folder, file)
+        if (folder, file) in seen:
+            skipped.append(UnusableRowError("picture named twice").at(file))
+        elif image is None:
+            skipped.append(UnusableRowError("no such picture", folder).at(file))
+        elif not captions:
+            skipped.append(UnusableRowError("no caption").at(file))
+        else:
+            yield from ((file, image, caption, splits[split]) for caption in captions)
+        seen.add((folder, file))
 
 
 COCO_HELD_OUT = 5_000
@@ -127,13 +189,13 @@ class CocoOptions(CaptionOptions):
 def read_coco(path: Path, options: CocoOptions) -> Table:
     """The captions in ``path``: the folder of COCO, or one of the JSON files in it."""
     folder, karpathy = _layout(path)
-    gathering = CaptionGathering(f"coco:{path}", options)
     splits = {split: split for split in SPLITS} | ({"restval": "train"} if options.restval else {})
+    skipped: list[str] = []
     if karpathy is not None:
-        gather_karpathy(karpathy, gathering, lambda entry: _picture(folder, entry.folder, entry.file), splits)
+        said = said_by_karpathy(karpathy, partial(_picture, folder), splits, skipped)
     else:
-        _gather_annotations(folder, gathering, splits)
-    return gathering.table()
+        said = _said_in_annotations(folder, splits, skipped)
+    return captions_table(f"coco:{path}", said, options, skipped)
 
 
 def _layout(path: Path) -> tuple[Path, Path | None]:
@@ -152,7 +214,7 @@ def _picture(folder: Path, part: str, file: str) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _gather_annotations(folder: Path, gathering: CaptionGathering, splits: dict[str, str]) -> None:
+def _said_in_annotations(folder: Path, splits: Mapping[str, str], skipped: list[str]) -> Iterator[Said]:
     year, train = next(
         ((year, file) for year in _YEARS if (file := _annotations(folder, f"train{year}")) is not None), ("", None)
     )
@@ -161,47 +223,43 @@ def _gather_annotations(folder: Path, gathering: CaptionGathering, splits: dict[
             f"{folder}: neither {_KARPATHY} nor annotations/captions_train2014.json (or 2017) is here; "
             "name COCO's folder, with its annotations unpacked"
         )
-    _gather_part(train, gathering, folder, f"train{year}", None, splits)
+    yield from _said_in_part(train, folder, f"train{year}", None, splits, skipped)
     held_out = _annotations(folder, f"val{year}")
     if held_out is not None:
         names = {name for _, name in _read_coco(held_out)[0]}
         order = sorted(names, key=lambda name: (hashed_share(name), name))
         each = min(COCO_HELD_OUT, len(order) // 2)
         split_of = {name: "val" if place < each else "test" for place, name in enumerate(order[: 2 * each])}
-        _gather_part(held_out, gathering, folder, f"val{year}", split_of, splits)
+        yield from _said_in_part(held_out, folder, f"val{year}", split_of, splits, skipped)
 
 
-def _gather_part(
+def _said_in_part(
     path: Path,
-    gathering: CaptionGathering,
     folder: Path,
     part: str,
-    split_of: dict[str, str] | None,
-    splits: dict[str, str],
-) -> None:
-    """Add the captions of one annotation file; without ``split_of`` all of them are for training."""
+    split_of: Mapping[str, str] | None,
+    splits: Mapping[str, str],
+    skipped: list[str],
+) -> Iterator[Said]:
+    """The captions of one annotation file; without ``split_of`` all of them are for training."""
     images, captions = _read_coco(path)
     names = dict(images)
-    found: dict[int, Path | None] = {}
+    found = {image: _picture(folder, part, name) for image, name in images}
     seen: set[int] = set()
     for image, annotation, caption in captions:
         split = splits.get("train" if split_of is None else split_of.get(names.get(image, ""), "restval"))
         if split is None:
             continue
-        try:
-            if annotation in seen:
-                raise UnusableRowError("caption numbered twice")
-            seen.add(annotation)
-            if image not in names:
-                raise UnusableRowError("caption of no picture", f"image {image}")
-            if image not in found:
-                found[image] = _picture(folder, part, names[image])
-            picture = found[image]
-            if picture is None:
-                raise UnusableRowError("no such picture", f"{part}/{names[image]}")
-            gathering.add(picture, caption, split)
-        except UnusableRowError as error:
-            gathering.skip(f"{path.name} annotation {annotation}", error)
+        where, picture = f"{path.name} annotation {annotation}", found.get(image)
+        if annotation in seen:
+            skipped.append(UnusableRowError("caption numbered twice").at(where))
+        elif image not in names:
+            skipped.append(UnusableRowError("caption of no picture", f"image {image}").at(where))
+        elif picture is None:
+            skipped.append(UnusableRowError("no such picture", f"{part}/{names[image]}").at(where))
+        else:
+            yield where, picture, caption, split
+        seen.add(annotation)
 
 
 def _annotations(folder: Path, part: str) -> Path | None:
@@ -286,13 +344,12 @@ def _read_flickr(names: _Names, path: Path, options: FlickrOptions) -> Table:
         packed = " (it is a file: unpack it)" if path.is_file() else ""
         raise DataError(f"{path}: not a folder{packed}; name the one with the captions and pictures of {names.reader}")
     find = _finder(names, path)
-    gathering = CaptionGathering(f"{names.reader}:{path}", options)
-    karpathy = _text_file(names, path, names.karpathy)
+    karpathy, skipped = _text_file(names, path, names.karpathy), list[str]()
     if karpathy is not None:
-        gather_karpathy(karpathy, gathering, lambda entry: find(entry.file), {split: split for split in SPLITS})
+        said = said_by_karpathy(karpathy, lambda _, file: find(file), {split: split for split in SPLITS}, skipped)
     else:
-        _gather_tokens(names, path, gathering, find)
-    table = gathering.table()
+        said = _said_in_tokens(names, path, find, skipped)
+    table = captions_table(f"{names.reader}:{path}", said, options, skipped)
     return _reported_on_dev(table) if options.splits == "dev" else table
 
 
@@ -306,37 +363,32 @@ def _reported_on_dev(table: Table) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def _gather_tokens(names: _Names, path: Path, gathering: CaptionGathering, find: _Find) -> None:
+def _said_in_tokens(names: _Names, path: Path, find: _Find, skipped: list[str]) -> Iterator[Said]:
     tokens = _text_file(names, path, *names.tokens)
     if tokens is None:
         wanted = " nor ".join((names.karpathy, *names.tokens))
         raise DataError(f"{path}: neither {wanted} is here; name the folder that {names.reader} was unpacked in")
     split_of = _listed(names, path)
     seen: set[str] = set()
-    pictures: dict[str, Path | None] = {}
-    for line, text in _lines(tokens, gathering):
-        try:
-            key, tab, caption = text.partition("\t")
-            name, number, _ = key.partition("#")
-            if not tab or not number:
-                raise UnusableRowError("not PICTURE#NUMBER, tab, caption", text[:40])
-            split = split_of.get(Path(name).stem)
-            if split is None:
-                continue
-            if key in seen:
-                raise UnusableRowError("caption numbered twice", key)
+    for line, text in _lines(tokens, skipped):
+        key, tab, caption = text.partition("\t")
+        name, number, _ = key.partition("#")
+        where, split = f"{tokens.name} line {line}", split_of.get(Path(name).stem)
+        if not tab or not number:
+            skipped.append(UnusableRowError("not PICTURE#NUMBER, tab, caption", text[:40]).at(where))
+        elif split is None:
+            continue
+        elif key in seen:
+            skipped.append(UnusableRowError("caption numbered twice", key).at(where))
+        elif (image := find(name)) is None:
+            skipped.append(UnusableRowError("no such picture", name).at(where))
+        else:
+            yield where, image, caption, split
+        if tab and number:
             seen.add(key)
-            if name not in pictures:
-                pictures[name] = find(name)
-            image = pictures[name]
-            if image is None:
-                raise UnusableRowError("no such picture", name)
-            gathering.add(image, caption, split)
-        except UnusableRowError as error:
-            gathering.skip(f"{tokens.name} line {line}", error)
     captioned = {Path(key.partition("#")[0]).stem for key in seen}
     silent = [stem for stem in split_of if stem not in captioned]
-    gathering.skipped += [f"no caption: {stem}, listed for {split_of[stem]}" for stem in silent]
+    skipped += [f"no caption: {stem}, listed for {split_of[stem]}" for stem in silent]
 
 
 def _listed(names: _Names, path: Path) -> dict[str, str]:
@@ -360,7 +412,7 @@ def _stems(file: Path) -> list[str]:
         raise DataError(f"{file}: cannot be read ({error}); download it again") from error
 
 
-def _lines(path: Path, gathering: CaptionGathering) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, skipped: list[str]) -> Iterator[tuple[int, str]]:
     """The lines of a file that are UTF-8, by number; those that are not are noted, and the rest goes on."""
     try:
         with path.open("rb") as file:
@@ -369,7 +421,7 @@ def _lines(path: Path, gathering: CaptionGathering) -> Iterator[tuple[int, str]]
                     text = line.decode("utf-8-sig").strip()
                 except UnicodeDecodeError as error:
                     found = f"byte 0x{line[error.start]:02x}"
-                    gathering.skip(f"{path.name} line {number}", UnusableRowError("not UTF-8", found))
+                    skipped.append(UnusableRowError("not UTF-8", found).at(f"{path.name} line {number}"))
                     continue
                 if text:
                     yield number, text

@@ -4,42 +4,54 @@ This is training; scoring is in :mod:`saccade.families.caption.scores`, and the 
 :mod:`saccade.families.caption.losses`.
 
 A phase learns from pictures and their captions. With ``features: kept`` it learns from what the frozen encoder makes of
-picture files, which is computed once and kept on disk (see the module ``features``); with ``auto`` nothing is kept.
-With ``data: own_words`` it is trained on the model's own captions (see ``rewards``). Pictures are augmented as
-``data.augment`` says.
+picture files, which is computed once and kept on disk: a step then costs only the decoder; Xu et al. (2015,
+arXiv:1502.03044, Section 4.3) do not train the encoder either. With ``auto`` nothing is kept. With ``data: own_words``
+it is trained on the model's own captions (see ``losses``). Pictures are augmented as ``data.augment`` says.
 
 Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
 pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.
 Deviation: BLEU for choosing is that with the brevity penalty, as without it the shortest captions would win.
-
-Captions for pictures whose features a frozen encoder has already computed and stored.
-
-Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder: with stored features, a step costs only the
-decoder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes.export import object_facts, write_stream
+from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.doubts import check_named, check_trainable
-from saccade.data.tables.references import read_reference, split_reference
-from saccade.data.tables.splits import Split
+from saccade.data.scenes.layout import SceneLayout
+from saccade.data.tables.doubts import check_named, check_trainable, pluralise
+from saccade.data.tables.splits import Split, checked_split
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
-from saccade.families.caption.batch import bucketed_order
-from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, CaptionFiles, vocabulary_of
+from saccade.families.caption.data import (
+    CaptionBatch,
+    CaptionData,
+    CaptionDataConfig,
+    CaptionFiles,
+    CaptionScenes,
+    bucketed_order,
+    read_table,
+    vocabulary_of,
+)
+from saccade.families.caption.decode import BEAM
+from saccade.families.caption.evidence import PICTURES
 from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
-from saccade.families.caption.scores import captions_of, score_captions, sentences
-from saccade.families.caption.table import summary_of
+from saccade.families.caption.scenes import SCENE_VOCABULARY
+from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
 from saccade.families.caption.vocabulary import Vocabulary
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import (
     caption_cross_entropy,
     doubly_stochastic,
@@ -48,53 +60,19 @@ from saccade.losses import (
     smoothed_cross_entropy,
     word_log_likelihood,
 )
-from saccade.metrics import bleu, same_caption
+from saccade.metrics import bleu, meteor_missing, same_caption
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.outputs import CaptionOutput
-from saccade.tasks.cached_features import CachedFeatures
-from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
+from saccade.tasks.evaluate import evaluate
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.losses import loss_name
-from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch
-
-
-class CaptionFeatures:
-    """One split of captions with the annotation vectors of their pictures, by the number of the caption.
-
-    Args:
-        data: the captions, of files.
-        model: its encoder as it is now; what later becomes of it is not noticed.
-        on_progress: as in :class:`CachedFeatures`.
-    """
-
-    def __init__(
-        self,
-        data: CaptionData,
-        model: SatModel,
-        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    ) -> None:
-        if not isinstance(data.source, CaptionFiles):
-            raise DataError("features can be stored for files only: generated scenes are new each time")
-        self.source = source = data.source
-        self.split, self.device, self.size, self.lengths = data.split, data.device, data.size, source.lengths
-        self._features = CachedFeatures(
-            [row.image for row in source.rows],
-            lambda numbers: source.of_pictures(numbers).images,
-            model,
-            limit_mb=data.config.features_mb,
-            on_progress=on_progress,
-        )
-
-    def take(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """The captions ``indices`` (B,): features (B,L,D) and words (B,T), on the device."""
-        words, pictures = self.source.captions(indices.long().cpu())
-        return self._features.take(pictures), words.to(self.device)
-
 
 OWN_WORDS = "own_words"
 """The material of a phase that learns from what the model says."""
@@ -102,9 +80,8 @@ DRAWS = 5
 """Captions of each picture that the model then says, judged by one another."""
 JUDGED = "train/judged"
 """The split that it then learns from: pictures with all that people said of them."""
-Material: TypeAlias = CaptionData | CaptionFeatures | JudgedPictures
+Material: TypeAlias = CaptionData | JudgedPictures
 """What a phase may learn from."""
-BEAM = 5
 VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
 
 
@@ -139,16 +116,13 @@ class CaptionTask(PictureTask):
         seed: int = 0,
     ) -> None:
         check_named(data, CAPTION_READERS, "captions")
-        self.data_config = from_dict(CaptionDataConfig, data, where="data")
-        config = self.data_config
-        self.table = None if config.is_generated else read_reference(config.name, CAPTION_READERS, config.options)
+        config = self.data_config = from_dict(CaptionDataConfig, data, where="data")
+        self.table = read_table(config)
         if self.table is not None:
             check_trainable(self.table, "picture")
         self.vocabulary = vocabulary_of(self.table, config)
-        settings = {"input_size": config.size, **model_config}
-        if settings.setdefault("vocabulary", len(self.vocabulary)) != len(self.vocabulary):
-            found = f"found {settings['vocabulary']}, but the data has {len(self.vocabulary)}"
-            raise ConfigError(f"model.config.vocabulary: {found}; leave it out")
+        given = {"input_size": config.size, **model_config}
+        settings = filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
         super().__init__(model=model, model_config=settings, size=config.size, protocol=protocol, seed=seed)
 
     @property
@@ -158,21 +132,15 @@ class CaptionTask(PictureTask):
 
     def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
-        if self.table is None:
-            return ""
-        return summary_of(self.table, len(self.vocabulary.words))
+        return "" if self.table is None else summary_of(self.table, self.vocabulary)
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
-        words = {"vocabulary": word_entries(word=self.vocabulary.words)}
         if self.table is None:
-            return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
-        rows = [row for row in self.table.rows if row.split in LEARNED]
-        return {
-            "rows": row_entries((row.image, "", (row.split, row.labels)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.on_progress),
-            **words,
-        }
+            learned = {"glyphs": glyph_entries(self.data_config.glyphs)}
+        else:
+            learned = table_parts(self.table, lambda row: (row.split, row.labels), self.on_progress)
+        return {**learned, "vocabulary": word_entries(word=self.vocabulary.words)}
 
     def make_split(self, name: str) -> CaptionData:
         """One split of the captions."""
@@ -188,7 +156,7 @@ class CaptionTask(PictureTask):
             return self._judged(captions)
         if features != "kept" or self.data_config.is_generated or not self.data_config.features_mb:
             return captions
-        return CaptionFeatures(captions, cast(SatModel, self.model), self.on_progress)  # of the encoder as it is now
+        return captions.with_features(cast(SatModel, self.model), self.on_progress)  # of the encoder as it is now
 
     def _judged(self, captions: CaptionData) -> JudgedPictures:
         if JUDGED not in self._splits:
@@ -207,14 +175,14 @@ class CaptionTask(PictureTask):
 
         Where the model says the captions, all ``references`` of their pictures are there in their place.
         """
-        if isinstance(data, CaptionFeatures):
-            features, words = data.take(indices)
-            return {"features": features, "words": words}
         varied = derive_seed(self.seed, number)
         if isinstance(data, JudgedPictures):
-            images, references = data.take(indices, augment_seed=varied)
+            images, references = data.take(indices, vary=varied)
             return {"images": images, "references": references}
-        made = data.take(indices, augment_seed=varied)
+        if data.features is not None:
+            words, pictures = cast(CaptionFiles, data.source).captions(indices.long().cpu())
+            return {"features": data.features.take(pictures), "words": words.to(data.device)}
+        made = data.take(indices, vary=varied)
         return {"images": made.images, "words": made.words}
 
     def distinct_numbers(self, data: CaptionData, count: int) -> Tensor:
@@ -244,26 +212,32 @@ class CaptionTask(PictureTask):
             raise ConfigError(ONE_TRUTH)
         return loss
 
-    def loss(self, raw: CaptionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, output: CaptionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and the log-likelihood of a word."""
         if isinstance(loss, SelfCritical):
-            return self._self_critical(raw, batch["references"], loss)
+            return self._self_critical(output, batch["references"], loss)
         words = batch["words"]
         if isinstance(loss, Soft):
-            likelihood = caption_cross_entropy(raw["logits"], words)
-            taught = smoothed_cross_entropy(raw["logits"], words, loss.smoothing) if loss.smoothing else likelihood
-            penalty = doubly_stochastic(raw["word.weights"], words)
+            likelihood = caption_cross_entropy(output.logits, words)
+            taught = smoothed_cross_entropy(output.logits, words, loss.smoothing) if loss.smoothing else likelihood
+            penalty = doubly_stochastic(output.acts["word"].weights, words)
             found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
-            return found | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
+            return found | {
+                "gate": _mean_gate(output, words),
+                "log_likelihood": -likelihood * len(words) / _steps(words),
+            }
         options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-        found = hard_attention_loss(raw, words, raw["baseline"], **options)
-        return {**found, "gate": _mean_gate(raw, words)}
+        found = hard_attention_loss(output, words, output.baseline, **options)
+        return {**found, "gate": _mean_gate(output, words)}
 
-    def _self_critical(self, raw: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
+    def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
-        words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
-        if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
-            log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
+        word = output.acts["word"]
+        words, log_prob = word.emits, output.log_prob  # (B·K,T)
+        if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
+            log_prob = log_prob + output.acts["word"].log_prob * (
+                output.acts["word"].active & ~output.expected.unsqueeze(1)
+            )
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
         judged = self._judged(self.split("train"))
         weights = {"bleu_weight": loss.bleu, "meteor_weight": loss.meteor}
@@ -273,7 +247,7 @@ class CaptionTask(PictureTask):
             "reward": earned.mean(),
             "best_reward": earned.amax(1).mean(),
             "words": (words > 0).sum(1).float().mean(),
-            "gate": _mean_gate(raw, words),
+            "gate": _mean_gate(output, words),
         }
 
     def metric_names(self) -> tuple[str, ...]:
@@ -309,7 +283,7 @@ class CaptionTask(PictureTask):
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         settings = requested_settings(facts, request, CAPTION_READERS)
-        return {"data": settings, "words": facts.answers, "allow_pack": request.allow_pack}
+        return {"data": settings, "answers": facts.answers, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(
@@ -318,7 +292,7 @@ class CaptionTask(PictureTask):
         data: Mapping[str, object],
         split: str,
         *,
-        words: tuple[str, ...],
+        answers: tuple[str, ...],
         beam: int = BEAM,
         length_penalty: float = 0.0,
         limit: int | None = None,
@@ -328,28 +302,105 @@ class CaptionTask(PictureTask):
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        ``words`` are the model's, by id. ``sweeps`` are photographs whose words are asked for again while parts of them
-        are altered; generated scenes are rendered again instead, so of them it must be 0 or None.
+        ``answers`` are the model's words, by id. ``sweeps`` are photographs whose words are asked for again while parts
+        of them are altered; generated scenes are rendered again instead, so of them it must be 0 or None.
         """
         model = cast(SatModel, model)
         config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
         if sweeps and config.is_generated:
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
-        vocabulary = Vocabulary.of_model(words)
-        device = next(model.parameters()).device
-        chosen = CaptionData(config, cast(Split, split), device, vocabulary, allow_pack=allow_pack)
-        altered = {} if sweeps is None else {"altered": sweeps}
-        scores = score_captions(
-            model, chosen, beam=beam, length_penalty=length_penalty, **altered, limit=limit, progress=progress
-        ).summary()
+        words, device = Vocabulary.of_model(answers), next(model.parameters()).device
+        chosen = CaptionData(config, checked_split(split), device, words, allow_pack=allow_pack)
+        scoring = CaptionScoring(
+            model,
+            chosen,
+            beam=beam,
+            length_penalty=length_penalty,
+            limit=limit,
+            altered=PICTURES if sweeps is None else sweeps,
+        )
+        scores = evaluate(scoring, progress)
         search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        if config.is_generated:
-            made = {"glyphs": chosen.material, "seed": config.seed, **search}
+        source = chosen.source
+        if isinstance(source, CaptionScenes):
+            made = {"glyphs": source.glyphs.name, "seed": config.seed, **search}
             return evaluation(scores, data=config.name, split=split, **made)
-        scores["counts"]["skipped"] = len(chosen.skipped)
+        if (why := meteor_missing()) is not None:
+            scores["note"] = f"no METEOR 1.5: {why}"
         if split == "test" and config.options.get("splits") == "dev":
             search["scored_part"] = "dev pictures"
-        return evaluation(scores, data=split_reference(config.name, CAPTION_READERS)[0], split=split, **search)
+        return evaluation(scores, data=config.name.partition(":")[0], split=split, **search)
+
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> OpenedSplit:
+        """Generated scenes, or the captions of a table; for a model's own look, scenes do without MNIST."""
+        config = config_of(CaptionDataConfig, settings)
+        table, remark, words = read_table(config), "", None if facts is None else Vocabulary.of_model(facts.answers)
+        if table is not None:
+            if words is None:  # a short table has no frequent words
+                words = vocabulary_of(table, config if "at_least" in settings else replace(config, at_least=1))
+            shown = table if count is None else table.first(split, count)
+            data = CaptionData(config, split, vocabulary=words, table=shown, progress=progress)
+            return OpenedSplit(lambda many: examples(data, many), summary_of(table, words))
+        if facts is not None:
+            settings, remark = pack_if_missing(settings, split)
+        scenes = CaptionData(config_of(CaptionDataConfig, settings), split, vocabulary=words, allow_pack=True)
+        return OpenedSplit(lambda many: examples(scenes, many), remark)
+
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write captioned scenes as PNGs and ``scenes.jsonl``, which ``jsonl:`` reads again.
+
+        Each line holds image, caption, seed, split, index, glyphs and objects in the order in which they are named.
+        """
+        config = config_of(CaptionDataConfig, settings)
+        if not config.is_generated:
+            raise DataError(f"{config.name} is read, not generated; it cannot be made")
+        check_request(count, start, out)
+        scenes = CaptionScenes(config, split, torch.device("cpu"), SCENE_VOCABULARY, allow_pack=True)
+
+        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
+            words = scenes.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
+            named = {"image": file, "caption": SCENE_VOCABULARY.decode(words), "seed": config.seed, "split": split}
+            index = int(layout.index[scene])
+            return {**named, "index": index, "glyphs": scenes.glyphs.name, "objects": object_facts(layout, scene)}
+
+        what = f"{config.name} {split}"
+        return write_stream(scenes, facts, what, range(start, start + count), Path(out), progress)
+
+
+def examples(data: CaptionData, count: int) -> list[Example]:
+    """The first ``count`` pictures, each with its first caption."""
+    size = data.picture_count
+    numbers = torch.arange(count if size is None else min(count, size))
+    batch = data.pictures(numbers)
+    truths = [data.references(number)[0] for number in numbers.tolist()]
+    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
+    return [Example(*each) for each in zip(batch.images, truths, masks)]
+
+
+def summary_of(table: Table, words: Vocabulary) -> str:
+    """What a table holds, in one line, and below it what looks wrong; its learner knows the ``words``."""
+    captions = sum(len(row.labels) for row in table.rows)
+    first, *doubts = table.summary().splitlines()
+    return "\n".join([f"{first}, {pluralise(captions, 'caption')}, {pluralise(len(words.words), 'word')}", *doubts])
 
 
 def _steps(words: Tensor) -> Tensor:
@@ -357,6 +408,6 @@ def _steps(words: Tensor) -> Tensor:
     return (words >= 0).sum().clamp(min=1)
 
 
-def _mean_gate(raw: CaptionOutput, words: Tensor) -> Tensor:
+def _mean_gate(output: CaptionOutput, words: Tensor) -> Tensor:
     """The mean β of the words (B,T); a scalar."""
-    return (raw["word.gain"].detach() * (words >= 0)).sum() / _steps(words)
+    return (output.acts["word"].gain.detach() * (words >= 0)).sum() / _steps(words)

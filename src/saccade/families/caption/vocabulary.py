@@ -86,15 +86,6 @@ class Vocabulary:
     words: tuple[str, ...]
     """The words from number 2 on, the most frequent first."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "words", tuple(self.words))
-        for word in self.words:
-            if not isinstance(word, str) or not word or word in SPECIAL or word.split() != [word]:
-                raise DataError(f"vocabulary: {word!r} is not a word; a word is text without spaces")
-        if len(self._number_of) < len(self.words):
-            twice = next(word for word, count in Counter(self.words).items() if count > 1)
-            raise DataError(f"vocabulary: '{twice}' is there more than once; every word has one number")
-
     @classmethod
     def build(cls, captions: Iterable[str], *, at_least: int = 5, most: int = 10_000) -> Vocabulary:
         """The words of ``captions``, the most frequent first, equally frequent ones by the alphabet.
@@ -154,23 +145,18 @@ class Vocabulary:
         return (*SPECIAL, *self.words)
 
     @classmethod
-    def from_entries(cls, entries: Sequence[str]) -> Vocabulary:
-        """The vocabulary with these :attr:`entries`."""
-        if tuple(entries[: len(SPECIAL)]) != SPECIAL:
-            raise DataError(f"vocabulary: starts with {list(entries[: len(SPECIAL)])}, not with {', '.join(SPECIAL)}")
-        return cls(tuple(entries[len(SPECIAL) :]))
-
-    @classmethod
     def of_model(cls, entries: Sequence[str]) -> Vocabulary:
         """The vocabulary of a trained model, whose folder keeps its :attr:`entries`.
 
         Raises:
             CheckpointError: no vocabulary has such entries.
         """
-        try:
-            return cls.from_entries(entries)
-        except DataError as error:
-            raise CheckpointError(f"the model's words: {error}; get its folder again") from error
+        words = tuple(entries[len(SPECIAL) :])
+        if tuple(entries[: len(SPECIAL)]) != SPECIAL or len(set(words)) < len(words):
+            raise CheckpointError(
+                f"the model's words are not {', '.join(SPECIAL)} and others, each once; get its folder again"
+            )
+        return cls(words)
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

@@ -31,11 +31,11 @@ from saccade.data.pictures.evidence import carried
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.tables.references import read_reference, split_reference
+from saccade.data.tables.references import check_reference, read_reference
 from saccade.data.tables.sampling import checked_numbers, first_numbers
 from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError, nearest
+from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import CLASSES, CifarPictures
 from saccade.families.classify.cifar import NAME as CIFAR
 from saccade.families.classify.readers import LABEL_READERS
@@ -135,17 +135,7 @@ class LabelDataConfig:
             if self.options:
                 raise ConfigError(f"options: {CIFAR} has none, found {', '.join(self.options)}; leave them out")
         else:
-            self._check_reader()
-
-    def _check_reader(self) -> None:
-        if ":" not in self.name:
-            known = (CIFAR, *GENERATORS, *(f"{reader}:PATH" for reader in LABEL_READERS))
-            raise ConfigError(f"name: found '{self.name}'; {nearest(self.name, known)}")
-        try:
-            reader, _ = split_reference(self.name, LABEL_READERS)
-        except DataError as error:
-            raise ConfigError(f"name: {error}") from error
-        from_dict(LABEL_READERS[reader].options, self.options, where="options")
+            check_reference(self.name, LABEL_READERS, self.options, (CIFAR, *GENERATORS))
 
     @property
     def is_generated(self) -> bool:

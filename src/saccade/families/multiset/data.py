@@ -1,7 +1,7 @@
 """Pictures with a set, multiset or list of labels: generated scenes, SVHN, and your own tables.
 
 =============== ====================================================================================================
-mnist-multiset   1 to 4 digits that may repeat, ``multiset_scenes.py``
+mnist-multiset   1 to 4 digits that may repeat, ``scenes.py``
 mnist-set        1 to 4 different digits
 mnist-single     one digit of such a scene: what a backbone learns digits from
 READER:PATH      your own tables and folders, and svhn (``readers.py``)
@@ -22,29 +22,29 @@ As in the paper, no scene of val and test is empty unless the option ``empty_hel
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, cast, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within, from_dict
+from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
-from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.references import read_reference, split_reference
-from saccade.data.tables.sampling import checked_numbers
+from saccade.data.scenes.hashing import derive_seed, hash_u32
+from saccade.data.scenes.layout import GlyphLayout
+from saccade.data.tables.references import check_reference, read_reference
+from saccade.data.tables.sampling import checked_numbers, first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.multiset.batch import NO_LABEL, MultisetBatch
-from saccade.families.multiset.readers import MULTISET_READERS, Kind
+from saccade.errors import DataError
+from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
-from saccade.geometry import apply_to_boxes, invert
-
-__all__ = ["SCENES", "MultisetBatch", "MultisetData", "MultisetDataConfig", "SceneOptions"]
+from saccade.geometry import Size, apply_to_boxes, invert, touched
 
 SCENES: dict[str, dict[str, bool]] = {
     "mnist-multiset": {},
@@ -111,20 +111,11 @@ class MultisetDataConfig:
     """How training pictures are varied; None: not at all."""
 
     def __post_init__(self) -> None:
-        if self.name not in SCENES:
-            if ":" not in self.name:
-                readers = (f"{reader}:PATH" for reader in MULTISET_READERS)
-                raise ConfigError(f"name: found '{self.name}'; {nearest(self.name, (*SCENES, *readers))}")
-            try:
-                split_reference(self.name, MULTISET_READERS)
-            except DataError as error:
-                raise ConfigError(f"name: {error}") from error
         if self.is_generated:
             self.scenes("train")
             self.scenes("test")
         else:
-            reader, _ = split_reference(self.name, MULTISET_READERS)
-            from_dict(MULTISET_READERS[reader].options, self.options, where="options")
+            check_reference(self.name, MULTISET_READERS, self.options, SCENES)
 
     @property
     def is_generated(self) -> bool:
@@ -151,6 +142,89 @@ class MultisetDataConfig:
         return MultisetSpec(self.size, clutter=options.clutter, empty=0.0 if kind.get("alone") else empty, **kind)
 
 
+def read_table(config: MultisetDataConfig) -> Table | None:
+    """The rows of a table; None of generated scenes."""
+    return None if config.is_generated else read_reference(config.name, MULTISET_READERS, config.options)
+
+
+NO_LABEL = -1
+"""Fills the columns of ``labels`` that a picture has no label for."""
+
+
+@dataclass(frozen=True, eq=False)
+class MultisetBatch:
+    """Pictures with their labels, and where the evidence of each label is, in pixels of the pictures given."""
+
+    images: Tensor
+    """(B, 3, H, W) float32 in 0..1."""
+    labels: Tensor
+    """(B, M) numbers of classes, then −1."""
+    picture: Tensor
+    """(B,) number of the picture in its split."""
+    boxes: Tensor = None  # type: ignore[assignment]  # NaN everywhere if not given
+    """(B, M, 4) xyxy, NaN where a label has none and where there is no label."""
+    layout: GlyphLayout | None = None
+    """The scenes, where the pictures were generated."""
+    slot: Tensor | None = None
+    """(B, M) which object of its scene each label stands for."""
+
+    def __post_init__(self) -> None:
+        if self.boxes is None:
+            nowhere = torch.full((*self.labels.shape, 4), float("nan"), device=self.labels.device)
+            object.__setattr__(self, "boxes", nowhere)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def present(self) -> Tensor:
+        """(B, M) bool: where there is a label."""
+        return self.labels != NO_LABEL
+
+    def counts(self, classes: int) -> Tensor:
+        """(B, classes) int64: how often each class is on each picture."""
+        counts = self.labels.new_zeros(len(self), classes + 1)
+        return counts.scatter_add_(1, self.labels + 1, torch.ones_like(self.labels))[:, 1:]
+
+    def masks(self) -> Tensor:
+        """(B, M, H, W) bool: the pixels of each label's object, or those its box touches; none where none is known."""
+        if self.layout is None or self.slot is None:
+            return touched(self.boxes, (self.images.shape[-2], self.images.shape[-1]))
+        rows = torch.arange(len(self), device=self.labels.device)[:, None]
+        return self.layout.masks()[rows, self.slot] & self.present[..., None, None]
+
+    def shuffled(self, order_seed: int) -> MultisetBatch:
+        """The same pictures with the labels of each, and what belongs to them, in an order drawn from the seed."""
+        column = torch.arange(self.labels.shape[1], device=self.labels.device)
+        key = hash_u32(order_seed, self.picture[:, None], column)  # (B, M)
+        order = torch.argsort(key.masked_fill(~self.present, 1 << 32), dim=1, stable=True)
+        return replace(
+            self,
+            labels=self.labels.gather(1, order),
+            boxes=self.boxes.gather(1, order[..., None].expand(-1, -1, 4)),
+            slot=None if self.slot is None else self.slot.gather(1, order),
+        )
+
+    def framed(self, images: Tensor, frames: Tensor) -> MultisetBatch:
+        """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; boxes follow."""
+        boxes = apply_to_boxes(invert(frames)[:, None], self.boxes.double())  # (B,M,4)
+        return replace(self, images=images, boxes=boxes.to(self.boxes.dtype), layout=None, slot=None)
+
+
+def at_size(images: Tensor, size: Size) -> Tensor:
+    """Pictures (B,3,H,W) at ``size``, as they are if they have it; the paper enlarges 100 × 100 to 224 × 224."""
+    if tuple(images.shape[-2:]) == tuple(size):
+        return images
+    return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True).clamp(0, 1)
+
+
+def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
+    """Boxes (B,M,4) of pictures (B,3,H,W) where :func:`at_size` puts them."""
+    height, width = images.shape[-2:]
+    x, y = boxes.view(*boxes.shape[:-1], 2, 2).unbind(-1)  # (B,M,2) each
+    return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
+
+
 class MultisetData:
     """One split of pictures and their labels: numbers of pictures to batches.
 
@@ -159,7 +233,7 @@ class MultisetData:
         split: train, val or test.
         device: where pictures are made or kept.
         table: the rows of ``config``, where they are read already.
-        classes: the labels of a trained model, in its order; those of the data if not given.
+        answers: the labels of a trained model, in its order; those of the data if not given.
         most: how many labels that model was trained to say at most.
         allow_pack: let the test split of generated scenes use the shipped glyphs when MNIST is not there.
         progress: called with (pictures decoded, pictures in all).
@@ -171,7 +245,7 @@ class MultisetData:
         split: Split,
         device: torch.device | str = "cpu",
         table: Table | None = None,
-        classes: Sequence[str] | None = None,
+        answers: Sequence[str] | None = None,
         most: int | None = None,
         *,
         allow_pack: bool = False,
@@ -179,100 +253,73 @@ class MultisetData:
     ) -> None:
         self.config, self.split, self.device = config, checked_split(split), torch.device(device)
         self.source: MultisetScenes | MultisetFiles
-        """Where the pictures come from: the ``stream`` of scenes, or the ``rows`` of files."""
         if config.is_generated:
             self.source = MultisetScenes(config, split, self.device, allow_pack=allow_pack)
-            if classes is not None and tuple(classes) != DIGITS:
-                raise DataError(f"{config.name}: its labels are 0..9, those of the model are {', '.join(classes)}")
-            self.kind: Kind = "multiset" if self.source.spec.repeats else "set"
+            if answers is not None and tuple(answers) != DIGITS:
+                raise DataError(f"{config.name}: its labels are 0..9, those of the model are {', '.join(answers)}")
         else:
-            table = read_reference(config.name, MULTISET_READERS, config.options) if table is None else table
             self.source = MultisetFiles(
-                table,
+                read_table(config) if table is None else table,
                 split,
                 (config.size, config.size),
                 self.device,
-                answers=classes,
+                answers=answers,
                 most=most,
                 cache_mb=config.cache_mb,
                 progress=progress,
             )
-            self.kind = cast(Kind, table.kind)
-
-    @property
-    def size(self) -> int | None:
-        """Number of pictures; None for a stream without end."""
-        return self.source.size
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """What the labels are called."""
-        return self.source.answers
-
-    @property
-    def most(self) -> int:
-        """Labels of a training picture at most."""
-        return self.source.most
-
-    @property
-    def material(self) -> str:
-        """What the pictures are made of, for reports: the glyphs of generated scenes, else READER:PATH."""
-        return self.source.name
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Pictures of the split left out when it was opened, each with its reason; see ``MultisetFiles``."""
-        return self.source.skipped
-
-    @property
-    def beyond(self) -> int:
-        """Pictures with more labels than ``most``, so that no answer can be right."""
-        return self.source.beyond
+        self.size, self.answers = self.source.size, self.source.answers
+        self.is_list = self.source.is_list
+        """Whether the order of the labels is part of the answer."""
+        self.asks_objects = False
+        """Whether single objects are learned from these pictures."""
 
     def __len__(self) -> int:
         return cast(int, self.size)  # training scenes have no end and no length
 
-    def take(self, indices: Tensor, order_seed: int | None = None, *, augment_seed: int | None = None) -> MultisetBatch:
-        """The pictures ``indices`` (B,), in that order.
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of at most ``limit`` pictures: of files a sample, else the first."""
+        if isinstance(self.source, MultisetFiles):
+            return self.source.sampled(limit)
+        return first_numbers(self.size, limit, self.split)
+
+    def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
+        """The pictures ``indices`` (B,), in that order, labels in reading order or as their table has them.
 
         Args:
             indices: numbers of pictures.
-            order_seed: shuffle the labels of each picture by it; those of a list stay. Else labels are in reading
-                order, or as their table has them.
-            augment_seed: for training, vary the pictures by it, if ``config.augment`` says how.
+            vary: for training, vary the pictures by it, if ``config.augment`` says how.
         """
-        indices = checked_numbers(indices, self.size, self.split, "pictures")
-        batch = self.source.batch(indices)
-        if augment_seed is not None and self.config.augment is not None:
-            batch = batch.framed(*augment(batch.images, self.config.augment, augment_seed))
-        return batch if order_seed is None or self.kind == "list" else batch.shuffled(order_seed)
+        batch = self.source.batch(checked_numbers(indices, self.size, self.split, "pictures"))
+        if vary is None or self.config.augment is None:
+            return batch
+        return batch.framed(*augment(batch.images, self.config.augment, vary))
 
 
-class MultisetScenes:
+class MultisetScenes(MultisetStream):
     """Generated scenes of one split by number; arguments as of :class:`MultisetData`."""
 
-    answers = DIGITS
-    skipped: tuple[str, ...] = ()
-    beyond = 0
+    answers, is_list = DIGITS, False
 
     def __init__(
         self, config: MultisetDataConfig, split: Split, device: torch.device, *, allow_pack: bool = False
     ) -> None:
-        self.spec = config.scenes(split)
-        self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
-        self.size = SIZES[config.protocol][split]
-        self.most = self.spec.slots
+        self.data_seed, self.split, self.size = config.seed, split, SIZES[config.protocol][split]
+        glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         seed = derive_seed(config.seed, SPLITS.index(split), _STREAMS[config.name])
-        self.stream = MultisetStream(self.spec, self.glyphs, seed, device, length=self.size)
+        super().__init__(config.scenes(split), glyphs, seed, device, length=self.size)
 
-    @property
-    def name(self) -> str:
-        """The name of the glyphs."""
-        return self.glyphs.name
+    def facts(self, layout: GlyphLayout, scene: int, file: str) -> dict[str, object]:
+        """What is true of a ``scene`` of a layout, whose picture is ``file``; labels and boxes in reading order."""
+        present = layout.present[scene]
+        labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
+        named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
+        index = int(layout.index[scene])
+        return {**named, "seed": self.data_seed, "split": self.split, "index": index, "glyphs": self.glyphs.name}
 
     def batch(self, numbers: Tensor) -> MultisetBatch:
         """The scenes ``numbers`` (B,), labels in reading order."""
-        layout, images = self.stream.scenes(numbers)
+        layout, images = self.scenes(numbers)
         boxes = layout.boxes.float().masked_fill(~layout.present[..., None], float("nan"))  # (B,N,4)
         slot = torch.arange(self.spec.slots, device=layout.device).expand(len(layout), -1).contiguous()  # (B,N)
         labels = layout.classes.masked_fill(~layout.present, NO_LABEL)  # (B,N)
@@ -284,6 +331,7 @@ class MultisetFiles(ImageSplit):
 
     def __init__(self, *arguments: Any, **how: Any) -> None:
         super().__init__(*arguments, **how)
+        self.is_list = self.table.kind == "list"
         number_of = {label: number for number, label in enumerate(self.answers)}
         width = max(self.most, *(len(row.labels) for row in self.rows))
         labels = torch.full((self.size, width), NO_LABEL)  # (N,M)
@@ -303,3 +351,11 @@ class MultisetFiles(ImageSplit):
         """The pictures ``numbers`` (B,), labels as the table has them."""
         numbers = self.numbers(numbers)
         return MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])
+
+
+def examples(data: MultisetData, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
+    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
+    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]

@@ -67,7 +67,6 @@ FAMILY = Family(
     models=MODELS,
     data=DATA,
     task="saccade.families.multiset.task:MultisetTask",
-    splits="saccade.families.multiset.splits",
     decode="saccade.families.multiset.decode:decode",
     headline=("macro_f1", "exact_match"),
     columns=(frozenset({"image", "labels"}),),

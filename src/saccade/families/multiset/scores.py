@@ -8,21 +8,43 @@ the one score that is no fraction. The total map is scored against the pixels of
 the one that most training pictures would be right with (``training_prior``), where there is a table of them.
 
 A model without glimpses (the counting control) has answers and a map only. What no picture has boxes for is left out.
+
+Edits the attention to one label: another mask, other glimpsed cells. Is the label still read?
+
+Of each scene one label is taken that is there once and is read once. At the step that read it, the covert mask and the
+glimpses are edited. Cells are those on the label's digit.
+
+==================  ====================================================================================
+``zero_target``     the mask is 0 on the digit, and the glimpses go to cells that are not on it
+``zero_random``     the mask is 0 on as many cells elsewhere, and the glimpses go to other cells on the digit
+``zero_heaviest``   the mask is 0 on as many cells elsewhere, the heaviest ones; glimpses as they were
+``keep_target``     the mask is 0 but on the digit, and the glimpses go to cells on it
+``keep_random``     the mask is 0 but on as many cells elsewhere, and the glimpses go there
+``target_removed``  no edit: the digit is taken out of the picture
+``target_alone``    no edit: everything but the digit is taken out of the picture
+==================  ====================================================================================
+
+"all": the label is read at no step, with later steps computed again. So the model may come back to the digit. ``all,
+later frozen`` keeps the later masks and glimpses. ``covert`` and ``glimpse`` edit one of the two. ``label at its step``
+asks what is read at the edited step alone. The mask is a gate and is not scaled.
+
+Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from saccade import geometry
-from saccade.families.multiset.batch import read_all
-from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetFiles
-from saccade.families.multiset.edits import EDITED, glimpse_edits
+from saccade.data.pictures.reading import as_float
+from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetScenes, at_size, boxes_at_size
+from saccade.families.multiset.scenes import MultisetSpec, paint
+from saccade.geometry import Size, scale_shift
+from saccade.losses.multiset import label_steps, names_each, names_one
 from saccade.metrics import (
     at_glimpses,
     at_random,
@@ -34,169 +56,211 @@ from saccade.metrics import (
     most_salient,
     multiset_counts,
 )
-from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.intervals import Values
 from saccade.metrics.maps.baselines import Grids, grids_of
-from saccade.metrics.maps.edits import EditScores
-from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.result import Summary, only_defined, summarise, without_nan
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells
+from saccade.metrics.result import only_defined
 from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
-from saccade.outputs import ModelOutput
-from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
+from saccade.models.multiset_reader import MultisetModel
+from saccade.outputs import MultisetOutput, joined
+from saccade.tasks.evaluate import Kept, Scoring
+from saccade.tasks.forward_passes import answers_of, at_once, in_parts
+from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace
+
+EDITED = 200
+"""Scenes whose attention is edited."""
+COVERT, GLIMPSE = "covert", "glimpse"
+VALIDATION_BATCH = 500
 
 
 @dataclass
-class MultisetScores:
-    """What was measured, with the values of each picture behind every mean."""
+class MultisetKept(Kept):
+    """With one value a step of each kind of glimpses, NaN where it does not count.
 
-    classes: int
-    is_list: bool = False
-    """Whether the order of the labels is part of the answer."""
-    answers: Values = field(default_factory=Values)
-    maps: MapScorer = field(default_factory=MapScorer)
-    """Scores of the total map."""
-    glimpses: dict[str, Values] = field(default_factory=dict)
-    """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
-    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
-    """``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
-    edits: EditScores = field(default_factory=EditScores)
-    """Scores of edited attention to one label of each scene, from fewer scenes."""
-    prior: MultisetScores | None = None
-    """The answers of who always says what most training pictures hold, where that is known."""
+    ``columns`` are ``said`` and ``truth``, counts (B,K+1) with the last column for stop; ``step_picture`` (B·T,); and
+    ``habit_right``, whether always saying the same would be right.
+    """
+
+    glimpses: Values = field(default_factory=Values)
+    most_salient_glimpse: Values = field(default_factory=Values)
+    random_glimpse: Values = field(default_factory=Values)
 
     def metrics(self) -> dict[str, float]:
         """Scores of the answers: ``macro_f1`` (also by presence), ``exact_match``, overall precision and recall."""
-        said, truth = self.columns["said"], self.columns["truth"]  # (N,K+1)
-        both = said[:, :-1], truth[:, :-1]  # (N,K): without stop
-        found = {"macro_f1": macro_f1(*both), **self.answers.means()}
-        overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
-        return {**found, **only_defined(overall), "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
+        return answer_scores(self.columns["said"], self.columns["truth"], self.answers.means())
 
     def attention(self) -> dict[str, float]:
-        """Scores of the model's glimpses, if any counted; :meth:`summary` adds those of the total map."""
-        return only_defined(self.glimpses["model"].means()) if "model" in self.glimpses else {}
-
-    def summary(self) -> Summary:
-        """Plain numbers, see :mod:`saccade.metrics.result`."""
-        by_count, pictures = self._by_count()
-        rivals = {name: only_defined(held.means()) for name, held in self.glimpses.items() if name != "model"}
-        habit = {} if self.prior is None else {"training_prior": self.prior.metrics()}
-        said, truth = (self.columns[name][:, :-1] for name in ("said", "truth"))  # (N,K)
-        measured = [(self.answers, self.maps.groups)]
-        if "model" in self.glimpses:
-            measured.append((self.glimpses["model"], self.columns["step_picture"]))
-        found = summarise(
-            n=len(said),
-            metrics={**self.metrics(), "exact_match_by_count": by_count},
-            maps=self.maps,
-            measured=measured,
-            attention=self.attention(),
-            baselines=habit | {name: means for name, means in rivals.items() if means},
-            intervals={"macro_f1": macro_f1_interval(said, truth)},
-            counts={"macro_f1": len(said), "exact_match_by_count": pictures},
-        )
-        if len(self.edits):
-            found["interventions"] = without_nan(self.edits.interventions())
-        return found
-
-    def _by_count(self) -> tuple[dict[str, float], dict[str, int]]:
-        """Exact match by the number of objects in the picture, and how many such pictures there are."""
-        right, objects = self.answers.values()["exact_match"], self.columns["truth"][:, :-1].sum(1)
-        groups = {str(number): right[objects == number] for number in torch.unique(objects).tolist()}
-        return {name: float(each.mean()) for name, each in groups.items()}, {n: len(v) for n, v in groups.items()}
+        """Scores of the model's glimpses, if any counted."""
+        return only_defined(self.glimpses.means())
 
 
-@torch.no_grad()
-def score_multisets(
-    model: ImageOnlyModel,
-    data: MultisetData,
-    size: geometry.Size,
-    *,
-    habit: Sequence[int] | None = None,
-    limit: int | None = None,
-    batch_size: int = BATCH,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> MultisetScores:
-    """Score ``model`` on a split.
+class MultisetScoring(Scoring):
+    """Measures a model that reads multisets.
 
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         size: (height, width) of the network input.
         habit: the labels that most training pictures have, to be scored as an answer to every picture.
-        limit: at most this many pictures: of generated scenes the first, of files a sample, see
-            :mod:`saccade.data.tables.splits`.
-        batch_size: pictures at once; among them maps are exchanged for the shuffled baseline.
-        progress: called with pictures done and pictures in all.
+        limit: at most this many pictures: of files a sample, else the first.
     """
-    scores = MultisetScores(len(data.classes), data.kind == "list")
-    scores.prior = None if habit is None else MultisetScores(scores.classes, scores.is_list)
-    chosen = _sampled(data, limit)  # (N,)
-    total, done = len(chosen), 0
-    for places in numbers_in_batches(total, batch_size):
-        batch = data.take(chosen[places])
-        raw, trace = read_all(model, batch.images, size)
-        add_answers(scores, answers_of(trace), batch)
-        if scores.prior is not None and habit is not None:
-            always = torch.tensor([*habit, scores.classes], device=batch.labels.device)  # (T,): the labels, then stop
-            add_answers(scores.prior, always.expand(len(batch), -1), batch)
-        add_glimpses(scores, raw, trace, batch)
-        if isinstance(model, HsalModel) and batch.layout is not None and done < EDITED:
-            scores.edits.join(glimpse_edits(model, raw, trace, batch, size))
+
+    def __init__(
+        self,
+        model: ImageOnlyModel,
+        data: MultisetData,
+        size: Size,
+        *,
+        habit: Sequence[int] | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.model, self.data, self.size, self.habit = model, data, size, habit
+        self.numbers = data.sampled(limit)
+
+    def kept(self) -> MultisetKept:
+        """What nothing was measured of yet."""
+        return MultisetKept()
+
+    def measure(self, numbers: Tensor, before: int) -> MultisetKept:
+        """What the model says of the pictures ``numbers`` (B,), where it looks, and of the first ones its edits."""
+        kept, batch, is_list = self.kept(), self.data.take(numbers), self.data.is_list
+        stop = len(self.data.answers)
+        output, trace = read_all(self.model, batch.images, self.size)
+        add_answers(kept, answers_of(trace), batch, stop, is_list)
+        if self.habit is not None:
+            always = torch.tensor([*self.habit, stop], device=batch.labels.device).expand(len(batch), -1)  # (B,T)
+            kept.columns.append(habit_right=is_right(always, batch, stop, is_list))
+        add_glimpses(kept, output, trace, batch, stop)
+        if isinstance(self.model, HsalModel) and batch.layout is not None and before < EDITED:
+            kept.edits.join(glimpse_edits(self.model, output, trace, batch, self.size))
         evidence = batch.masks().any(1)  # (B,H,W): the pixels of all objects
         shown = (evidence.shape[-2], evidence.shape[-1])
         total_map = trace.image_map("total", shown)  # (B,H,W)
-        scores.maps.add(total_map, evidence, groups=batch.picture, grids=grids_of(trace, shown))
-        done += len(batch)
-        progress(done, total)
-    return scores
+        kept.maps.add(total_map, evidence, groups=batch.picture, grids=grids_of(trace, shown))
+        return kept
+
+    def scores(self, kept: Kept) -> dict[str, Any]:
+        """The answers, also by the number of objects; the glimpses; and what always saying the same would score."""
+        found = cast(MultisetKept, kept)
+        said, truth = found.columns["said"], found.columns["truth"]  # (N,K+1)
+        right, objects = found.answers["exact_match"], truth[:, :-1].sum(1)  # (N,)
+        by_count = {str(number): right[objects == number] for number in torch.unique(objects).tolist()}
+        baselines = {}
+        if self.habit is not None:
+            always = torch.tensor([[*self.habit, len(self.data.answers)]])  # (1,T): the labels, then stop
+            habit = multiset_counts(always, len(self.data.answers) + 1)
+            right_so = {"exact_match": float(found.columns["habit_right"].double().mean())}
+            baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth, right_so)
+        for name in ("most_salient_glimpse", "random_glimpse"):
+            if means := only_defined(getattr(found, name).means()):
+                baselines[name] = means
+        counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
+        source = self.data.source
+        if not isinstance(source, MultisetScenes):
+            counts |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
+        return {
+            "n": len(said),
+            "metrics": {
+                **found.metrics(),
+                "exact_match_by_count": {name: float(each.mean()) for name, each in by_count.items()},
+            },
+            "maps": found.maps,
+            "measured": [
+                (found.answers, found.maps.groups),
+                *([(found.glimpses, found.columns["step_picture"])] if "step_picture" in found.columns else []),
+            ],
+            "attention": found.attention(),
+            "baselines": baselines,
+            "intervals": {"macro_f1": macro_f1_interval(said[:, :-1], truth[:, :-1])},
+            "counts": counts,
+        }
 
 
-def _sampled(data: MultisetData, limit: int | None) -> Tensor:
-    """Numbers (N,) of at most ``limit`` pictures."""
-    if isinstance(data.source, MultisetFiles):
-        return data.source.sampled(limit)
-    return torch.arange(min(limit or len(data), len(data)))
+def answer_scores(said: Tensor, truth: Tensor, right: dict[str, float]) -> dict[str, float]:
+    """Scores of what was said and true, counts (N,K+1) with the last column for stop; ``right``: the exact match."""
+    both = said[:, :-1], truth[:, :-1]  # (N,K)
+    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
+    found = {"macro_f1": macro_f1(*both), **right, **only_defined(overall)}
+    return {**found, "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
 
 
-def add_answers(scores: MultisetScores, said: Tensor, batch: MultisetBatch) -> None:
-    """What was said (B,T), as counts; of a list the order counts too."""
-    stop = scores.classes
-    found, truth = multiset_counts(said, stop), batch.counts(stop)  # (B,K)
-    right = exact_match(found, truth)  # (B,)
-    if scores.is_list:
-        right = right * _same_order(said, batch.labels, stop)
+def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[MultisetOutput, AttentionTrace]:
+    """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
+    output = cast(MultisetOutput, in_parts(model, at_size(images, size)))
+    height, width = images.shape[-2:]
+    canvas = scale_shift((width / size[1], height / size[0]), (0.0, 0.0))  # network input → picture
+    trace = model.wrap(output, size).trace
+    shape = torch.tensor([height, width], device=images.device).expand(len(images), 2)
+    return output, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
+
+
+def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> MultisetOutput:
+    """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
+    network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
+    together = at_once(network_images)
+    parts = [
+        model.forward_raw(some, single=True, boxes=theirs)
+        for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
+    ]
+    return cast(MultisetOutput, joined(parts))
+
+
+def add_answers(kept: MultisetKept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
+    """What was said (B,T), as counts, and whether it is right."""
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
-    scores.columns.append(
-        said=torch.cat([found, stopped[:, None]], dim=1),
-        truth=torch.cat([truth, torch.ones_like(stopped)[:, None]], dim=1),
+    kept.columns.append(
+        said=torch.cat([multiset_counts(said, stop), stopped[:, None]], dim=1),
+        truth=torch.cat([batch.counts(stop), torch.ones_like(stopped)[:, None]], dim=1),
     )
-    scores.answers.add_values({"exact_match": right})
+    kept.answers.add_values({"exact_match": is_right(said, batch, stop, is_list)})
 
 
-def _same_order(said: Tensor, labels: Tensor, stop: int) -> Tensor:
-    """1.0 where the labels (B,M) were said (B,T) in their order, as far as either goes: (B,)."""
-    length = min(said.shape[1], labels.shape[1])
+def is_right(said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Tensor:
+    """1.0 where the labels were said (B,T), each as often as it is there: (B,); of a list also in their order."""
+    right = exact_match(multiset_counts(said, stop), batch.counts(stop))  # (B,)
+    if not is_list:
+        return right
+    length = min(said.shape[1], batch.labels.shape[1])
     spoken = torch.where(before_stop(said, stop), said, -1)  # (B,T)
-    return (spoken[:, :length] == labels[:, :length]).all(1).float()
+    return right * (spoken[:, :length] == batch.labels[:, :length]).all(1).float()
 
 
-def add_glimpses(scores: MultisetScores, raw: ModelOutput, trace: AttentionTrace, batch: MultisetBatch) -> None:
+def add_glimpses(
+    kept: MultisetKept, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int
+) -> None:
     """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
-    if "location" not in raw:
+    if output.location is None:
         return
-    saliency, choice, said = raw["saliency.weights"], raw["location"], answers_of(trace)
-    active = before_stop(said, scores.classes)  # (B,T): what was said is a label
-    steps, chosen = said.shape[1], {"model": choice, "most_salient_glimpse": most_salient(saliency)}
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, raw["energy"])}
-    maps |= _evidence_under_cells(trace, said, batch)
-    for score, each in maps.items():
-        found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}
-        for name, there in (found | {"random_glimpse": at_random(each, steps, active)}).items():
-            scores.glimpses.setdefault(name, Values()).add_values({score: there.flatten()})  # (B·T,)
-    scores.columns.append(step_picture=batch.picture.repeat_interleave(steps))
+    saliency, choice, said = output.acts["saliency"].weights, output.location, answers_of(trace)
+    active, steps, salient = before_stop(said, stop), said.shape[1], most_salient(saliency)  # active: a label is said
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, output.energy)}
+    for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
+        kept.glimpses.add_values({score: at_glimpses(each, choice, active).flatten()})  # (B·T,)
+        kept.most_salient_glimpse.add_values({score: at_glimpses(each, salient, active).flatten()})
+        kept.random_glimpse.add_values({score: at_random(each, steps, active).flatten()})
+    kept.columns.append(step_picture=batch.picture.repeat_interleave(steps))
+
+
+def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
+    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
+    steps = label_steps(labels, output.location.shape[1])  # (B,T)
+    there = at_glimpses(output.acts["saliency"].weights.detach(), output.location).to(output.logits.dtype)  # (B,T)
+    return (there * steps).sum() / steps.sum().clamp(min=1)
+
+
+def objects_named(model: MultisetModel, data: MultisetData, size: Size) -> dict[str, float]:
+    """How often the classifier of single objects names one that is there, and each object that has a box."""
+    single, objects = [], []
+    for batch in in_batches(data, VALIDATION_BATCH):
+        output = read_objects(model, batch.images, batch.boxes, size)
+        single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
+        right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
+        objects.append(right[known])  # (N,)
+    told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
+    return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
 
 
 def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
@@ -216,3 +280,125 @@ def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBa
         "glimpse_in_evidence": torch.where(known[:, None, None], inside.any(1).double(), torch.nan),  # (B,h,w)
         "glimpse_on_label": torch.where(known[:, None, None, None], on_label.double(), torch.nan),  # (B,T,h,w)
     }
+
+
+@torch.no_grad()
+def glimpse_edits(
+    model: HsalModel, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
+) -> EditScores:
+    """What becomes of one label of each scene.
+
+    Args:
+        model: in eval mode.
+        output: of the unedited pass over the batch.
+        trace: of the same, placed on the pictures.
+        batch: generated scenes.
+        size: (height, width) of the network input.
+    """
+    scores = EditScores()
+    said = output.said  # (B,T)
+    rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
+    spec = None if batch.layout is None else batch.layout.spec
+    if batch.layout is None or not isinstance(spec, MultisetSpec) or not len(rows):
+        return scores
+    label = said[rows, step]  # (n,)
+    encoding = model.encode(at_size(batch.images[rows], size))
+    shown = (batch.images.shape[-2], batch.images.shape[-1])
+    look = trace.look(COVERT)
+    frame = trace.frame_on(look, shown)
+    frame = (frame[0] if frame.dim() == 3 else frame).to(said.device)
+    covert, glimpses = (
+        output.acts["covert"].weights[rows],
+        output.acts["glimpse"].weights[rows],
+    )  # (n,T,h,w), (n,T·k,h,w)
+    grid, many = (covert.shape[-2], covert.shape[-1]), model.config.glimpses
+    own_cells = output.location[rows]  # (n,T,k)
+    target = cells_on(batch.masks()[rows, obj], frame, grid)  # (n,h,w)
+    count = target.sum(dim=(-2, -1))  # (n,)
+    mask = covert[torch.arange(len(rows)), step]  # M_t: (n,h,w)
+    chance = torch.rand(mask.shape, generator=torch.Generator().manual_seed(0)).to(mask.device)  # (n,h,w)
+    random, heaviest = chosen_cells(chance, ~target, count), chosen_cells(mask, ~target, count)
+    possible = 2 * count <= grid[0] * grid[1]  # (n,)
+    on, off, there = (_cells(chance, each, many) for each in (target, ~target, random))  # (n,k) cells
+    stays = own_cells[torch.arange(len(rows)), step]  # (n,k)
+    edits = {
+        "zero_target": (mask.masked_fill(target, 0), off),
+        "zero_random": (mask.masked_fill(random, 0), on),
+        "zero_heaviest": (mask.masked_fill(heaviest, 0), stays),
+        "keep_target": (mask.masked_fill(~target, 0), on),
+        "keep_random": (mask.masked_fill(~random, 0), there),
+    }
+
+    def read(name: str, looks: tuple[str, ...], *, frozen: bool = False) -> Tensor:
+        """What is read (n,T) with an edit of ``looks``; the earlier steps are given as they were."""
+        one, cells = edits[name]
+        masks, aimed = covert.clone(), _one_hot(own_cells, grid).to(glimpses)  # (n,T,h,w), (n,T,k,h,w)
+        number = torch.arange(len(rows))
+        if COVERT in looks:
+            masks[number, step] = one
+        if GLIMPSE in looks:
+            aimed[number, step] = _one_hot(cells, grid).to(glimpses)
+        found = said.new_full((len(rows), said.shape[1]), model.stop)
+        for at in sorted(set(step.tolist())):
+            some = (step == at).nonzero().squeeze(1)
+            last = said.shape[1] if frozen else at + 1
+            given = {COVERT: masks[some, :last], GLIMPSE: aimed[some, :last].flatten(1, 2)}
+            found[some] = model.read(encoding[some], attention=given)["said"]
+        return found
+
+    def lost(words: Tensor) -> Tensor:
+        is_read = ((words == label[:, None]) & before_stop(words, model.stop)).any(1)  # (n,)
+        return torch.where(possible, (~is_read).double(), torch.nan)
+
+    def other(words: Tensor) -> Tensor:
+        at = words.gather(1, step[:, None]).squeeze(1)  # (n,)
+        return torch.where(possible, (at != label).double(), torch.nan)
+
+    both = (COVERT, GLIMPSE)
+    words = {name: read(name, both) for name in edits}
+    found = {"all": {name: lost(each) for name, each in words.items()}}
+    found["label at its step"] = {name: other(each) for name, each in words.items()}
+    found["all, later frozen"] = {name: lost(read(name, both, frozen=True)) for name in edits}
+    for which in both:
+        found[f"{which}, later recomputed"] = {n: lost(read(n, (which,))) for n in ("zero_target", "zero_random")}
+    present = batch.layout.present[rows]
+    alone = torch.zeros_like(present).scatter(1, _slots(batch, rows, obj)[:, None], True)
+    for name, kept in ((REMOVED, present & ~alone), (ALONE, alone)):
+        images = as_float(paint(replace(batch.layout[rows], present=kept), spec))
+        found["all"][name] = lost(model.read(model.encode(at_size(images, size)))["said"])
+    scores.add_changes(batch.picture[rows].cpu(), {way: _on_cpu(each) for way, each in found.items()})
+    return scores
+
+
+def _chosen_labels(said: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows, steps and objects (n,) of one label of each scene that is there once and was read once."""
+    active = before_stop(said, stop)  # (B,T)
+    same = (said[:, :, None] == batch.labels[:, None]) & active[:, :, None] & batch.present[:, None]  # (B,T,M)
+    once = same & (same.sum(1, keepdim=True) == 1) & (same.sum(2, keepdim=True) == 1)  # (B,T,M)
+    chance = torch.rand(once.shape, generator=torch.Generator().manual_seed(0)).to(once.device)
+    best, place = torch.where(once, chance, -1.0).flatten(1).max(1)  # (B,), (B,)
+    rows = (best >= 0).nonzero().squeeze(1)
+    return rows, place[rows] // once.shape[2], place[rows] % once.shape[2]
+
+
+def _slots(batch: MultisetBatch, rows: Tensor, obj: Tensor) -> Tensor:
+    """The slot (n,) of each object in its scene."""
+    return obj if batch.slot is None else batch.slot[rows, obj]
+
+
+def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
+    """``many`` cells (n,k), numbered row by row, of the highest ``rank`` (n,h,w) among those ``allowed`` (n,h,w)."""
+    held = torch.where(allowed, rank, -1.0).flatten(1)  # (n,hw)
+    order = held.argsort(1, descending=True)[:, :many]  # (n,k)
+    few = allowed.flatten(1).sum(1, keepdim=True).clamp(min=1)  # (n,1): a small digit has one cell for all glimpses
+    turn = torch.arange(many, device=order.device) % few  # (n,k)
+    return order.gather(1, turn)
+
+
+def _one_hot(cells: Tensor, grid: Size) -> Tensor:
+    """Maps (…,h,w) with all weight on the cells (…)."""
+    return torch.nn.functional.one_hot(cells, grid[0] * grid[1]).view(*cells.shape, *grid)
+
+
+def _on_cpu(values: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: each.cpu() for name, each in values.items()}

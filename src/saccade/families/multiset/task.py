@@ -3,7 +3,7 @@
 The training side; the scoring side is in ``scores``. A recipe has two phases, as the paper has
 (Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): the first, with ``data: objects``, teaches the backbone and
 its classifier of single objects, then everything else learns on the frozen backbone; perhaps a third, in which both
-learn together (ours). What teaches is named in :mod:`saccade.families.multiset.losses`.
+learn together (ours). What teaches is a dataclass for each loss, by the name that a recipe uses.
 
 With ``data: objects`` nothing is read: the model is asked about single objects alone. Generated scenes are then scenes
 of one object (mnist-single), or with the option ``among`` of different ones (mnist-set); given pictures are the same
@@ -13,20 +13,23 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
+from saccade.config import Weight, Within, from_dict
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes.export import write_stream
+from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import check_named, check_trainable
-from saccade.data.tables.references import read_reference, split_reference
-from saccade.data.tables.splits import Split
-from saccade.errors import ConfigError
-from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
+from saccade.data.tables.splits import Split, checked_split
+from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.data import (
     ALONE,
     DIGITS,
@@ -35,23 +38,23 @@ from saccade.families.multiset.data import (
     MultisetData,
     MultisetDataConfig,
     MultisetScenes,
-)
-from saccade.families.multiset.losses import (
-    LOSSES,
-    OF_OBJECTS,
-    Counts,
-    CrossEntropy,
-    CrossEntropyOrdered,
-    EachObject,
-    Loss,
-    MultisetLoss,
-    Reinforce,
-    ReinforceExpected,
-    ReinforceToGo,
-    SingleObject,
+    at_size,
+    boxes_at_size,
+    examples,
+    read_table,
 )
 from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
-from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
+from saccade.families.multiset.scores import (
+    VALIDATION_BATCH,
+    MultisetKept,
+    MultisetScoring,
+    add_answers,
+    add_glimpses,
+    objects_named,
+    read_all,
+    saliency_at_glimpses,
+)
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import (
     LookedRewards,
     count_loss,
@@ -67,26 +70,95 @@ from saccade.losses import (
     sequence_cross_entropy,
     single_object_loss,
 )
-from saccade.losses.multiset import label_steps, names_each, names_one
-from saccade.metrics import at_glimpses
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.outputs import MultisetOutput
-from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
+from saccade.tasks.evaluate import evaluate
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.losses import loss_name
-from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, in_batches
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""
 ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")
 """What validation tells of the answers."""
-VALIDATION_BATCH = 500
+
+
+@dataclass(frozen=True)
+class SingleObject:
+    """Cross-entropy of the one object, or of one label of the picture, drawn anew each time (Section 4.2)."""
+
+
+@dataclass(frozen=True)
+class EachObject:
+    """As `SingleObject`, and cross-entropy of each label from the cells under its box alone (not in the paper)."""
+
+
+@dataclass(frozen=True)
+class Reinforce:
+    """Myopic REINFORCE with a learned baseline, and cross-entropy of the stop: the paper's loss."""
+
+    entropy: Weight = 0.0
+    """Weight of an entropy bonus; the paper mentions none."""
+    elsewhere: Annotated[float, Within(-1, 1)] = 1.0
+    """Reward of naming a label that is there but not looked at, and factor on the reward of a glimpse beside the label
+    that is then named. 1: as published. Below 1 it needs boxes."""
+
+
+@dataclass(frozen=True)
+class ReinforceToGo(Reinforce):
+    """As `Reinforce`, with the rewards of later actions too."""
+
+
+@dataclass(frozen=True)
+class ReinforceExpected(Reinforce):
+    """As `Reinforce`, by the mean over what could have been drawn instead of what was; needs no baseline."""
+
+    log_glimpses: bool = False
+    """Whether the log of a glimpse's mean reward is climbed, not the mean: where to look is then learned even where the
+    right cells have become unlikely."""
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy of the labels in a random order: the paper's baseline."""
+
+
+@dataclass(frozen=True)
+class CrossEntropyOrdered:
+    """Cross-entropy of the labels in reading order."""
+
+
+@dataclass(frozen=True)
+class MultisetLoss:
+    """The authors' later loss (Welleck et al. 2018, arXiv:1711.05246)."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Cross-entropy of how often each label occurs, for the model ``multiset-counts``."""
+
+
+Loss = SingleObject | EachObject | Reinforce | CrossEntropy | CrossEntropyOrdered | MultisetLoss | Counts
+LOSSES: dict[str, type] = {
+    "single_object": SingleObject,
+    "each_object": EachObject,
+    "reinforce": Reinforce,
+    "reinforce_to_go": ReinforceToGo,
+    "reinforce_expected": ReinforceExpected,
+    "cross_entropy": CrossEntropy,
+    "cross_entropy_ordered": CrossEntropyOrdered,
+    "multiset_loss": MultisetLoss,
+    "counts": Counts,
+}
+OF_OBJECTS = ("single_object", "each_object")
+"""Losses that single objects teach by."""
 
 
 class MultisetTask(PictureTask):
@@ -120,29 +192,26 @@ class MultisetTask(PictureTask):
     ) -> None:
         check_named(data, MULTISET_READERS, "pictures")
         finite = {"protocol": protocol} if data.get("name") in SCENES and protocol in PROTOCOLS else {}
-        self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
-        config = self.data_config
-        self.table = None if config.is_generated else read_reference(config.name, MULTISET_READERS, config.options)
+        config = self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
+        self.table = read_table(config)
         if self.table is not None:
             check_trainable(self.table, "picture")
-        self.classes = DIGITS if self.table is None else self.table.answers
+        self.answers = DIGITS if self.table is None else self.table.answers
         most = config.scenes("train").slots if self.table is None else self.table.most
-        settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
+        decided = {"classes": len(self.answers), "most": most}
+        settings = {"input_size": (config.size, config.size), **filled_in(model_config, decided, "the data")}
         height, width = settings["input_size"]
         super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
+        self.is_list = self.table is not None and self.table.kind == "list"
+        """Whether the order of the labels is part of the answer."""
+        self._counts = isinstance(self.model, MultisetCountsModel)  # and glimpses nowhere
         self.elsewhere = 1.0
         """The least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look."""
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what can be on a picture."""
-        return (), self.classes
-
-    def summary(self) -> str:
-        """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
-        if self.table is None:
-            return ""
-        return self.table.summary()
+        return (), self.answers
 
     def training_notes(self) -> dict[str, str]:
         """That boxes taught where to look, where they did."""
@@ -152,15 +221,13 @@ class MultisetTask(PictureTask):
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
-        words = {"vocabulary": word_entries(label=self.classes)}
         if self.table is None:
-            return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
-        rows = [row for row in self.table.rows if row.split in LEARNED]
-        return {
-            "rows": row_entries((row.image, "", (row.split, row.labels, row.boxes, row.crop)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.on_progress),
-            **words,
-        }
+            learned = {"glyphs": glyph_entries(self.data_config.glyphs)}
+        else:
+            learned = table_parts(
+                self.table, lambda row: (row.split, row.labels, row.boxes, row.crop), self.on_progress
+            )
+        return {**learned, "vocabulary": word_entries(label=self.answers)}
 
     def make_split(self, name: str) -> MultisetData:
         """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
@@ -173,33 +240,23 @@ class MultisetTask(PictureTask):
         return MultisetData(config, cast(Split, split), self.device, self.table)
 
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetData:
-        """For ``objects`` what teaches objects, perhaps other scenes; else the pictures themselves."""
-        config = self.data_config
-        other = data == OBJECTS and config.teaches_objects != config.name
-        found: MultisetData = self.split(f"train/{config.teaches_objects}" if other else "train")
-        return found
+        """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""
+        teaches = self.data_config.teaches_objects
+        other = data == OBJECTS and teaches != self.data_config.name
+        found = copy(self.split(f"train/{teaches}" if other else "train"))
+        found.asks_objects = data == OBJECTS
+        return cast(MultisetData, found)
 
     def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
-        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
-        drawn = derive_seed(self.seed, number)
-        made = data.take(indices, augment_seed=drawn)
-        mixed = made if data.kind == "list" else made.shuffled(drawn)
-        return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
+        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order.
 
-    def train_batches(
-        self,
-        start: int,
-        *,
-        batch_size: int,
-        rank: int = 0,
-        world_size: int = 1,
-        data: str = "default",
-        features: str = "auto",
-    ) -> Iterator[Batch]:
-        """Batches of a phase; those of ``objects`` say that only single objects are asked about."""
-        share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
-        for batch in super().train_batches(start, **share, data=data, features=features):
-            yield {**batch, "single": data == OBJECTS}
+        ``single`` says that only single objects are asked about.
+        """
+        drawn = derive_seed(self.seed, number)
+        made = data.take(indices, vary=drawn)
+        mixed = made if data.is_list else made.shuffled(drawn)
+        labels = {"labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
+        return {"images": made.images, **labels, "single": data.asks_objects}
 
     def held_out_batch(self, data: MultisetData, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,), as the network sees them."""
@@ -235,70 +292,54 @@ class MultisetTask(PictureTask):
             raise ConfigError(f"loss '{name}' cannot teach this model; take model '{other}', or another loss")
         return loss
 
-    @property
-    def _counts(self) -> bool:
-        """Whether the model counts labels, and glimpses nowhere."""
-        return isinstance(self.model, MultisetCountsModel)
-
     def _has_boxes(self, split: str) -> bool:
         """Whether some label in ``split`` has a box; of generated scenes all have."""
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
-    def loss(self, raw: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, output: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and what tells how training goes."""
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         match loss:
             case SingleObject():
-                return single_object_loss(raw["single_logits"], mixed)
+                return single_object_loss(output.single_logits, mixed)
             case EachObject():
-                alone = single_object_loss(raw["single_logits"], mixed)
-                own = object_loss(raw["object_logits"], labels, batch["boxes"])
+                alone = single_object_loss(output.single_logits, mixed)
+                own = object_loss(output.object_logits, labels, batch["boxes"])
                 return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
             case Counts():
-                return {"loss": count_loss(raw["count_logits"], labels)}
+                return {"loss": count_loss(output.count_logits, labels)}
             case ReinforceExpected(entropy=weight):
                 rewards = list_rewards if self.is_list else multiset_rewards
-                looked = self._looked(raw, batch, loss.elsewhere)
-                found = hsal_expected_loss(
-                    raw,
-                    labels,
-                    rewards=rewards,
-                    entropy_weight=weight,
-                    looked=looked,
-                    log_glimpses=loss.log_glimpses,
-                )
+                looked = self._looked(output, batch, loss.elsewhere)
+                options: dict[str, Any] = {"entropy_weight": weight, "log_glimpses": loss.log_glimpses}
+                found = hsal_expected_loss(output, labels, rewards=rewards, looked=looked, **options)
             case Reinforce(entropy=weight):
                 reward = list_reward if self.is_list else multiset_reward
-                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(raw, batch, loss.elsewhere)
-                found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
+                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(output, batch, loss.elsewhere)
+                found = hsal_loss(output, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
             case MultisetLoss():
-                found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
+                found = {"loss": multiset_loss(output.logits, output.said, labels)}
             case CrossEntropy():
-                found = {"loss": sequence_cross_entropy(raw["class_logits"], mixed)}
+                found = {"loss": sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():
-                found = {"loss": sequence_cross_entropy(raw["class_logits"], labels)}
-        return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
+                found = {"loss": sequence_cross_entropy(output.logits, labels)}
+        return found | {"attn_saliency": saliency_at_glimpses(output, labels)}
 
-    def _looked(self, raw: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
+    def _looked(self, output: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
         """The rewards of saying what is looked at; None where they are the published ones."""
         if elsewhere == 1:
             return None
         model = cast(MultisetModel, self.model)
         inside = model.cells_in(boxes_at_size(batch["boxes"], batch["images"], self.size))  # (B,M,h,w)
         return looked_rewards(
-            raw["said"],
-            raw["location"],
+            output.said,
+            output.location,
             batch["labels"],
             inside,
-            classes=raw["class_logits"].shape[-1],
+            classes=output.logits.shape[-1],
             elsewhere=elsewhere,
         )
-
-    @property
-    def is_list(self) -> bool:
-        """Whether the order of the labels is part of the answer."""
-        return self.table is not None and self.table.kind == "list"
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
@@ -311,35 +352,24 @@ class MultisetTask(PictureTask):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """The scores of the answers on the validation split, and the saliency at glimpses.
 
-        Of the classifier of single objects ``single_accuracy``, how often it names one that is there, and, where boxes
-        are known, ``object_accuracy``: how often it names an object from the cells under its box.
+        Of the classifier of single objects ``single_accuracy`` and, where boxes are known, ``object_accuracy``.
         """
         reader = cast(MultisetModel, model)
-        scores = MultisetScores(len(self.classes), self.is_list)
+        scores, stop = MultisetKept(), len(self.answers)
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            raw, trace = read_all(reader, batch.images, self.size)
-            add_answers(scores, answers_of(trace), batch)
-            add_glimpses(scores, raw, trace, batch)
+            output, trace = read_all(reader, batch.images, self.size)
+            add_answers(scores, answers_of(trace), batch, stop, self.is_list)
+            add_glimpses(scores, output, trace, batch, stop)
         measured = scores.metrics()
         told = {name: measured[name] for name in ANSWERS if name in measured}
-        return {**told, **scores.attention(), **self._objects_named(reader)}
-
-    def _objects_named(self, model: MultisetModel) -> dict[str, float]:
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        single, objects = [], []
-        for batch in in_batches(alone, VALIDATION_BATCH):
-            raw = read_objects(model, batch.images, batch.boxes, self.size)
-            single.append(names_one(raw["single_logits"], batch.labels)[batch.present.any(1)])  # (B',)
-            right, known = names_each(raw["object_logits"], batch.labels, batch.boxes)  # (B,M) each
-            objects.append(right[known])  # (N,)
-        told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
-        return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
+        return {**told, **scores.attention(), **objects_named(reader, alone, self.size)}
 
     @classmethod
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         settings = requested_settings(facts, request, MULTISET_READERS)
-        return {"data": settings, "classes": facts.answers, "allow_pack": request.allow_pack}
+        return {"data": settings, "answers": facts.answers, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(
@@ -348,7 +378,7 @@ class MultisetTask(PictureTask):
         data: Mapping[str, object],
         split: str,
         *,
-        classes: tuple[str, ...],
+        answers: tuple[str, ...],
         limit: int | None = None,
         sweeps: int = 0,
         allow_pack: bool = False,
@@ -356,46 +386,67 @@ class MultisetTask(PictureTask):
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        ``classes`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
+        ``answers`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
         """
         if sweeps:
             raise ConfigError(
                 f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
             )
-        config = from_dict(MultisetDataConfig, data, where="data")
-        model = cast(ImageOnlyModel, model)
-        device, sizes = next(model.parameters()).device, model.config
-        chosen = MultisetData(
-            config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack
-        )
+        config, model = from_dict(MultisetDataConfig, data, where="data"), cast(ImageOnlyModel, model)
+        table, sizes, device = read_table(config), model.config, next(model.parameters()).device
+        chosen = MultisetData(config, checked_split(split), device, table, answers, sizes.most, allow_pack=allow_pack)
+        habit = None if table is None else commonest_multiset(table, answers)
+        scores = evaluate(MultisetScoring(model, chosen, tuple(sizes.input_size), habit=habit, limit=limit), progress)
         source = chosen.source
-        habit = None if isinstance(source, MultisetScenes) else commonest_multiset(source.table, classes)
-        scores = score_multisets(
-            model, chosen, tuple(sizes.input_size), habit=habit, limit=limit, progress=progress
-        ).summary()
         if isinstance(source, MultisetScenes):
-            glyphs = source.glyphs.name
-            return evaluation(scores, data=config.name, split=split, glyphs=glyphs, seed=config.seed)
-        scores["counts"] |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
-        reader = split_reference(config.name, MULTISET_READERS)[0]
+            return evaluation(scores, data=config.name, split=split, glyphs=source.glyphs.name, seed=config.seed)
+        reader = config.name.partition(":")[0]
         if reader == "svhn" and split == "test" and source.rows[0].image.parent.name == "train":
             scores["note"] = "test is a held-out part of the training pictures, not the official one"
             return evaluation(scores, data=reader, split=split, scored_part="held-out training pictures")
         return evaluation(scores, data=reader, split=split)
 
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> OpenedSplit:
+        """Generated scenes, or the pictures of a table; for a model's own look, scenes do without MNIST."""
+        config = config_of(MultisetDataConfig, settings)
+        table, remark, answers = read_table(config), "", None if facts is None else facts.answers
+        if table is not None:
+            shown = table if count is None else table.first(split, count)
+            data = MultisetData(config, split, "cpu", shown, answers, progress=progress)
+            return OpenedSplit(lambda many: examples(data, many), table.summary())
+        if facts is not None:
+            settings, remark = pack_if_missing(settings, split)
+        scenes = MultisetData(config_of(MultisetDataConfig, settings), split, answers=answers, allow_pack=True)
+        return OpenedSplit(lambda many: examples(scenes, many), remark)
 
-def _filled_in(model_config: Mapping[str, object], classes: int, most: int) -> dict[str, Any]:
-    """The model's settings with what the data decides; a setting that says otherwise is an error."""
-    decided = {"classes": classes, "most": most}
-    for name, value in decided.items():
-        if model_config.get(name, value) != value:
-            found = model_config[name]
-            raise ConfigError(f"model.config.{name}: found {found}, but the data has {value}; leave it out")
-    return {**model_config, **decided}
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, object],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write scenes as PNGs and ``scenes.jsonl``, which ``jsonl:`` reads again.
 
-
-def _saliency_at_glimpses(raw: MultisetOutput, labels: Tensor) -> Tensor:
-    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
-    steps = label_steps(labels, raw["location"].shape[1])  # (B,T)
-    there = at_glimpses(raw["saliency.weights"].detach(), raw["location"]).to(raw["class_logits"].dtype)  # (B,T)
-    return (there * steps).sum() / steps.sum().clamp(min=1)
+        Each line holds image, labels and boxes in reading order, seed, split, index and glyphs.
+        """
+        config = config_of(MultisetDataConfig, settings)
+        if not config.is_generated:
+            raise DataError(f"{config.name} is read, not generated; it cannot be made")
+        check_request(count, start, out)
+        scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
+        what = f"{config.name} {split}"
+        return write_stream(scenes, scenes.facts, what, range(start, start + count), Path(out), progress)

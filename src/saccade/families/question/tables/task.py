@@ -102,6 +102,7 @@ class TableTask(QuestionTask):
     """
 
     data_settings = TableDataConfig
+    table: Table
 
     def __init__(
         self,
