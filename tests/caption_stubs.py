@@ -17,8 +17,8 @@ import saccade.families.caption.data as captions
 from saccade.config import to_dict
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.models.caption_decoder import EncodedImage, LstmState, WordStep
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.sat import SatConfig, SatModel
 
 WORDS = ("<end>", "<unknown>", "red", "green", "blue")

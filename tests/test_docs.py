@@ -238,7 +238,7 @@ def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
     """A small model of the catalog with random weights, exported into ``folder``; the model itself, to compare with."""
     from saccade.config import to_dict
     from saccade.families import family_of_model, models
-    from saccade.models.io.folder import save_model
+    from saccade.models.folder import save_model
     from tiny_models import tiny_facts
 
     spec = models()[name]

@@ -18,8 +18,8 @@ import saccade
 from saccade.config import to_dict
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, OutputError
-from saccade.models.io.facts import Preprocessing
-from saccade.models.io.folder import save_model
+from saccade.models.facts import Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.record import read_record

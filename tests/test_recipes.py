@@ -15,7 +15,7 @@ from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_re
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family, models
 from saccade.families.question.scenes.data import SPECS, SceneDataConfig
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.zoo import shipped
 
 PROTOCOLS = {"authors", "unlimited"}

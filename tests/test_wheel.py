@@ -57,7 +57,7 @@ def test_wheel_builds_and_doctor_runs_from_it(wheel, tmp_path):
 OPEN = """
 import saccade
 from saccade.errors import CheckpointError
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.zoo import left_out, shipped
 
 for name, folder in shipped().items():

@@ -11,8 +11,8 @@ from torch.utils import _pytree as pytree
 from saccade import geometry
 from saccade.config import to_dict
 from saccade.models.base import QueryModel
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.soft import SoftModel
 from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look

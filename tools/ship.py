@@ -20,8 +20,8 @@ from pathlib import Path
 
 from saccade.config import from_dict
 from saccade.families import model_spec
-from saccade.models.io.facts import WEIGHTS, Score
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.facts import WEIGHTS, Score
+from saccade.models.folder import load_model, save_model
 from saccade.papers.results import published_for, recorded_runs
 from saccade.zoo import ZOO
 

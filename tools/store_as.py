@@ -12,8 +12,8 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
-from saccade.models.io.facts import WEIGHTS, StoredType
-from saccade.models.io.folder import store_as
+from saccade.models.facts import WEIGHTS, StoredType
+from saccade.models.folder import store_as
 
 
 def main() -> None:

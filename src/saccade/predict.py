@@ -25,9 +25,9 @@ from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
 from saccade.models.base import AttentionModel, Encoding, Given
+from saccade.models.facts import ModelFacts
+from saccade.models.folder import load_likeness, load_model
 from saccade.models.input_features import input_features
-from saccade.models.io.facts import ModelFacts
-from saccade.models.io.folder import load_likeness, load_model
 from saccade.short_repr import ShortRepr
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace

@@ -26,8 +26,8 @@ from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
 from saccade.families import family_of_model, models
 from saccade.models.caption_decoding import allowed
-from saccade.models.io.facts import Score
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.facts import Score
+from saccade.models.folder import load_model, save_model
 from saccade.outputs import ModelOutput
 from saccade.predict import load
 from saccade.trace import Output

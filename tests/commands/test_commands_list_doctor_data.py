@@ -55,7 +55,7 @@ def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
 
 
 def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from saccade.models.io.facts import Score
+    from saccade.models.facts import Score
 
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
     assert "none yet" in run("list", "zoo").stdout

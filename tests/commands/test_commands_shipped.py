@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import saccade
-from saccade.models.io.card import model_card
-from saccade.models.io.facts import Score, read_facts
+from saccade.models.card import model_card
+from saccade.models.facts import Score, read_facts
 from saccade.papers.results import recorded_runs
 from saccade.zoo import shipped
 

@@ -14,8 +14,8 @@ from saccade import zoo
 from saccade.commands.tour import TourResult
 from saccade.errors import CheckpointError, OutputError
 from saccade.families import families
-from saccade.models.io.facts import ModelFacts, Score
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.facts import ModelFacts, Score
+from saccade.models.folder import load_model, save_model
 
 tour = importlib.import_module("saccade.commands.tour")
 FEATURED = [name for family in families().values() for name in family.featured]

@@ -18,8 +18,8 @@ from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.question.scenes.task import SceneTask
-from saccade.models.io.facts import read_facts
-from saccade.models.io.folder import load_model
+from saccade.models.facts import read_facts
+from saccade.models.folder import load_model
 from tiny_runs import FRESH, STEPS, TINY, train_tiny
 
 

@@ -28,7 +28,7 @@ from saccade.losses import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import summarise
 from saccade.models.base import AttentionModel, Given
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.outputs import Act, LookSpec, ModelOutput
 from saccade.tasks.losses import PhaseSettings
 from saccade.tasks.task import Batch, Task

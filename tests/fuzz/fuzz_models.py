@@ -18,8 +18,8 @@ from mutate import as_json, spoilt_bytes, spoilt_values
 import saccade
 from saccade.config import to_dict
 from saccade.families import family, model_spec
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 
 Files = dict[str, Content]
 CONFIG, WEIGHTS, WORDS = "config.json", "model.safetensors", "vocab.json"

@@ -30,8 +30,8 @@ from saccade.losses import (
     sequence_cross_entropy,
 )
 from saccade.models.base import ImageModel, QueryModel
-from saccade.models.io.facts import Preprocessing
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.facts import Preprocessing
+from saccade.models.folder import load_model, save_model
 from saccade.models.sat import SatModel
 from saccade.models.story import TOY_WORDS, StoryModel
 from saccade.outputs import CaptionOutput, LabelOutput, ModelOutput, MultisetOutput, QuestionOutput

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.soft import attend_uniformly
-from saccade.models.blind import BlindModel
-from saccade.models.cross import CrossConfig, CrossModel
-from saccade.models.film import FeatureModulation, FilmModel
+from saccade.models.controls import BlindModel, CrossConfig, CrossModel, FeatureModulation, FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.soft import SoftConfig, SoftModel
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.families import models
-from saccade.models.multiset_counts import MultisetCountsModel
+from saccade.models.multiset_reader import MultisetCountsModel
 
 STOP = 3
 

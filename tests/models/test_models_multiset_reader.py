@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.models.multiset_counts import MultisetCountsModel
+from saccade.models.multiset_reader import MultisetCountsModel
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from published_weights_fake import publish, withdraw
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
-from saccade.models.film import FilmModel
+from saccade.models.controls import FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
 from saccade.models.soft import SoftModel
 from tiny_models import OneHotModel, named

@@ -13,8 +13,7 @@ from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.ran import RanConfig, RanModel
-from saccade.models.residual_net import ResidualNetConfig
+from saccade.models.ran import RanConfig, RanModel, ResidualNetConfig
 from tiny_models import named
 
 PAIRS = (("ran-56", "resnet-cifar10"), ("ran-92", "resnet-92-cifar10"))

@@ -10,7 +10,7 @@ from saccade.config import from_dict
 from saccade.errors import SaccadeError
 from saccade.families.question.scenes.task import SceneTask
 from saccade.families.question.task import Default
-from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
+from saccade.models.stn import StnTunedConfig, StnTunedModel
 
 
 def built(**settings: object) -> StnTunedModel:

@@ -9,7 +9,7 @@ import pytest
 import tables as tool
 
 import saccade
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.papers.results import published, published_for, recorded_runs
 from saccade.papers.tables import TABLES, cells_of
 from saccade.zoo import shipped

@@ -19,8 +19,8 @@ from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError
 from saccade.families.question.scenes.task import SceneTask
 from saccade.metrics.labels import error_of, fitted_temperature, helpful_temperature
-from saccade.models.io.facts import INPUTS, Preprocessing, read_facts
-from saccade.models.io.folder import load_model, save_model, store_as
+from saccade.models.facts import INPUTS, Preprocessing, read_facts
+from saccade.models.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
 from saccade.tasks.describing import calibration_of, describe_inputs, describe_trained, measured
 from saccade.tasks.held_out import HeldOut

@@ -11,7 +11,7 @@ from saccade.families import Family, ModelSpec
 from saccade.families.question import page
 from saccade.families.question.task import QuestionTask
 from saccade.families.reading import InputReader, Item, Prepared
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.soft import SoftModel
 
 PANEL = """// One line of text, the questions as buttons, and the last answer.

@@ -16,9 +16,9 @@ from live_server import LiveServer, live_server
 
 import saccade
 from saccade.config import to_dict
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.hsal import HsalModel
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
 from saccade.predict import load
 from saccade.web.page import offline_page
 from saccade.web.service import Service

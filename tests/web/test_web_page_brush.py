@@ -12,8 +12,8 @@ import torch
 from page_browser import Opened, expect, floats, opened
 
 from saccade.config import to_dict
+from saccade.models.folder import save_model
 from saccade.models.hattnet import HAttNetModel
-from saccade.models.io.folder import save_model
 from tiny_models import save_tiny, tiny_facts
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]

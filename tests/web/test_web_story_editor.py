@@ -11,7 +11,7 @@ from page_browser import Opened, expect, opened
 from story_models import QUESTION, STORY, save_story_model
 
 import saccade
-from saccade.models.io.facts import Preprocessing
+from saccade.models.facts import Preprocessing
 from saccade.web.page import offline_page
 from tiny_models import save_tiny
 

@@ -16,7 +16,7 @@ import saccade
 from saccade.config import to_dict
 from saccade.errors import ConfigError
 from saccade.families import models
-from saccade.models.io.facts import Preprocessing
+from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.family_page import page_model
 from saccade.web.weights import matrix

@@ -8,9 +8,9 @@ import torch
 
 from saccade.config import to_dict
 from saccade.families import family_of_data, model_spec
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.hsal import HsalModel
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
 from tiny_models import save_tiny, tiny_facts
 
 _ARCHITECTURES = {"multiset": "hsal", "caption": "sat-soft"}

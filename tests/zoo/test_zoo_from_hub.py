@@ -12,7 +12,7 @@ import pytest
 import saccade
 from saccade.backbones import hub
 from saccade.errors import CheckpointError, DataError, MissingExtraError
-from saccade.models.io.facts import CONFIG, INPUTS, WEIGHTS
+from saccade.models.facts import CONFIG, INPUTS, WEIGHTS
 from saccade.zoo import shipped
 from tiny_models import save_tiny
 

@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 from saccade import zoo
-from saccade.models.io.facts import read_facts
-from saccade.models.io.folder import store_as
+from saccade.models.facts import read_facts
+from saccade.models.folder import store_as
 from saccade.papers.results import Run
 from tiny_models import save_tiny
 

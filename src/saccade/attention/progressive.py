@@ -67,13 +67,18 @@ class ProgressiveAttention(nn.Module):
         with torch.no_grad():
             self.scorer.to_score.bias.add_(math.log(start / (1 - start)))  # type: ignore[union-attr]  # σ⁻¹(start)
 
+    def shared(self, features: Tensor) -> Tensor:
+        """What of the act does not depend on the query, to ask the same features many times: (B,C,H,W) → (B,D,H,W)."""
+        seen: Tensor = self.scorer.from_features(features)
+        return seen
+
     def attend(
         self, features: Tensor, query: Tensor, seen: Tensor | None = None, *, weights: Tensor | None = None
     ) -> Act:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
-        To ask the same features many times, give the scorer's ``seen`` features (B,D,H,W). ``weights``
-        (B,H,W) that are given take the place of its own; the scores stay its own.
+        ``seen`` (B,D,H,W) is of :meth:`shared`, where that was computed already. ``weights`` (B,H,W) that are given
+        take the place of its own; the scores stay its own.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)
         scores = self.scorer(features, query) if seen is None else self.scorer.score_projected(seen, query)

@@ -127,7 +127,7 @@ def _cache() -> dict[str, Any]:
 def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
-    from saccade.models.io.facts import WEIGHTS, read_facts
+    from saccade.models.facts import WEIGHTS, read_facts
     from saccade.untrusted import verify_digest
     from saccade.zoo import shipped
 

@@ -13,7 +13,7 @@ from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
     from saccade.metrics.result import Evaluation
-    from saccade.models.io.facts import ModelFacts
+    from saccade.models.facts import ModelFacts
 
 COLUMNS = 5
 """Scores side by side in one table: more do not fit a terminal of 80 characters."""
@@ -84,7 +84,7 @@ def evaluate(
     from saccade.data.tables.references import with_reader
     from saccade.devices import wake_cuda
     from saccade.families import data_entries, family
-    from saccade.models.io.folder import load_model
+    from saccade.models.folder import load_model
     from saccade.tasks.eval_request import EvalRequest
     from saccade.zoo import resolve
 

@@ -15,7 +15,7 @@ from saccade.commands.terminal import print_table, say
 from saccade.errors import CheckpointError, ConfigError, nearest
 
 if TYPE_CHECKING:
-    from saccade.models.io.facts import ModelFacts
+    from saccade.models.facts import ModelFacts
 
 _IN_JSON_ALONE = ("architecture", "parameters", "path")  # a terminal has no room for them
 _NARROWEST, _WIDEST = 60, 100
@@ -232,7 +232,7 @@ def examples() -> Entries:
 
 def _shipped_facts() -> ShippedFacts:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
-    from saccade.models.io.facts import read_facts
+    from saccade.models.facts import read_facts
     from saccade.zoo import shipped
 
     found: ShippedFacts = {}

@@ -143,7 +143,7 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
     not kept a model yet has none.
     """
     from saccade.engine.run_folder import RunFolder
-    from saccade.models.io.facts import CONFIG
+    from saccade.models.facts import CONFIG
     from saccade.predict import load
     from saccade.show.report import Section
 

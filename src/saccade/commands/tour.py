@@ -13,7 +13,7 @@ from saccade.commands.terminal import print_table, say
 from saccade.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from saccade.models.io.facts import ModelFacts, Score
+    from saccade.models.facts import ModelFacts, Score
     from saccade.predict import Predictor
     from saccade.show.report import Block, Cell, Live, Report, Section
     from saccade.show.tables import Table
@@ -67,7 +67,7 @@ def tour(
     """
     from saccade.atomic import make_folder
     from saccade.families import families
-    from saccade.models.io.facts import read_facts
+    from saccade.models.facts import read_facts
     from saccade.show.tables import Table
     from saccade.zoo import shipped
 
@@ -119,7 +119,7 @@ def _scored(predictor: Predictor, quick: bool) -> Score | None:
 
     from saccade.commands.evaluate import evaluate
     from saccade.config import from_dict
-    from saccade.models.io.facts import Score
+    from saccade.models.facts import Score
 
     data = _generated(predictor)
     if data is None:

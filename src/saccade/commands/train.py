@@ -254,7 +254,7 @@ def data_of(run: Path | str) -> str:
 def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:
     """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
     from saccade.engine.phases import check_patterns, fits
-    from saccade.models.io.folder import load_model
+    from saccade.models.folder import load_model
     from saccade.zoo import resolve
 
     weights = load_model(resolve(start))[0].state_dict()
@@ -269,7 +269,7 @@ def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:
 def _describe(task: Trainable, result: RunResult) -> None:
     """Once a run is over, let its model know what its inputs look like, and say so in the log of the run."""
     from saccade.engine.run_folder import RunFolder
-    from saccade.models.io.facts import read_facts
+    from saccade.models.facts import read_facts
     from saccade.tasks.describing import describe_trained
 
     if result.model is not None and read_facts(result.model).inputs is None:

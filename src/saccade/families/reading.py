@@ -17,7 +17,7 @@ from saccade.data.files import find_files
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, SaccadeError
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 class Item(Protocol):

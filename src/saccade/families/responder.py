@@ -19,7 +19,7 @@ from saccade.answer import Answer
 from saccade.errors import DataError, nearest
 from saccade.families import Family
 from saccade.models.base import AttentionModel, Encoding, Given
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.trace import AttentionTrace, Output
 
 Question = int | str

@@ -16,7 +16,7 @@ from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 Progress = Callable[[int, int], None]
 """Called with what is done and what there is in all."""

@@ -12,28 +12,23 @@ if TYPE_CHECKING:
     from saccade.backbones import Stages, build_backbone
     from saccade.backbones.pretrained import load_imagenet
     from saccade.models.base import AttentionModel, Given, ImageModel, ImageOnlyModel, LabelModel, QueryModel
-    from saccade.models.blind import BlindModel
-    from saccade.models.cross import CrossConfig, CrossModel
+    from saccade.models.controls import BlindModel, CrossConfig, CrossModel, FilmModel
     from saccade.models.dmn import DMNConfig, DMNModel
-    from saccade.models.film import FilmModel
+    from saccade.models.facts import ModelFacts, Preprocessing, read_facts
+    from saccade.models.folder import load_model, save_model, store_as
     from saccade.models.hard import HardConfig, HardModel
     from saccade.models.hattnet import HAttNetConfig, HAttNetModel
     from saccade.models.hsal import HsalConfig, HsalModel
-    from saccade.models.io.facts import ModelFacts, Preprocessing, read_facts
-    from saccade.models.io.folder import load_model, save_model, store_as
     from saccade.models.memn2n import MemN2NConfig, MemN2NModel
-    from saccade.models.multiset_counts import MultisetCountsConfig, MultisetCountsModel
+    from saccade.models.multiset_reader import MultisetCountsConfig, MultisetCountsModel
     from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
     from saccade.models.probe import AskedProbeModel, ProbeConfig, ProbeModel
     from saccade.models.racnn import RacnnConfig, RacnnModel
-    from saccade.models.ran import RanConfig, RanModel
-    from saccade.models.residual_net import ResidualNetConfig, ResidualNetModel
+    from saccade.models.ran import RanConfig, RanModel, ResidualNetConfig, ResidualNetModel
     from saccade.models.sat import SatConfig, SatModel
     from saccade.models.soft import SoftConfig, SoftModel
-    from saccade.models.stn import StnConfig, StnModel
-    from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
-    from saccade.models.story import StoryModel
-    from saccade.models.story_lstm import StoryLSTMConfig, StoryLSTMModel
+    from saccade.models.stn import StnConfig, StnModel, StnTunedConfig, StnTunedModel
+    from saccade.models.story import StoryLSTMConfig, StoryLSTMModel, StoryModel
     from saccade.models.vit import VitConfig, VitModel
 else:
     from saccade.lazy_names import lazy_names

@@ -21,6 +21,10 @@ is the cell with the largest weight. Scores stay the model's own. For an act tha
 enough to give the first steps, (B,t,…) with t ≤ T; the model computes the later ones. A crop has no weights: its frame
 (B,2,3), cells of the crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a
 trace in this form, so that ``model(images, attention=trace.as_given())`` repeats them.
+
+Allowed ranges of settings that decide size and speed: wide enough for real models, too narrow for attacks.
+
+A model folder is untrusted. Its settings are checked before anything is built from them.
 """
 
 from __future__ import annotations
@@ -29,13 +33,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import check_given, check_not_negative
 from saccade.backbones import Stages
+from saccade.config import Within
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.outputs import LabelOutput, LookSpec, ModelOutput
@@ -49,7 +54,6 @@ Given = Mapping[str, Tensor]
 
 LAST = "last"
 """The act whose values are the last feature map (B,C,h,w), of a model that classifies its mean."""
-LAST_MAP = f"{LAST}.values"
 
 
 class AttentionModel(nn.Module, ABC):
@@ -183,7 +187,7 @@ class ImageOnlyModel(ImageModel):
     """Base of models that need no question."""
 
     last_frame: Tensor | None = None
-    """(2,3): cells of :data:`LAST_MAP` → pixels of the input, of a model that returns it; None of any other."""
+    """(2,3): cells of :data:`LAST` → pixels of the input, of a model that returns it; None of any other."""
     can_skip_looks: ClassVar[bool] = False
     """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
 
@@ -303,3 +307,30 @@ def check_pictures(images: Tensor, built_for: Size) -> None:
     if images.shape[1:] != (3, *built_for):
         height, width = built_for
         raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
+
+
+MAX_WORDS = 1_000_000
+"""Queries, answers, classes, words."""
+MAX_UNITS = 8192
+"""Channels and hidden units of one layer."""
+MAX_STAGES = 64
+"""Layers in a row."""
+MAX_STEPS = 512
+"""Words or labels, one after the other."""
+MAX_GLIMPSES = 32
+"""Before each of them."""
+MAX_PIXELS = 4096
+"""A side of a picture that a model is built for."""
+MAX_SENTENCES = 1024
+"""Most sentences of a story in a model's memory."""
+MAX_HOPS = 16
+"""Looks at one story, or words of its answer."""
+
+Words = Annotated[int, Within(1, MAX_WORDS)]
+Units = Annotated[int, Within(1, MAX_UNITS)]
+Depth = Annotated[int, Within(1, MAX_STAGES)]
+Steps = Annotated[int, Within(1, MAX_STEPS)]
+Glimpses = Annotated[int, Within(1, MAX_GLIMPSES)]
+Sentences = Annotated[int, Within(1, MAX_SENTENCES)]
+Hops = Annotated[int, Within(1, MAX_HOPS)]
+Pixels = Annotated[tuple[int, int], Within(1, MAX_PIXELS)]

@@ -34,8 +34,7 @@ from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, gates
 from saccade.config import Portion
-from saccade.models.base import Encoding, Given, attention_kwargs
-from saccade.models.ranges import Hops, Sentences, Units, Words
+from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words, attention_kwargs
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.outputs import Act, LookSpec, ModelOutput
 

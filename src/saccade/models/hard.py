@@ -39,10 +39,9 @@ from saccade.attention.hard import (
 )
 from saccade.attention.scores import grid_of
 from saccade.config import Within
-from saccade.models.base import Given
+from saccade.models.base import MAX_STEPS, Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MAX_STEPS, Units
 from saccade.outputs import MIXTURE, Act, QuestionOutput
 
 

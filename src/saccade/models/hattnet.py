@@ -31,7 +31,7 @@ the empty background costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -42,10 +42,9 @@ from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.config import Within
 from saccade.errors import ConfigError
-from saccade.models.base import Given
+from saccade.models.base import Depth, Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import Depth, Units
 from saccade.outputs import GATE, Act, QuestionOutput
 
 OPEN = 0.9
@@ -77,6 +76,25 @@ class HAttNetConfig(PictureQueryConfig):
         super().__post_init__()
         if self.gated is not None and len(set(self.gated)) < len(self.gated):
             raise ValueError(f"gated repeats a stage: {', '.join(self.gated)}")
+
+
+class BeforeQuery(NamedTuple):
+    """What no query changes of a picture: computed once, however often it is asked."""
+
+    features: Tensor
+    """f¹ (B,C,h,w), of the stage behind which the query enters."""
+    seen: Tensor | None
+    """(B,D,h,w): what the first gate makes of f¹ before it knows the query; None without a gate."""
+
+    def packed(self) -> Tensor:
+        """As one map (B,C[+D],h,w): all that is known of an encoding is that its cells lie where those of f¹ do."""
+        return self.features if self.seen is None else torch.cat((self.features, self.seen), dim=1)
+
+    @classmethod
+    def unpacked(cls, encoding: Tensor, channels: int) -> BeforeQuery:
+        """From the map that :meth:`packed` made, of which ``channels`` = C are f¹."""
+        gated = encoding.shape[1] > channels
+        return cls(encoding[:, :channels], encoding[:, channels:] if gated else None)
 
 
 class HAttNetModel(PictureQueryModel):
@@ -124,25 +142,24 @@ class HAttNetModel(PictureQueryModel):
         return (*layers, gate)  # type: ignore[arg-type]  # as above
 
     def encode(self, images: Tensor) -> Tensor:
-        """What comes before the query: (B,3,H,W) → f¹ and, in D more channels, what the first gate sees of it."""
+        """What comes before the query: (B,3,H,W) → :class:`BeforeQuery`, packed (B,C[+D],h,w)."""
         features = self.backbone.between(images, to=self.first)  # f¹: (B,C,h,w)
-        if self.first not in self.gates:
-            return features
-        seen = self.gates[self.first].scorer.from_features(features)  # type: ignore[union-attr, operator]  # (B,D,h,w)
-        return torch.cat((features, seen), dim=1)  # (B,C+D,h,w)
+        shares = self.first in self.gates
+        seen = self.gates[self.first].shared(features) if shares else None  # type: ignore[operator]  # as above
+        return BeforeQuery(features, seen).packed()
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         acts: dict[str, Act] = {}
-        features, here = encoding[:, : self.backbone.channels[self.first]], self.first  # f¹: (B,C,h,w)
-        seen = encoding[:, features.shape[1] :]  # (B,D,h,w); only the first gate's has no query in it
+        features, seen = BeforeQuery.unpacked(encoding, self.backbone.channels[self.first])
+        here = self.first
         for name, gate in self.gates.items():
             features = self.backbone.between(features, after=here, to=name)  # f: (B,C,h,w)
             attended = gate.attend(  # type: ignore[operator]  # as above
                 features,
                 asked,
-                seen if name == self.first else None,
+                seen if name == self.first else None,  # behind the first gate the query is in the features
                 weights=self.given(attention, name, grid_of(features)),  # (B,h,w)
             )
             acts[name] = attended

@@ -48,10 +48,9 @@ from saccade.attention.glimpse import COVERT, InhibitionOfReturn, SaliencyMap, m
 from saccade.attention.hard import gumbel_noise, log_weights
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
-from saccade.models.base import Given, check_pictures
+from saccade.models.base import Given, Glimpses, Units, check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.ranges import Glimpses, Units
 from saccade.outputs import Act, LookSpec, MultisetOutput
 
 

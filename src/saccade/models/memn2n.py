@@ -25,13 +25,15 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.memory import HOP, Code, SentenceCode, memory_hop
-from saccade.models.base import Encoding, Given, attention_kwargs
-from saccade.models.ranges import (
+from saccade.models.base import (
+    Encoding,
+    Given,
     Hops,
     Sentences,
     Steps,
     Units,
     Words,
+    attention_kwargs,
 )
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
 from saccade.outputs import Act, ModelOutput

@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion
-from saccade.models.base import QueryModel
+from saccade.models.base import Depth, QueryModel, Units, Words
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import Depth, Units, Words
 from saccade.outputs import SOFT, Act, QuestionOutput
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}

@@ -15,10 +15,9 @@ from saccade.attention.scores import grid_of
 from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
-from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel
+from saccade.models.base import Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
-from saccade.models.ranges import Glimpses, Units, Words
 from saccade.outputs import ModelOutput
 
 

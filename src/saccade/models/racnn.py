@@ -60,8 +60,7 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, check_pictures, check_size
-from saccade.models.ranges import Pixels, Units, Words
+from saccade.models.base import Given, ImageOnlyModel, Pixels, Units, Words, check_pictures, check_size
 from saccade.outputs import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")

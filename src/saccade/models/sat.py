@@ -13,7 +13,7 @@ Section 4.2      Σ_i α_i a_i instead of a draw                                
 
 A caption is given as ids, then 0 (the end), then -1 (padding). The result is a
 :class:`~saccade.outputs.CaptionOutput` with one act, ``word``, whose context has the gate in it. Where no caption is
-given, the model draws some of each picture for itself (:mod:`.caption_sampling`), B counting the captions of the first
+given, the model draws some of each picture for itself (:mod:`.caption_decoding`), B counting the captions of the first
 picture, then of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
@@ -40,12 +40,21 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageModel, attention_kwargs, check_pictures, check_size, marked_given
+from saccade.models.base import (
+    MAX_WORDS,
+    Given,
+    ImageModel,
+    Pixels,
+    Steps,
+    Units,
+    attention_kwargs,
+    check_pictures,
+    check_size,
+    marked_given,
+)
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
-from saccade.models.caption_decoding import Decoded, decode
-from saccade.models.caption_sampling import repeat_for_captions, sample_captions
+from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MAX_WORDS, Pixels, Steps, Units
 from saccade.outputs import SOFT, Act, CaptionOutput, LookSpec, ModelOutput
 from saccade.trace import AttentionTrace, Output
 

@@ -21,9 +21,8 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
-from saccade.models.base import Given
+from saccade.models.base import Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import Units
 from saccade.outputs import QuestionOutput
 
 

@@ -3,18 +3,23 @@
 A story is word ids (B,S,J): S sentences, the first told first, each of at most J words, 0 where there is no word. A
 question is word ids (B,Q). Logits are over the whole vocabulary, whose word 0 is the empty one: (B,V), or (B,A,V) for a
 model that says several words, which ends with word 0.
+
+A control for models of stories: an LSTM over all words of story and question, without memory and attention.
+
+Paper: the baseline of Weston et al. 2015 (arXiv:1502.05698) and Sukhbaatar et al. 2015 (arXiv:1503.08895).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.errors import ShapeError
-from saccade.models.base import AttentionModel, Encoding, Given, attention_kwargs, marked_given
+from saccade.models.base import AttentionModel, Encoding, Given, Sentences, Units, Words, attention_kwargs, marked_given
 from saccade.outputs import ModelOutput
 from saccade.trace import Output
 
@@ -100,3 +105,57 @@ def in_one_run(words: Tensor) -> Tensor:
     place = torch.where(is_word, is_word.cumsum(1) - 1, words.shape[1])  # (B,N); padding goes to an extra column
     run = words.new_zeros(words.shape[0], words.shape[1] + 1)
     return run.scatter(1, place, words)[:, :-1]  # (B,N)
+
+
+@dataclass(frozen=True)
+class StoryLSTMConfig:
+    """Sizes of the network."""
+
+    words: Words = 30
+    """Words of the vocabulary, including the empty one; set from the data."""
+    memory: Sentences = 50
+    """Sentences that it reads: the last so many of a story."""
+    size: Units = 50
+    embedding: Units = 50
+
+
+class StoryLSTMModel(StoryModel):
+    """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V); it has no looks."""
+
+    Config = StoryLSTMConfig
+    config: StoryLSTMConfig
+
+    def __init__(self, config: StoryLSTMConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(config.words, config.embedding, padding_idx=0)
+        self.reader = nn.LSTM(config.embedding, config.size, batch_first=True)
+        self.answer = nn.Linear(config.size, config.words)
+
+    def encode(self, story: Tensor) -> Tensor:
+        """The stories themselves (B,S,J): the question is read after them, in one go."""
+        return story
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
+        """Read the story, then the question, then answer."""
+        self.given(attention, "", ())  # it has no looks: whatever is given is refused
+        words = torch.cat([encoding.flatten(1), query], 1)  # (B,L)
+        states, _ = self.reader(self.embed(in_one_run(words)))  # (B,L,n)
+        last = ((words != 0).sum(1) - 1).clamp(min=0)  # (B,)
+        state = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]  # (B,n)
+        return ModelOutput(self.answer(state))
+
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
+        """Stories (B,S,J) and questions (B,Q) → plain tensors."""
+        return self.ask(self.encode(story), query, attention=attention)
+
+    @classmethod
+    def tiny(cls) -> StoryLSTMConfig:
+        """A size for tests."""
+        return StoryLSTMConfig(words=TOY_WORDS, memory=4, size=16, embedding=12)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`; see :func:`saccade.models.story.toy_stories`."""
+        story, query, label = toy_stories(count, seed)
+        return {"story": story, "query": query}, label

@@ -34,9 +34,8 @@ from torch import Tensor, nn
 from saccade.attention.class_token import SelfAttention, attention_rollout
 from saccade.attention.scores import grid_of
 from saccade.geometry import Size
-from saccade.models.base import Given
+from saccade.models.base import Depth, Given, Units
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import Depth, Units
 from saccade.outputs import Act, LookSpec, QuestionOutput
 
 

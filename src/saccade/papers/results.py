@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.models.io.facts import ModelFacts
+    from saccade.models.facts import ModelFacts
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """97.5 % points of Student's t by degrees of freedom from 1; beyond, the last stands (a little too wide)."""

@@ -31,7 +31,7 @@ from saccade.data.tables.splits import hashed_share
 from saccade.data.tables.table import Row, Table
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.probe_products import ExampleQueries
+from saccade.models.probe_heads import ExampleQueries
 
 MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""

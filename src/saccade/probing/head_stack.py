@@ -25,8 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.losses.maps import evidence_loss
-from saccade.models.probe_heads import ProbeHead
-from saccade.models.probe_products import ExampleQueries
+from saccade.models.probe_heads import ExampleQueries, ProbeHead
 from saccade.probing.data import Questions
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8

@@ -36,9 +36,9 @@ from saccade.families import (
     read_table,
 )
 from saccade.likeness import FEWEST, fit_likeness, pooled
+from saccade.models.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
+from saccade.models.folder import note_inputs, save_model
 from saccade.models.input_features import ENCODING
-from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
-from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.data import usable_pictures, with_maps
 from saccade.probing.evidence import places_of, with_evidence

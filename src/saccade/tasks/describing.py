@@ -20,9 +20,9 @@ from saccade.families import family
 from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
 from saccade.metrics.labels import error_of, helpful_temperature
 from saccade.models.base import AttentionModel
+from saccade.models.facts import Calibration, InputsNote, ModelFacts
+from saccade.models.folder import load_model, note_inputs
 from saccade.models.input_features import input_feature_names, input_features
-from saccade.models.io.facts import Calibration, InputsNote, ModelFacts
-from saccade.models.io.folder import load_model, note_inputs
 from saccade.outputs import ModelOutput
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask

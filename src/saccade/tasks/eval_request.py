@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from saccade.errors import ConfigError
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 
 @dataclass(frozen=True)

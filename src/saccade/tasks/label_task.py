@@ -27,7 +27,7 @@ from saccade.metrics.intervals import Values
 from saccade.metrics.labels import top_k_correct
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import evaluate
 from saccade.tasks.forward_passes import in_parts

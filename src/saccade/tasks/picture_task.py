@@ -12,7 +12,7 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
-from saccade.models.io.facts import Preprocessing
+from saccade.models.facts import Preprocessing
 from saccade.outputs import ModelOutput
 from saccade.tasks.evidence_term import EvidenceTerm
 from saccade.tasks.held_out import HeldOut, evenly_spaced

@@ -21,9 +21,8 @@ from saccade.families import family, model_spec
 from saccade.families.splits import OpenedSplit
 from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import load_model, save_model
-from saccade.models.io.stored import load_matching
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import load_matching, load_model, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.losses import PhaseSettings, build_loss

@@ -28,7 +28,7 @@ from saccade.families.reading import PICTURES, Pictures
 from saccade.families.responder import Question, Responder, Response, ranked
 from saccade.geometry import Size
 from saccade.models.base import AttentionModel, Given
-from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.outputs import ABSENT, Act, ModelOutput
 from saccade.trace import Look
 from saccade.tracing.model_facts import colours, input_size

@@ -25,7 +25,7 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
 from saccade.families import Family, families
 from saccade.families.responder import Asks, Responder
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
 CANVAS = 100

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, SaccadeError, nearest
 from saccade.families import families, headline, model_spec
-from saccade.models.io.facts import ModelFacts, read_facts
+from saccade.models.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
 from saccade.web.family_page import page_entry

@@ -15,7 +15,7 @@ from typing import Any
 
 from saccade.atomic import recover
 from saccade.errors import CheckpointError, DataError, MissingExtraError, nearest, shown_value
-from saccade.models.io.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts, refuse_foreign
+from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts, refuse_foreign
 from saccade.untrusted import verify_digest
 
 ZOO = Path(__file__).parent

@@ -17,7 +17,7 @@ from saccade.commands.door import app
 from saccade.engine.loop import RunResult
 from saccade.engine.progress import StopRequest
 from saccade.errors import ConfigError
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 
 SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"
 TINY = (

@@ -13,7 +13,7 @@ from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.tasks.describing import describe_trained
 
 SMALL_NET = {"widths": (8, 8, 8, 8), "units": (1, 1, 1), "last": 1}

@@ -8,7 +8,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from glimpse_traces import glimpse_trace
-from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.multiset_reader import LabelReader
 from saccade.outputs import MultisetOutput
 from saccade.predict import Predictor

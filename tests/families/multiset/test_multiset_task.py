@@ -32,8 +32,8 @@ from saccade.families.multiset.task import (
 )
 from saccade.losses import hsal_loss
 from saccade.metrics import cells_in_boxes
-from saccade.models.io.facts import read_facts
-from saccade.models.io.folder import load_model
+from saccade.models.facts import read_facts
+from saccade.models.folder import load_model
 from saccade.outputs import MultisetOutput
 from saccade.tasks.eval_request import EvalRequest
 

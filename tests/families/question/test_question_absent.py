@@ -12,7 +12,7 @@ from saccade.config import to_dict
 from saccade.data.scenes.drawing import COLOURS
 from saccade.families.question.scenes.data import NOT_THERE, SceneData, SceneDataConfig
 from saccade.families.question.scenes.task import SceneTask
-from saccade.models.io.facts import read_facts
+from saccade.models.facts import read_facts
 from saccade.models.soft import SoftModel
 
 CONFIG = SceneDataConfig(glyphs="pack", absent=0.3, asks=4)

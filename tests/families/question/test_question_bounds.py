@@ -5,7 +5,7 @@ import torch
 
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig
 from saccade.metrics import grids_of, true_positive_strength
-from saccade.models.io.folder import load_model
+from saccade.models.folder import load_model
 from saccade.zoo import resolve
 
 SCENES = 40

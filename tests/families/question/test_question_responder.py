@@ -11,7 +11,7 @@ import torch
 
 import saccade
 from saccade.families.question.responder import blind_queries
-from saccade.models.io.facts import CONFIG, Score, read_facts
+from saccade.models.facts import CONFIG, Score, read_facts
 from tiny_models import save_tiny, tiny_facts
 
 BETTER = {"n": 700, "value": 0.74, "chance": "part_prior", "chance_value": 0.12, "interval": [0.58, 0.66]}

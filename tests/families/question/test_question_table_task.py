@@ -13,7 +13,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.tables.task import TableTask
 from saccade.families.question.task import Default, right_answers, sampled_loss
 from saccade.metrics import weighted_map
-from saccade.models.io.folder import load_model
+from saccade.models.folder import load_model
 from saccade.outputs import QuestionOutput
 
 SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}

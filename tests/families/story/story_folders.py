@@ -10,8 +10,8 @@ import torch
 
 from saccade.config import to_dict
 from saccade.families import model_spec
-from saccade.models.io.facts import ModelFacts
-from saccade.models.io.folder import save_model
+from saccade.models.facts import ModelFacts
+from saccade.models.folder import save_model
 
 WORDS = (
     "", "bathroom", "garden", "hallway", "in", "is", "john", "kitchen", "mary", "sandra", "the", "to", "went", "where",

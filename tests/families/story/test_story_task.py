@@ -20,7 +20,7 @@ from saccade.families.story import task as story_task
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import AnswerLoss, GatedLoss, LinearStart, StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times
-from saccade.models.io.folder import load_model
+from saccade.models.folder import load_model
 from saccade.models.story import StoryModel
 
 DATA = {"name": "stories", "tasks": [1], "questions": 60, "noise": 0.4}

@@ -15,9 +15,9 @@ from safetensors.torch import load, save
 
 from saccade.config import from_dict, to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
-from saccade.models.io.card import model_card
-from saccade.models.io.facts import Score, read_facts
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.card import model_card
+from saccade.models.facts import Score, read_facts
+from saccade.models.folder import load_model, save_model
 from saccade.models.soft import SoftModel
 from tiny_models import ANSWERS, save_tiny, tiny_facts
 

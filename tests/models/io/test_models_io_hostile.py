@@ -14,8 +14,8 @@ import torch
 
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families import families
-from saccade.models.io import folder as model_folder
-from saccade.models.io.folder import SPARE, load_model
+from saccade.models import folder as model_folder
+from saccade.models.folder import SPARE, load_model
 from saccade.models.soft import SoftModel
 from saccade.untrusted import MAX_FILE
 from tiny_models import save_tiny, tiny_facts

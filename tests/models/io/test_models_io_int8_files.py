@@ -14,9 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from saccade.errors import CheckpointError
-from saccade.models.io.facts import Score, read_facts
-from saccade.models.io.folder import load_model, save_model, store_as
-from saccade.models.io.stored import from_rows, has_rows, to_rows
+from saccade.models.facts import Score, read_facts
+from saccade.models.folder import from_rows, has_rows, load_model, save_model, store_as, to_rows
 from saccade.models.soft import SoftModel
 from tiny_models import save_tiny, tiny_facts
 

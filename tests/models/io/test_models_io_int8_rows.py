@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.models.io.stored import from_rows, has_rows, to_rows
+from saccade.models.folder import from_rows, has_rows, to_rows
 
 
 def read_back(parameter: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ import pytest
 from caption_stubs import WORDS, save_tiny_captioner
 from saccade.errors import CheckpointError
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.models.io.facts import VOCABULARY, read_facts
-from saccade.models.io.folder import load_model
+from saccade.models.facts import VOCABULARY, read_facts
+from saccade.models.folder import load_model
 
 
 @pytest.fixture

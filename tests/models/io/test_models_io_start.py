@@ -7,7 +7,7 @@ import torch
 
 from saccade.errors import ConfigError
 from saccade.families import model_spec
-from saccade.models.io.stored import load_matching
+from saccade.models.folder import load_matching
 
 
 def built(name: str = "soft", seed: int = 0, **settings: object) -> torch.nn.Module:

@@ -14,8 +14,8 @@ from published_weights_fake import publish, withdraw
 from saccade.backbones import pretrained
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import load_model, save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import load_model, save_model
 from saccade.models.soft import SoftModel
 from tiny_models import save_tiny, tiny_facts
 

@@ -17,7 +17,7 @@ from saccade.errors import DataError
 from saccade.families.responder import Responder, Response
 from saccade.models.base import Given
 from saccade.models.caption_decoding import Decoded
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.trace import Output
 

@@ -62,7 +62,7 @@ from saccade.losses import (
 )
 from saccade.metrics import bleu, meteor_missing, same_caption
 from saccade.metrics.result import Evaluation, evaluation
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.outputs import CaptionOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries

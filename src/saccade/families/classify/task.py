@@ -37,7 +37,7 @@ from saccade.families.responder import decode_labels
 from saccade.families.splits import Progress, config_of
 from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
 from saccade.outputs import LabelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.models.base import ImageOnlyModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.trace import Output
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saccade.families.multiset.scenes import MultisetSpec
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.web.family_page import CANVAS, TrainedScenes
 
 SPECS = {

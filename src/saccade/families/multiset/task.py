@@ -72,9 +72,8 @@ from saccade.losses import (
 )
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
-from saccade.models.io.facts import ModelFacts
-from saccade.models.multiset_counts import MultisetCountsModel
-from saccade.models.multiset_reader import MultisetModel
+from saccade.models.facts import ModelFacts
+from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings

@@ -13,8 +13,8 @@ import torch
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SPECS
+from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
-from saccade.models.io.facts import ModelFacts
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.web.family_page import Behind, TrainedScenes

@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.families.responder import Responder, Response
 from saccade.models.base import Encoding, Given
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 SCENES = ("mref", "mdist", "mbg")
 """Generated scenes, in which every question was about a digit that is there, unless ``absent`` is set."""

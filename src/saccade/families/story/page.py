@@ -22,7 +22,7 @@ from saccade.errors import ConfigError
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.text import CHARACTERS, SENTENCES
 from saccade.families.story.world import TASKS, generate_story
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.predict import Predictor
 from saccade.web.weights import matrix, page_facts

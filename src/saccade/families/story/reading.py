@@ -25,7 +25,7 @@ from saccade.errors import DataError
 from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.story.stories import kept_places, words_of
 from saccade.families.story.text import read_story, sent_sentences
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 
 MAX_WORDS = 200
 """Words of a sentence or question: a text without line ends is no sentence."""

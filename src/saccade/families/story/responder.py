@@ -14,7 +14,7 @@ from saccade.errors import DataError
 from saccade.families.responder import Asks, Question, Responder, Response, calibrated, ranked, with_raw
 from saccade.families.story.reading import MAX_WORDS, known_and_unknown, numbers_of, unknown_note
 from saccade.models.base import AttentionModel, Encoding, Given
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.trace import Output
 
 

@@ -29,7 +29,7 @@ from saccade.families.story.sentence_scores import (
 from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
 from saccade.metrics.intervals import ColumnBuffer, Interval, mean_interval
 from saccade.metrics.result import CountValue, Scores, only_defined
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.evaluate import ByName, Job, Kept, Scoring
 

@@ -24,7 +24,7 @@ from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taugh
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import Evaluation, evaluation
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries

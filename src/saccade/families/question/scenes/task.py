@@ -32,7 +32,7 @@ from saccade.families.question.task import Loss, QuestionTask
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
 from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.evaluate import evaluate

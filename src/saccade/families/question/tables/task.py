@@ -35,7 +35,7 @@ from saccade.families.question.task import QuestionTask
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
-from saccade.models.io.facts import ModelFacts
+from saccade.models.facts import ModelFacts
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest

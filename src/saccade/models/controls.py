@@ -1,4 +1,28 @@
-"""FiLM: the stack of SOFT, told the query at every stage, without attention.
+"""Blind: the stack and head of SOFT without the query, to see how often the answer can be guessed.
+
+A control of the attribute table of Seo et al. (2016, arXiv:1606.02393): on MREF the most frequent colour of a picture
+is the answer to about four questions in ten. A model that does no better has not used its query.
+
+=========  ====================================================
+Eq. (1)    f = CNN(I)                          :meth:`BlindModel.encode`
+Eq. (4)    with α_ij = 1/HW, whatever is asked :func:`saccade.attention.soft.attend_uniformly`
+=========  ====================================================
+
+Deviations from the paper: it has no such row.
+
+Cross-attention: the stack of SOFT under one dot-product head, as a transformer would read it.
+
+A control of the attribute table: does the additive scorer of Seo et al. (2016, arXiv:1606.02393) matter, or would any
+attention do? Everything but the scorer is that of :mod:`saccade.models.soft`.
+
+=====================  ====================================================
+Seo, Eq. (1)           f = CNN(I)                          :meth:`CrossModel.encode`
+Vaswani 2017, Eq. (1)  softmax(q·k/√d), weighted mean      :class:`saccade.attention.CrossAttention`
+=====================  ====================================================
+
+Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.soft`.
+
+FiLM: the stack of SOFT, told the query at every stage, without attention.
 
 Paper: Perez et al., "FiLM: Visual Reasoning with a General Conditioning Layer", 2018 (arXiv:1709.07871). The
 no-attention twin in the attribute table of Seo et al. (2016, arXiv:1606.02393): same stack, same head, the same
@@ -21,14 +45,57 @@ Axes: B examples, Q queries, C channels, h and w cells.
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from saccade.attention.scores import grid_of
-from saccade.attention.soft import attend_uniformly
-from saccade.models.base import Given
+from saccade.attention.soft import CrossAttention, attend_uniformly
+from saccade.models.base import Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
 from saccade.outputs import QuestionOutput
+
+
+class BlindModel(PictureQueryModel):
+    """Mean pooling of the last map; the query is checked and then left alone (but for ``prior``, where asked for)."""
+
+    Config = PictureQueryConfig
+
+    def __init__(self, config: PictureQueryConfig) -> None:
+        super().__init__(config)
+        self.head = self.new_head()
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
+        """The classifier on the mean of all cells."""
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        return self.classify_attended(attend_uniformly(encoding, weights), asked)
+
+
+@dataclass(frozen=True)
+class CrossConfig(PictureQueryConfig):
+    """Sizes of the cross-attention model; the defaults are those of SOFT."""
+
+    hidden: Units = 32
+    """Width of queries and keys."""
+
+
+class CrossModel(PictureQueryModel):
+    """One dot-product attention on the last map."""
+
+    Config = CrossConfig
+    config: CrossConfig
+
+    def __init__(self, config: CrossConfig) -> None:
+        super().__init__(config)
+        self.attention = CrossAttention(self.channels, config.queries, hidden=config.hidden)
+        self.head = self.new_head()
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
+        """The query against every cell, then the classifier."""
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        return self.classify_attended(self.attention.attend(encoding, asked, weights=weights), asked)
 
 
 class FeatureModulation(nn.Module):

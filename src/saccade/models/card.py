@@ -9,7 +9,7 @@ from typing import Any
 
 from saccade.errors import SaccadeError
 from saccade.families import families, model_spec
-from saccade.models.io.facts import ModelFacts, Score
+from saccade.models.facts import ModelFacts, Score
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~#!>]")
 

@@ -1,1 +1,0 @@
-"""Models on disk: folder, facts, card, stored weights."""
