@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import pytest
 from PIL import Image
 
 import saccade
+from saccade import families as registry
 from saccade.data import read_table
 from saccade.data.tables.references import Reader
-from saccade.families import FAMILIES, families, model_spec
+from saccade.families import ModelSpec, families, model_spec
 from saccade.families.classify.readers import LABEL_READERS
-from saccade.families.contract import ModelSpec
 from saccade.families.question.family import MODELS
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +42,7 @@ def shown(heading: str, package: Path, **names: object) -> tuple[str, Any]:
     file, line, *_ = (textwrap.dedent(code) for code in re.findall(r" *```python\n(.*?)```", section, re.DOTALL))
     (package / "yours.py").write_text(file, encoding="utf-8")
     known = {**vars(__import__("yours")), **names}
-    ((name, made),) = eval(f"{{{line.replace('saccade.models.yours', 'yours')}}}", known).items()
+    ((name, made),) = eval(f"{{{line.replace('models.', '')}}}", known).items()
     return name, made
 
 
@@ -67,7 +68,8 @@ def test_a_reader_is_a_function_and_a_line(package: Path, monkeypatch: pytest.Mo
 
 def test_a_family_is_a_folder_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "examples" / "dots" / "dots", package / "dots")
-    monkeypatch.setitem(FAMILIES, "dots", "dots.family:FAMILY")
+    point = EntryPoint("dots", "dots.family:FAMILY", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     families.cache_clear()
     try:
         done = saccade.train("dots", out=package / "run", overrides=TINY, device="cpu")
