@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import pytest
 
+from quiet_tables import read_quietly
 from saccade.data import Table, read_table
 from saccade.errors import DataError
 from saccade.families import family_of_data
@@ -22,9 +22,7 @@ def write(top: Path, **files: str) -> Path:
 
 
 def read(path: Path, family: str = "classify", *, strict: bool = False) -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return read_table(f"folder:{path}", family, strict=strict)
+    return read_quietly(f"folder:{path}", family, strict=strict)
 
 
 def many(top: Path, classes: tuple[str, ...] = ("cat", "dog"), each: int = 40) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saccade.data import Table, read_table
+from quiet_tables import read_quietly
+from saccade.data import Table
 from saccade.errors import DataError
 
 SQUARE = [[1, 1, 4, 1, 4, 3, 1, 3]]
@@ -39,9 +39,7 @@ def annotated(
 
 
 def read(path: Path, family: str = "classify") -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return read_table(f"coco:{path}", family)
+    return read_quietly(f"coco:{path}", family)
 
 
 def mask_of(table: Table) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from saccade.data import Table, read_table
+from quiet_tables import read_quietly
 from saccade.errors import DataError, MissingExtraError
 from saccade.families import family_of_data
 
@@ -20,12 +19,6 @@ from saccade.families import family_of_data
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
-
-
-def read(reference: str, family: str = "classify") -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return read_table(reference, family)
 
 
 def pictures(folder: Path, *names: str) -> Path:
@@ -40,7 +33,7 @@ def test_one_table_beside_the_pictures(tmp_path: Path) -> None:
     (tmp_path / "metadata.csv").write_text(
         "file_name;label;split\na.png;cat;train\nb.png;cat;test\ngone.png;cat;test\n"
     )
-    table = read(f"metadata:{tmp_path}")
+    table = read_quietly(f"metadata:{tmp_path}")
     assert [(row.image.name, row.label, row.split) for row in table.rows] == [
         ("a.png", "cat", "train"), ("b.png", "cat", "test")
     ]  # fmt: skip
@@ -54,7 +47,7 @@ def test_a_table_for_each_split(tmp_path: Path) -> None:
         pictures(tmp_path / split, name)
         line = {"file_name": name, "label": "cat", "query": "what?"}
         (tmp_path / split / "metadata.jsonl").write_text(json.dumps(line) + "\n[]\n")
-    table = read(f"metadata:{tmp_path}")
+    table = read_quietly(f"metadata:{tmp_path}")
     assert {(row.image.parent.name, row.split) for row in table.rows} == {
         ("train", "train"), ("validation", "val"), ("test", "test")
     }  # fmt: skip
@@ -73,7 +66,7 @@ def test_a_table_for_each_split(tmp_path: Path) -> None:
 def test_every_family_reads_it_by_its_columns(tmp_path: Path, columns: str, row: str, family: str) -> None:
     pictures(tmp_path, "a.png")
     (tmp_path / "metadata.csv").write_text(f"file_name,{columns}\na.png,{row}\n")
-    (found,) = read(f"metadata:{tmp_path}", family).rows
+    (found,) = read_quietly(f"metadata:{tmp_path}", family).rows
     assert (found.image, *found.labels) == (tmp_path / "a.png", *row.rpartition("crown,")[2].split(";"))
     assert family_of_data(f"metadata:{tmp_path}").name == family
 
@@ -101,7 +94,7 @@ def test_pictures_inside_are_written_out_and_classes_named(tmp_path: Path) -> No
         {"image": images, "label": [1, 0, 0]},
         {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}},
     )
-    table = read(f"parquet:{path}")
+    table = read_quietly(f"parquet:{path}")
     assert [(row.label, row.split) for row in table.rows] == [("dog", "train"), ("cat", "train")]
     assert [Image.open(row.image).getpixel((0, 0)) for row in table.rows] == [(10, 0, 0), (20, 0, 0)]
     assert table.skipped == ("bytes that are no picture: row 3",)
@@ -110,27 +103,27 @@ def test_pictures_inside_are_written_out_and_classes_named(tmp_path: Path) -> No
 
 def test_lists_inside_are_labels_of_a_multiset(tmp_path: Path) -> None:
     path = write(tmp_path / "train.parquet", {"image": [png(1), png(2)], "labels": [["x", "x"], []]})
-    assert [row.labels for row in read(f"parquet:{path}", "multiset").rows] == [("x", "x"), ()]
+    assert [row.labels for row in read_quietly(f"parquet:{path}", "multiset").rows] == [("x", "x"), ()]
     assert family_of_data(f"parquet:{path}").name == "multiset"
 
 
 def test_a_folder_of_files_has_its_splits_by_name(tmp_path: Path) -> None:
     write(tmp_path / "data" / "train-0.parquet", {"image": [png(1)], "label": ["x"]})
     write(tmp_path / "data" / "test-0.parquet", {"image": [png(2)], "label": ["x"]})
-    assert {row.split for row in read(f"parquet:{tmp_path / 'data'}").rows} == {"train", "test"}
+    assert {row.split for row in read_quietly(f"parquet:{tmp_path / 'data'}").rows} == {"train", "test"}
 
 
 def test_a_picture_of_the_cache_that_was_replaced_is_not_used(tmp_path: Path) -> None:
     path = write(tmp_path / "train.parquet", {"image": [png(10)], "label": ["x"]})
-    picture = read(f"parquet:{path}").rows[0].image
+    picture = read_quietly(f"parquet:{path}").rows[0].image
     picture.write_bytes(png(99))
-    assert read(f"parquet:{path}").rows[0].image.read_bytes() == png(10)
+    assert read_quietly(f"parquet:{path}").rows[0].image.read_bytes() == png(10)
 
 
 def test_paths_are_found_from_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(png(1))
     path = write(tmp_path / "t.parquet", {"file_name": ["a.png", "gone.png"], "label": ["x", "x"]})
-    table = read(f"parquet:{path}")
+    table = read_quietly(f"parquet:{path}")
     assert [row.image for row in table.rows] == [tmp_path / "a.png"]
     assert "no such picture" in table.skipped[0]
 
@@ -146,10 +139,10 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         ("metadata:{}/empty", r"empty: .*metadata\.csv"),
     ]:
         with pytest.raises(DataError, match=message):
-            read(reference.format(tmp_path))
+            read_quietly(reference.format(tmp_path))
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'saccade-attention\[tables\]'"):
-        read(f"parquet:{tmp_path / 't.parquet'}")
+        read_quietly(f"parquet:{tmp_path / 't.parquet'}")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from call_count import calls
+from quiet_tables import read_quietly
 from saccade.data import Row, Table, read_table
 from saccade.data.tables.doubts import warn_of_copies
 from saccade.data.tables.table import Columns
@@ -42,9 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(path: Path, reader: str = "csv", family: str = "question", **options: object) -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return read_table(f"{reader}:{path}", family, **options)
+    return read_quietly(f"{reader}:{path}", family, **options)
 
 
 def csv(folder: Path, text: str, family: str = "question", *, encoding: str = "utf-8", **options: object) -> Table:
@@ -283,13 +282,6 @@ def test_copies_in_two_splits_are_named_and_a_clean_table_is_read_in_silence(fol
     with pytest.warns(UserWarning, match=r"1 picture .*: c\.png \(test\) = a\.png \(train\);") as told:
         assert len(read_table(f"csv:{path}", family).rows) == 4
     assert len([each for each in told if "byte" in str(each.message)]) == 1
-
-
-def test_copies_are_found_where_a_hash_decides_the_split(tmp_path: Path) -> None:
-    for name in "abcdefg":
-        (tmp_path / f"{name}.png").write_bytes(b"the same")
-    with pytest.warns(UserWarning, match="byte for byte"):
-        read_table(f"csv:{of_family(tmp_path, 'classify', '', *(f'{name}.png' for name in 'abcdefg'))}")
 
 
 def test_a_file_that_cannot_be_read_is_no_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,13 @@
 """Tables of captions of one's own: how captions of a picture are gathered, and those that cannot be used."""
 
 import json
-import warnings
 from pathlib import Path
 
 import pytest
 
+from quiet_tables import read_quietly
 from saccade.config import from_dict
-from saccade.data import Table, read_table
+from saccade.data import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.published import CaptionOptions
 from saccade.families.caption.task import summary_of
@@ -23,9 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(path: Path, **options: object) -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return read_table(f"{path.suffix[1:]}:{path}", "caption", **options)
+    return read_quietly(f"{path.suffix[1:]}:{path}", "caption", **options)
 
 
 def csv(folder: Path, text: str, **options: object) -> Table:

@@ -78,13 +78,6 @@ def test_boxes_and_masks_are_evidence_where_the_picture_is(tmp_path: Path) -> No
     assert evidence[1, 10:30, :20].all()
 
 
-def test_a_model_s_words_decide_what_is_scored(tmp_path: Path) -> None:
-    top = class_folders(tmp_path, splits=("train", "val"), each=3)
-    with pytest.warns(UserWarning, match="3 × label unknown to the model"):
-        data = LabelData(config(f"folder:{top}", size=[16, 16]), "val", answers=("red", "blue"))
-    assert data.take(torch.arange(6)).label.tolist() == [1, 1, 1, 0, 0, 0]
-
-
 def test_both_forms_hold_the_same_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_cifar(monkeypatch)
     binary, package = write_binary(tmp_path / "b" / "cifar-10-batches-bin").parent, write_package(tmp_path / "p")

@@ -160,21 +160,6 @@ def test_files_are_shuffled_by_a_seed_and_lists_are_not(folder):
     assert ordered.take(torch.tensor([0, 1])).labels.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
 
 
-def test_more_labels_than_training_had_are_kept_and_counted(folder):
-    lines = ["0.png,a;b,train,", "1.png,a;b;a,test,", "2.png,b,test,"]
-    with pytest.warns(UserWarning, match="1 with more than the 2 labels"):
-        data = from_table(folder, lines, "test")
-    assert (data.source.most, data.source.beyond, data.size) == (2, 1, 2)
-    assert data.take(torch.arange(2)).labels.tolist() == [[0, 1, 0], [1, -1, -1]]
-
-
-def test_training_leaves_out_what_a_smaller_model_cannot_say(folder):
-    lines = ["0.png,a;b;a,train,", "1.png,a,train,", "2.png,,train,"]
-    with pytest.warns(UserWarning, match="more than 2 labels .0.png"):
-        data = from_table(folder, lines, most=2)
-    assert data.take(torch.arange(2)).labels.tolist() == [[0, -1], [-1, -1]]
-
-
 def test_labels_of_a_trained_model(folder):
     lines = ["0.png,a;b,train,", "1.png,a,train,", "2.png,,train,"]
     with pytest.warns(UserWarning, match=r"left out 1 × label unknown to the model \(0.png, 'b'\)"):

@@ -1,14 +1,14 @@
 """Labels of pictures in tables: spellings, boxes, what a set or a list is; and the most frequent multiset."""
 
 import json
-import warnings
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.data import Row, Table, read_table
+from quiet_tables import read_quietly
+from saccade.data import Row, Table
 from saccade.errors import DataError
 from saccade.families.multiset.readers import COLUMNS, Kind, _boxes, _labels, commonest_multiset
 
@@ -22,9 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(path: Path, **options: object) -> Table:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return read_table(f"{path.suffix[1:]}:{path}", "multiset", **options)
+    return read_quietly(f"{path.suffix[1:]}:{path}", "multiset", **options)
 
 
 def csv(folder: Path, text: str, **options: object) -> Table:
