@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from saccade.models.story_lstm import StoryLSTMModel
 
 from saccade.families.story import sentence_scores
 from saccade.families.story.scores import (
@@ -27,6 +26,7 @@ from saccade.families.story.stories import StoryExample
 from saccade.models.dmn import DMNModel
 from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
+from saccade.models.story import StoryLSTMModel
 from saccade.tasks.evaluate import evaluate
 from story_stubs import Constant, Oracle, toy_questions, toy_words
 
