@@ -56,6 +56,10 @@ class Kept:
     answers: Values = field(default_factory=Values)
     """Scores of the answers."""
     maps: MapScorer = field(default_factory=MapScorer)
+    acts: Values = field(default_factory=Values)
+    """Scores of single acts of attention, such as words, glimpses and crops; ``columns`` has the ``act_picture``."""
+    rivals: ByName = field(default_factory=ByName)
+    """The same scores, and others, of what the model is compared with."""
     causal: Values = field(default_factory=Values)
     """What became of answers when one thing was changed."""
     edits: EditScores = field(default_factory=EditScores)
@@ -178,8 +182,16 @@ def _further(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tenso
 
 
 def _summary(scoring: Scoring, kept: Kept) -> Summary:
-    """The scores, the verdict, and the details."""
-    found = summarise(**scoring.scores(kept))
+    """The scores, with those of single acts and of rivals, the verdict, and the details."""
+    parts = scoring.scores(kept)
+    if kept.acts.names:
+        parts["measured"] = [*parts.get("measured", ()), (kept.acts, kept.columns["act_picture"])]
+        parts["attention"] = {**parts.get("attention", {}), **only_defined(kept.acts.means())}
+    baselines = parts.get("baselines", {})
+    parts["baselines"] = baselines | {
+        name: {**baselines.get(name, {}), **means} for name, means in kept.rivals.means().items()
+    }
+    found = summarise(**parts)
     if guesses := scoring.guesses(kept):
         right, picture = kept.answers[scoring.right], kept.columns["picture"]  # (N,) each
         found.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from saccade.families.caption.evidence import word_edits
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
-from saccade.models.caption_decoding import Decoded
 from saccade.models.sat import SatConfig, SatModel
 from saccade.outputs import Act, CaptionOutput
 
@@ -61,14 +59,6 @@ class Reading(SatModel):
     def says(self, seen: Tensor) -> Tensor:
         return seen
 
-    def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
-        known = self.encode(self.batch.images)[..., 0]  # (B,L)
-        rows = [int((known == each[:, 0]).all(1).nonzero()[0]) for each in encoding]
-        words = self.batch.words[rows]
-        said = self.teacher_force(encoding, words, attention=attention)["logits"].argmax(-1)[:, None]
-        empty = torch.zeros(len(encoding), 1)
-        return Decoded(said, empty, torch.zeros(0), empty, empty)
-
 
 class ByHeart(Reading):
     """Shows the same maps and says the true words whatever it sees."""
@@ -97,15 +87,8 @@ def test_a_word_that_is_read_from_its_map_is_lost_without_it(batch: CaptionBatch
     assert found["scores"]["edit_necessity"] == pytest.approx(1, abs=0.1)
     assert changed["zero_random"] == changed["keep_target"] == 0
     assert found["baselines"]["random_cells"]["edit_necessity"] == 0
-    later = found["edits"]["changed"]["later words, forced, frozen"]
-    assert later["zero_target"] == 0  # the maps of the later words are their own
 
 
 def test_a_word_that_is_known_by_heart_stays(batch: CaptionBatch) -> None:
     changed = edits(ByHeart(batch))["edits"]["changed"]
     assert all(share == 0 for by in changed.values() for share in by.values())
-
-
-def test_without_scenes_there_is_nothing_to_edit(batch: CaptionBatch) -> None:
-    model = Reading(batch)
-    assert len(word_edits(model, model.encode(batch.images), replace(batch, layout=None))) == 0

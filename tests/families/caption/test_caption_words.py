@@ -13,12 +13,12 @@ from torch import Tensor
 from caption_stubs import captioned_files
 from saccade import geometry
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.evidence import CONTENT, FUNCTION, WordEvidence, add_words, kind_of
+from saccade.families.caption.evidence import CONTENT, FUNCTION, add_words, kind_of
 from saccade.families.caption.scores import CaptionScoring
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.models.sat import SatConfig, SatModel
 from saccade.outputs import Act, CaptionOutput
-from saccade.tasks.evaluate import evaluate
+from saccade.tasks.evaluate import Kept, evaluate
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
 DOG, RUNS, CAT, SLEEPS = (WORDS.number(word) for word in ("dog", "runs", "cat", "sleeps"))
@@ -70,13 +70,13 @@ def columns_map(first: int, last: int) -> Tensor:
 ORACLE = {word: columns_map(*columns) for word, columns in COLUMNS.items()}
 
 
-def scored(maps: dict[int, Tensor]) -> WordEvidence:
+def scored(maps: dict[int, Tensor]) -> Kept:
     """ "a dog runs on" of a bright picture, "a cat sleeps on" of a dark one."""
     images = torch.stack([torch.full((3, SIDE, SIDE), shade) for shade in (0.9, 0.1)])
     said = torch.tensor(
         [[WORDS.number(word) for word in text.split()] + [0] for text in ("a dog runs on", "a cat sleeps on")]
     )
-    scores = WordEvidence()
+    scores = Kept()
     add_words(scores, ReadsColumns(maps).eval(), images, said, torch.tensor([0, 1]), WORDS)
     return scores
 
@@ -84,21 +84,22 @@ def scored(maps: dict[int, Tensor]) -> WordEvidence:
 def test_an_oracle_has_all_that_a_patch_takes() -> None:
     """A patch of the dark picture takes 0.8 nats of a word whose columns it covers, and nothing of the other word."""
     scores = scored(ORACLE)
-    found = scores.values.values()
+    found = scores.acts.values()
     content = ~found["word_evidence_patch_raw"].isnan()
     assert found["word_evidence_patch_raw"][content].tolist() == pytest.approx([0.8, 0.8, -0.8, -0.8], abs=1e-4)
     assert found["word_drop_patch_raw"][content].tolist() == pytest.approx([0.8, 0.8, -0.8, -0.8], abs=1e-4)
-    assert scores.groups[content].tolist() == [0, 0, 1, 1]
-    assert scores.values.means()["word_map_distance"] == pytest.approx(1)
-    assert scores.values.means()["function_evidence_patch_raw"] == pytest.approx(0, abs=1e-6)
-    assert len(scores) == 2
+    assert scores.columns["act_picture"][content].tolist() == [0, 0, 1, 1]
+    assert scores.acts.means()["word_map_distance"] == pytest.approx(1)
+    assert scores.acts.means()["function_evidence_patch_raw"] == pytest.approx(0, abs=1e-6)
+    assert scores.columns["altered"].tolist() == [0, 1]
 
 
 def test_constant_maps_have_no_evidence_and_no_distance() -> None:
-    means = scored({}).values.means()
+    scores = scored({})
+    means = scores.acts.means()
     assert means["word_evidence_blur_raw"] == means["word_evidence_patch_raw"] == 0
     assert means["word_map_distance"] == pytest.approx(0)
-    assert scored({}).noise.means().keys() == {"word_evidence_blur_raw", "word_evidence_patch_raw"}
+    assert scores.rivals.means()["noise"].keys() == {"word_evidence_blur_raw", "word_evidence_patch_raw"}
 
 
 def test_words_are_content_function_or_neither() -> None:
@@ -109,9 +110,9 @@ def test_words_are_content_function_or_neither() -> None:
 
 def test_a_picture_without_a_lender_has_no_patch() -> None:
     said = torch.tensor([[DOG, RUNS, 0], [DOG, SLEEPS, 0]])  # both have a dog
-    scores = WordEvidence()
+    scores = Kept()
     add_words(scores, ReadsColumns(ORACLE).eval(), torch.rand(2, 3, SIDE, SIDE), said, torch.tensor([0]), WORDS)
-    means = scores.values.means()
+    means = scores.acts.means()
     assert math.isnan(means["word_evidence_patch_raw"])
     assert not math.isnan(means["word_evidence_blur_raw"])
 

@@ -74,7 +74,7 @@ class Careless(Near):
 
 def edits(model: Near) -> dict[str, Any]:
     raw = model.eval().answer(model.batch.images)
-    found = zoom_edits(model, raw, model.batch, model.batch.images, torch.arange(len(model.batch.images)))
+    found = zoom_edits(model, raw, model.batch, torch.arange(len(model.batch.images)))
     return found.interventions()["model"]
 
 
@@ -101,4 +101,4 @@ def test_without_evidence_or_proposals_there_is_nothing_to_edit() -> None:
     model = Near(batch)
     raw = model.answer(batch.images)
     bare = LabelledBatch(batch.images, batch.label, None)
-    assert len(zoom_edits(model, raw, bare, batch.images, torch.arange(8))) == 0
+    assert len(zoom_edits(model, raw, bare, torch.arange(8))) == 0

@@ -33,7 +33,7 @@ from torch import Tensor
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.layout import SceneLayout
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionFiles
-from saccade.families.caption.evidence import EDITED, PICTURES, WordEvidence, add_words, word_edits
+from saccade.families.caption.evidence import EDITED, PICTURES, add_words, word_edits
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics import (
@@ -49,10 +49,8 @@ from saccade.metrics import (
     word_follow,
     words_among,
 )
-from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.result import only_defined
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
@@ -83,13 +81,6 @@ class Sentences:
         self.said += later.said
         self.references += later.references
 
-    def scores(self) -> dict[str, Interval]:
-        """The scores of the sentences, with intervals."""
-        found = bleu_intervals(self.said, self.references)
-        found["rouge_l"] = mean_interval(rouge_l_each(self.said, self.references))
-        found["cider"] = mean_interval(cider_each(self.said, self.references), ends=CIDER_ENDS)
-        return found
-
 
 @dataclass
 class CaptionKept(Kept):
@@ -102,15 +93,6 @@ class CaptionKept(Kept):
 
     maps: MapScorer = field(default_factory=_word_scorer)
     sentences: Sentences = field(default_factory=Sentences)
-    evidence: WordEvidence = field(default_factory=WordEvidence)
-    """For photographs: whether words depend on what their maps mark."""
-
-    def by_kind(self) -> dict[str, dict[str, float]]:
-        """The mean of every score over the words of each kind."""
-        values = self.maps.total.values()
-        return {
-            kind: {name: mean_defined(each[self.columns[kind]]).mean for name, each in values.items()} for kind in KINDS
-        }
 
 
 class CaptionScoring(Scoring):
@@ -163,16 +145,7 @@ class CaptionScoring(Scoring):
         if batch.layout is None:
             here = self._altered[before : before + len(batch)].nonzero().squeeze(1)  # (A,)
             first = int(self._altered[:before].sum())
-            add_words(
-                kept.evidence,
-                self.model,
-                batch.images,
-                words,
-                here,
-                self.data.vocabulary,
-                first=first,
-                progress=lambda row: self.tell(before + row),
-            )
+            add_words(kept, self.model, batch.images, words, here, self.data.vocabulary, first=first)
             return kept
         is_right, is_empty = same_caption(words, batch.words), batch.layout.count == 0  # (B,)
         kept.answers.add_values({"exact_match": is_right})
@@ -214,32 +187,44 @@ class CaptionScoring(Scoring):
 
     def scores(self, kept: Kept) -> dict[str, Any]:
         """The sentences; of scenes their words and what became of them, of photographs what words rest on."""
-        found = cast(CaptionKept, kept)
-        pair, evidence = (found.sentences.said, found.sentences.references), found.evidence
-        intervals = found.sentences.scores()
-        intervals |= {name: mean_interval(values) for name, values in found.answers.values().items()}
-        metrics = {name: interval.mean for name, interval in intervals.items()} | {"meteor_lite": meteor_lite(*pair)}
-        if self.is_files and meteor_missing() is None:
-            metrics["meteor"] = meteor_jar(*pair)
-        counts = {"references": sum(map(len, pair[1]))}
-        counts |= {"altered_pictures": len(evidence)} if len(evidence) else {}
-        counts |= {EMPTY: intervals[EMPTY].n} if EMPTY in intervals else {}
+        said, references = (sentences := cast(CaptionKept, kept).sentences).said, sentences.references
+        intervals = bleu_intervals(said, references)
+        intervals["rouge_l"] = mean_interval(rouge_l_each(said, references))
+        intervals["cider"] = mean_interval(cider_each(said, references), ends=CIDER_ENDS)
+        intervals |= {name: mean_interval(values) for name, values in kept.answers.values().items()}
+        metrics = {name: interval.mean for name, interval in intervals.items()}
+        metrics["meteor_lite"] = meteor_lite(said, references)
+        counts, attention, measured = {"references": sum(map(len, references))}, {}, []
         if isinstance(self.data.source, CaptionFiles):
+            if meteor_missing() is None:
+                metrics["meteor"] = meteor_jar(said, references)
             counts["skipped"] = len(self.data.source.skipped)
-        noise = only_defined(evidence.noise.means())
-        recoloured = found.columns["recoloured"] if "recoloured" in found.columns else torch.zeros(0)
-        of_scenes = {} if self.is_files else {**found.causal.means(), "by_kind": found.by_kind()}
+        else:
+            attention = {**kept.causal.means(), "by_kind": _by_kind(kept)}
+        if "altered" in kept.columns:
+            counts["altered_pictures"] = len(kept.columns["altered"])
+        if EMPTY in intervals:
+            counts[EMPTY] = intervals[EMPTY].n
+        if "recoloured" in kept.columns:
+            measured = [(kept.causal, kept.columns["recoloured"])]
         return {
-            "n": len(pair[0]),
+            "n": len(said),
             "metrics": metrics,
-            "maps": found.maps,
-            "measured": [(found.causal, recoloured), (evidence.values, evidence.groups)],
-            "attention": of_scenes | only_defined(evidence.values.means()),
-            "baselines": {"noise": noise} if noise else {},
+            "maps": kept.maps,
+            "measured": measured,
+            "attention": attention,
             "intervals": intervals,
             "counts": counts,
             "keep_undefined": True,
         }
+
+
+def _by_kind(kept: Kept) -> dict[str, dict[str, float]]:
+    """The mean of every score of maps over the words of each kind."""
+    values = kept.maps.total.values()
+    return {
+        kind: {name: mean_defined(each[kept.columns[kind]]).mean for name, each in values.items()} for kind in KINDS
+    }
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:

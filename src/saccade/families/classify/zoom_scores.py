@@ -45,7 +45,6 @@ already wrong cannot show that it follows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
@@ -59,7 +58,6 @@ from saccade.data.pictures.reading import as_float
 from saccade.families.classify.data import Details, LabelData, LabelFiles, drawn
 from saccade.families.classify.zooming import Proposals, seen, wanted_regions
 from saccade.geometry import Size
-from saccade.metrics.intervals import Values
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import (
     REMOVED,
@@ -75,7 +73,6 @@ from saccade.metrics.maps.edits import (
     overlap,
     round_about,
 )
-from saccade.metrics.result import only_defined
 from saccade.metrics.verdict import changed
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.outputs import LabelOutput
@@ -137,36 +134,8 @@ def sides_of(raw: LabelOutput, name: str) -> Tensor:
     return 2 * theta_box(raw.acts[name].theta)[:, 2]
 
 
-RIVALS = ("centred_crop", "crop_anywhere")
-
-
-@dataclass
-class ZoomKept(Kept):
-    """Values of each picture: of the answers of each scale, of the crops, and of crops of the same side elsewhere."""
-
-    scales: Values = field(default_factory=Values)
-    crops: Values = field(default_factory=Values)
-    centred: Values = field(default_factory=Values)
-    anywhere: Values = field(default_factory=Values)
-
-    def add_zoom(self, model: RacnnModel, raw: LabelOutput, batch: LabelledBatch) -> None:
-        """Keep the values of a batch."""
-        self.scales.add_values(scale_values(raw, batch.label))
-        for name, crops in crops_of(model, raw).items():
-            self.crops.add_values({f"{name}_side": sides_of(raw, name)})
-            if batch.evidence is not None:
-                centre = centred(crops, model.config.input_size)
-                self.crops.add_values(_named(name, crop_scores(crops, batch.evidence)))
-                self.centred.add_values(_named(name, crop_scores(centre, batch.evidence)))
-                self.anywhere.add_values(_named(name, anywhere_scores(crops, batch.evidence)))
-
-
 class ClassifyScoring(LabelScoring):
     """Measures a classifier; of a model that zooms also what its scales and crops do."""
-
-    def kept(self) -> ZoomKept:
-        """What nothing was measured of yet."""
-        return ZoomKept()
 
     def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """As of every model; crops that the data gives lie round the evidence."""
@@ -174,30 +143,27 @@ class ClassifyScoring(LabelScoring):
 
     def measure_further(self, kept: Kept, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
         """Scales and crops, pictures drawn again, and of the first pictures moved crops."""
-        if not isinstance(self.model, RacnnModel) or not isinstance(kept, ZoomKept):
+        model = self.model
+        if not isinstance(model, RacnnModel):
             return
-        kept.add_zoom(self.model, raw, batch)
+        kept.answers.add_values(scale_values(raw, batch.label))
+        kept.columns.append(act_picture=numbers)
+        for name, crops in crops_of(model, raw).items():
+            kept.acts.add_values({f"{name}_side": sides_of(raw, name)})
+            if batch.evidence is not None:
+                centre = centred(crops, model.config.input_size)
+                kept.acts.add_values(_named(name, crop_scores(crops, batch.evidence)))
+                kept.rivals.add_values("centred_crop", _named(name, crop_scores(centre, batch.evidence)))
+                kept.rivals.add_values("crop_anywhere", _named(name, anywhere_scores(crops, batch.evidence)))
         if (again := drawn_again(cast(LabelData, self.data), numbers)) is not None:
-            kept.causal.add_values(causal_values(self.model, raw, batch, again))
+            kept.causal.add_values(causal_values(model, raw, batch, again))
         if before < EDITED:
-            kept.edits.join(zoom_edits(self.model, raw, batch, batch.images, numbers))
+            kept.edits.join(zoom_edits(model, raw, batch, numbers))
 
     def scores(self, kept: Kept) -> dict[str, Any]:
-        """With the scores of scales and crops, and how many files were left out."""
+        """Also how many files were left out."""
         found, source = super().scores(kept), cast(LabelData, self.data).source
-        if isinstance(source, LabelFiles):
-            found["counts"] = {"skipped_pictures": len(source.skipped)}
-        if not isinstance(kept, ZoomKept):
-            return found
-        picture = kept.columns["picture"]
-        rivals = {name: only_defined(each.means()) for name, each in zip(RIVALS, (kept.centred, kept.anywhere))}
-        return {
-            **found,
-            "metrics": {**found["metrics"], **kept.scales.means()},
-            "measured": [*found["measured"], (kept.scales, picture), (kept.crops, picture)],
-            "attention": kept.crops.means(),
-            "baselines": {**found["baselines"], **{name: means for name, means in rivals.items() if means}},
-        }
+        return found | ({"counts": {"skipped_pictures": len(source.skipped)}} if isinstance(source, LabelFiles) else {})
 
 
 def _named(name: str, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -211,16 +177,13 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 
 @torch.no_grad()
-def zoom_edits(
-    model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, images: Tensor, pictures: Tensor
-) -> EditScores:
+def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> EditScores:
     """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
 
     Args:
         model: in eval mode.
         raw: of the unedited pass.
-        batch: labels and evidence.
-        images: (B,3,H,W) as the model takes them.
+        batch: pictures as the model takes them, labels and evidence.
         pictures: (B,) ids.
     """
     scores = EditScores()
@@ -229,7 +192,7 @@ def zoom_edits(
     rows = batch.evidence.flatten(1).any(1).nonzero().squeeze(1)  # (n,)
     if len(rows) < 2:
         return scores
-    images, evidence, label = images[rows], batch.evidence[rows], batch.label[rows]
+    images, evidence, label = batch.images[rows], batch.evidence[rows], batch.label[rows]
     size = (images.shape[-2], images.shape[-1])
     looks = {look.name: look for look in model.wrap(raw[rows], size).trace.looks}
     own = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each

@@ -9,10 +9,8 @@ the one that most training pictures would be right with (``training_prior``), wh
 
 A model without glimpses (the counting control) has answers and a map only. What no picture has boxes for is left out.
 
-Edits the attention to one label: another mask, other glimpsed cells. Is the label still read?
-
-Of each scene one label is taken that is there once and is read once. At the step that read it, the covert mask and the
-glimpses are edited. Cells are those on the label's digit.
+Edits of the attention to one label: of each scene one is taken that is there once and is read once. At the step that
+read it, the covert mask and the glimpses are edited. Cells are those on the label's digit.
 
 ==================  ====================================================================================
 ``zero_target``     the mask is 0 on the digit, and the glimpses go to cells that are not on it
@@ -24,9 +22,8 @@ glimpses are edited. Cells are those on the label's digit.
 ``target_alone``    no edit: everything but the digit is taken out of the picture
 ==================  ====================================================================================
 
-"all": the label is read at no step, with later steps computed again. So the model may come back to the digit. ``all,
-later frozen`` keeps the later masks and glimpses. ``covert`` and ``glimpse`` edit one of the two. ``label at its step``
-asks what is read at the edited step alone. The mask is a gate and is not scaled.
+"all": the label is read at no step, with later steps computed again. So the model may come back to the digit.
+``label at its step`` asks what is read at the edited step alone. The mask is a gate and is not scaled.
 
 Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 """
@@ -34,13 +31,14 @@ Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.layout import GlyphLayout
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetScenes, at_size, boxes_at_size
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
@@ -56,9 +54,8 @@ from saccade.metrics import (
     most_salient,
     multiset_counts,
 )
-from saccade.metrics.intervals import Values
 from saccade.metrics.maps.baselines import Grids, grids_of
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
 from saccade.metrics.result import only_defined
 from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 from saccade.models.base import ImageOnlyModel
@@ -74,27 +71,6 @@ EDITED = 200
 """Scenes whose attention is edited."""
 COVERT, GLIMPSE = "covert", "glimpse"
 VALIDATION_BATCH = 500
-
-
-@dataclass
-class MultisetKept(Kept):
-    """With one value a step of each kind of glimpses, NaN where it does not count.
-
-    ``columns`` are ``said`` and ``truth``, counts (B,K+1) with the last column for stop; ``step_picture`` (B·T,); and
-    ``habit_right``, whether always saying the same would be right.
-    """
-
-    glimpses: Values = field(default_factory=Values)
-    most_salient_glimpse: Values = field(default_factory=Values)
-    random_glimpse: Values = field(default_factory=Values)
-
-    def metrics(self) -> dict[str, float]:
-        """Scores of the answers: ``macro_f1`` (also by presence), ``exact_match``, overall precision and recall."""
-        return answer_scores(self.columns["said"], self.columns["truth"], self.answers.means())
-
-    def attention(self) -> dict[str, float]:
-        """Scores of the model's glimpses, if any counted."""
-        return only_defined(self.glimpses.means())
 
 
 class MultisetScoring(Scoring):
@@ -120,19 +96,15 @@ class MultisetScoring(Scoring):
         self.model, self.data, self.size, self.habit = model, data, size, habit
         self.numbers = data.sampled(limit)
 
-    def kept(self) -> MultisetKept:
-        """What nothing was measured of yet."""
-        return MultisetKept()
-
-    def measure(self, numbers: Tensor, before: int) -> MultisetKept:
+    def measure(self, numbers: Tensor, before: int) -> Kept:
         """What the model says of the pictures ``numbers`` (B,), where it looks, and of the first ones its edits."""
-        kept, batch, is_list = self.kept(), self.data.take(numbers), self.data.is_list
+        kept, batch, is_list = Kept(), self.data.take(numbers), self.data.is_list
         stop = len(self.data.answers)
         output, trace = read_all(self.model, batch.images, self.size)
         add_answers(kept, answers_of(trace), batch, stop, is_list)
         if self.habit is not None:
             always = torch.tensor([*self.habit, stop], device=batch.labels.device).expand(len(batch), -1)  # (B,T)
-            kept.columns.append(habit_right=is_right(always, batch, stop, is_list))
+            kept.rivals.add_values("training_prior", {"exact_match": is_right(always, batch, stop, is_list)})
         add_glimpses(kept, output, trace, batch, stop)
         if isinstance(self.model, HsalModel) and batch.layout is not None and before < EDITED:
             kept.edits.join(glimpse_edits(self.model, output, trace, batch, self.size))
@@ -144,19 +116,14 @@ class MultisetScoring(Scoring):
 
     def scores(self, kept: Kept) -> dict[str, Any]:
         """The answers, also by the number of objects; the glimpses; and what always saying the same would score."""
-        found = cast(MultisetKept, kept)
-        said, truth = found.columns["said"], found.columns["truth"]  # (N,K+1)
-        right, objects = found.answers["exact_match"], truth[:, :-1].sum(1)  # (N,)
+        said, truth, right = kept.columns["said"], kept.columns["truth"], kept.answers["exact_match"]  # (N,K+1), (N,)
+        objects = truth[:, :-1].sum(1)  # (N,)
         by_count = {str(number): right[objects == number] for number in torch.unique(objects).tolist()}
         baselines = {}
         if self.habit is not None:
             always = torch.tensor([[*self.habit, len(self.data.answers)]])  # (1,T): the labels, then stop
             habit = multiset_counts(always, len(self.data.answers) + 1)
-            right_so = {"exact_match": float(found.columns["habit_right"].double().mean())}
-            baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth, right_so)
-        for name in ("most_salient_glimpse", "random_glimpse"):
-            if means := only_defined(getattr(found, name).means()):
-                baselines[name] = means
+            baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth)
         counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
         source = self.data.source
         if not isinstance(source, MultisetScenes):
@@ -164,27 +131,27 @@ class MultisetScoring(Scoring):
         return {
             "n": len(said),
             "metrics": {
-                **found.metrics(),
+                **answer_scores(said, truth),
+                **kept.answers.means(),
                 "exact_match_by_count": {name: float(each.mean()) for name, each in by_count.items()},
             },
-            "maps": found.maps,
-            "measured": [
-                (found.answers, found.maps.groups),
-                *([(found.glimpses, found.columns["step_picture"])] if "step_picture" in found.columns else []),
-            ],
-            "attention": found.attention(),
+            "maps": kept.maps,
+            "measured": [(kept.answers, kept.maps.groups)],
             "baselines": baselines,
             "intervals": {"macro_f1": macro_f1_interval(said[:, :-1], truth[:, :-1])},
             "counts": counts,
         }
 
 
-def answer_scores(said: Tensor, truth: Tensor, right: dict[str, float]) -> dict[str, float]:
-    """Scores of what was said and true, counts (N,K+1) with the last column for stop; ``right``: the exact match."""
+def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
+    """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
     both = said[:, :-1], truth[:, :-1]  # (N,K)
     overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
-    found = {"macro_f1": macro_f1(*both), **right, **only_defined(overall)}
-    return {**found, "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
+    return {
+        "macro_f1": macro_f1(*both),
+        **only_defined(overall),
+        "macro_f1_by_presence": macro_f1_by_presence(said, truth),
+    }
 
 
 def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[MultisetOutput, AttentionTrace]:
@@ -208,7 +175,7 @@ def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size
     return cast(MultisetOutput, joined(parts))
 
 
-def add_answers(kept: MultisetKept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
+def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
     """What was said (B,T), as counts, and whether it is right."""
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
     kept.columns.append(
@@ -228,20 +195,18 @@ def is_right(said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Te
     return right * (spoken[:, :length] == batch.labels[:, :length]).all(1).float()
 
 
-def add_glimpses(
-    kept: MultisetKept, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int
-) -> None:
+def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int) -> None:
     """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
     if output.location is None:
         return
-    saliency, choice, said = output.acts["saliency"].weights, output.location, answers_of(trace)
+    saliency, said = output.acts["saliency"].weights, answers_of(trace)
     active, steps, salient = before_stop(said, stop), said.shape[1], most_salient(saliency)  # active: a label is said
     maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, output.energy)}
     for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
-        kept.glimpses.add_values({score: at_glimpses(each, choice, active).flatten()})  # (B·T,)
-        kept.most_salient_glimpse.add_values({score: at_glimpses(each, salient, active).flatten()})
-        kept.random_glimpse.add_values({score: at_random(each, steps, active).flatten()})
-    kept.columns.append(step_picture=batch.picture.repeat_interleave(steps))
+        kept.acts.add_values({score: at_glimpses(each, output.location, active).flatten()})  # (B·T,)
+        kept.rivals.add_values("most_salient_glimpse", {score: at_glimpses(each, salient, active).flatten()})
+        kept.rivals.add_values("random_glimpse", {score: at_random(each, steps, active).flatten()})
+    kept.columns.append(act_picture=batch.picture.repeat_interleave(steps))
 
 
 def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
@@ -295,78 +260,56 @@ def glimpse_edits(
         batch: generated scenes.
         size: (height, width) of the network input.
     """
-    scores = EditScores()
-    said = output.said  # (B,T)
+    scores, layout, said = EditScores(), cast(GlyphLayout, batch.layout), output.said  # said: (B,T)
     rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
-    spec = None if batch.layout is None else batch.layout.spec
-    if batch.layout is None or not isinstance(spec, MultisetSpec) or not len(rows):
+    if not len(rows):
         return scores
-    label = said[rows, step]  # (n,)
+    number, label, last = torch.arange(len(rows)), said[rows, step], said.shape[1]
     encoding = model.encode(at_size(batch.images[rows], size))
-    shown = (batch.images.shape[-2], batch.images.shape[-1])
+    covert, glimpse = (output.acts[name].weights[rows] for name in (COVERT, GLIMPSE))  # (n,T,h,w), (n,T·k,h,w)
+    grid, many, own_cells = (
+        (covert.shape[-2], covert.shape[-1]),
+        model.config.glimpses,
+        output.location[rows],
+    )  # (n,T,k)
     look = trace.look(COVERT)
-    frame = trace.frame_on(look, shown)
-    frame = (frame[0] if frame.dim() == 3 else frame).to(said.device)
-    covert, glimpses = (
-        output.acts["covert"].weights[rows],
-        output.acts["glimpse"].weights[rows],
-    )  # (n,T,h,w), (n,T·k,h,w)
-    grid, many = (covert.shape[-2], covert.shape[-1]), model.config.glimpses
-    own_cells = output.location[rows]  # (n,T,k)
-    target = cells_on(batch.masks()[rows, obj], frame, grid)  # (n,h,w)
-    count = target.sum(dim=(-2, -1))  # (n,)
-    mask = covert[torch.arange(len(rows)), step]  # M_t: (n,h,w)
-    chance = torch.rand(mask.shape, generator=torch.Generator().manual_seed(0)).to(mask.device)  # (n,h,w)
-    random, heaviest = chosen_cells(chance, ~target, count), chosen_cells(mask, ~target, count)
-    possible = 2 * count <= grid[0] * grid[1]  # (n,)
-    on, off, there = (_cells(chance, each, many) for each in (target, ~target, random))  # (n,k) cells
-    stays = own_cells[torch.arange(len(rows)), step]  # (n,k)
-    edits = {
-        "zero_target": (mask.masked_fill(target, 0), off),
-        "zero_random": (mask.masked_fill(random, 0), on),
-        "zero_heaviest": (mask.masked_fill(heaviest, 0), stays),
-        "keep_target": (mask.masked_fill(~target, 0), on),
-        "keep_random": (mask.masked_fill(~random, 0), there),
+    frame = trace.frame_on(look, (batch.images.shape[-2], batch.images.shape[-1]))
+    cells = cells_about(batch.masks()[rows, obj], covert[number, step], frame)
+    on, off, there = (_cells(cells.chance, each, many) for each in (cells.target, ~cells.target, cells.random))  # (n,k)
+    aimed = {
+        "zero_target": off,
+        "zero_random": on,
+        "zero_heaviest": own_cells[number, step],
+        "keep_target": on,
+        "keep_random": there,
     }
-
-    def read(name: str, looks: tuple[str, ...], *, frozen: bool = False) -> Tensor:
-        """What is read (n,T) with an edit of ``looks``; the earlier steps are given as they were."""
-        one, cells = edits[name]
-        masks, aimed = covert.clone(), _one_hot(own_cells, grid).to(glimpses)  # (n,T,h,w), (n,T,k,h,w)
-        number = torch.arange(len(rows))
-        if COVERT in looks:
-            masks[number, step] = one
-        if GLIMPSE in looks:
-            aimed[number, step] = _one_hot(cells, grid).to(glimpses)
-        found = said.new_full((len(rows), said.shape[1]), model.stop)
+    edited = edited_weights(at_steps(look, rows, step), cells)
+    words = {}  # what is read with each edit, (n,T), the earlier steps given as they were
+    for name, places in aimed.items():
+        masks, one_hot = covert.clone(), _one_hot(own_cells, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
+        masks[number, step], one_hot[number, step] = edited[name], _one_hot(places, grid).to(glimpse)
+        words[name] = said.new_full((len(rows), last), model.stop)
         for at in sorted(set(step.tolist())):
             some = (step == at).nonzero().squeeze(1)
-            last = said.shape[1] if frozen else at + 1
-            given = {COVERT: masks[some, :last], GLIMPSE: aimed[some, :last].flatten(1, 2)}
-            found[some] = model.read(encoding[some], attention=given)["said"]
-        return found
+            given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
+            words[name][some] = model.read(encoding[some], attention=given)["said"]
+
+    def when_enough(changed: Tensor) -> Tensor:
+        return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
 
     def lost(words: Tensor) -> Tensor:
         is_read = ((words == label[:, None]) & before_stop(words, model.stop)).any(1)  # (n,)
-        return torch.where(possible, (~is_read).double(), torch.nan)
+        return when_enough(~is_read)
 
-    def other(words: Tensor) -> Tensor:
-        at = words.gather(1, step[:, None]).squeeze(1)  # (n,)
-        return torch.where(possible, (at != label).double(), torch.nan)
-
-    both = (COVERT, GLIMPSE)
-    words = {name: read(name, both) for name in edits}
-    found = {"all": {name: lost(each) for name, each in words.items()}}
-    found["label at its step"] = {name: other(each) for name, each in words.items()}
-    found["all, later frozen"] = {name: lost(read(name, both, frozen=True)) for name in edits}
-    for which in both:
-        found[f"{which}, later recomputed"] = {n: lost(read(n, (which,))) for n in ("zero_target", "zero_random")}
-    present = batch.layout.present[rows]
-    alone = torch.zeros_like(present).scatter(1, _slots(batch, rows, obj)[:, None], True)
-    for name, kept in ((REMOVED, present & ~alone), (ALONE, alone)):
-        images = as_float(paint(replace(batch.layout[rows], present=kept), spec))
+    found = {
+        "all": {name: lost(each) for name, each in words.items()},
+        "label at its step": {name: when_enough(each[number, step] != label) for name, each in words.items()},
+    }
+    alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
+    for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
+        images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))
         found["all"][name] = lost(model.read(model.encode(at_size(images, size)))["said"])
-    scores.add_changes(batch.picture[rows].cpu(), {way: _on_cpu(each) for way, each in found.items()})
+    scores.add_changes(batch.picture[rows].cpu(), found)
     return scores
 
 
@@ -381,11 +324,6 @@ def _chosen_labels(said: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tenso
     return rows, place[rows] // once.shape[2], place[rows] % once.shape[2]
 
 
-def _slots(batch: MultisetBatch, rows: Tensor, obj: Tensor) -> Tensor:
-    """The slot (n,) of each object in its scene."""
-    return obj if batch.slot is None else batch.slot[rows, obj]
-
-
 def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
     """``many`` cells (n,k), numbered row by row, of the highest ``rank`` (n,h,w) among those ``allowed`` (n,h,w)."""
     held = torch.where(allowed, rank, -1.0).flatten(1)  # (n,hw)
@@ -398,7 +336,3 @@ def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
 def _one_hot(cells: Tensor, grid: Size) -> Tensor:
     """Maps (…,h,w) with all weight on the cells (…)."""
     return torch.nn.functional.one_hot(cells, grid[0] * grid[1]).view(*cells.shape, *grid)
-
-
-def _on_cpu(values: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: each.cpu() for name, each in values.items()}

@@ -46,10 +46,10 @@ from saccade.families.multiset.data import (
 from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
 from saccade.families.multiset.scores import (
     VALIDATION_BATCH,
-    MultisetKept,
     MultisetScoring,
     add_answers,
     add_glimpses,
+    answer_scores,
     objects_named,
     read_all,
     saliency_at_glimpses,
@@ -70,14 +70,14 @@ from saccade.losses import (
     sequence_cross_entropy,
     single_object_loss,
 )
-from saccade.metrics.result import Evaluation, evaluation
+from saccade.metrics.result import Evaluation, evaluation, only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
-from saccade.tasks.evaluate import evaluate
+from saccade.tasks.evaluate import Kept, evaluate
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.losses import loss_name
@@ -355,15 +355,15 @@ class MultisetTask(PictureTask):
         Of the classifier of single objects ``single_accuracy`` and, where boxes are known, ``object_accuracy``.
         """
         reader = cast(MultisetModel, model)
-        scores, stop = MultisetKept(), len(self.answers)
+        kept, stop = Kept(), len(self.answers)
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
             output, trace = read_all(reader, batch.images, self.size)
-            add_answers(scores, answers_of(trace), batch, stop, self.is_list)
-            add_glimpses(scores, output, trace, batch, stop)
-        measured = scores.metrics()
+            add_answers(kept, answers_of(trace), batch, stop, self.is_list)
+            add_glimpses(kept, output, trace, batch, stop)
+        measured = answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
         told = {name: measured[name] for name in ANSWERS if name in measured}
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        return {**told, **scores.attention(), **objects_named(reader, alone, self.size)}
+        return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
 
     @classmethod
     def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from saccade.metrics.intervals import ColumnBuffer, Interval, mean_interval
 from saccade.metrics.result import CountValue, Scores, only_defined
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
-from saccade.tasks.evaluate import ByName, Job, Kept, Scoring
+from saccade.tasks.evaluate import Job, Kept, Scoring
 
 FAILED = 0.05
 """A task with a larger error counts as failed, as in Weston et al. 2015."""
@@ -78,8 +78,6 @@ class StoryKept(Kept):
     """With the looks at sentences, and the causal tests of fewer questions."""
 
     support: SupportScores = field(default_factory=SupportScores)
-    rivals: ByName = field(default_factory=ByName)
-    """Of the causal tests: maps that need no model."""
     tested: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``story`` and ``task`` of each question that was tested."""
 
@@ -148,18 +146,16 @@ class StoryScoring(Scoring):
         """Answers by task, looks at supporting facts, and the causal tests."""
         kept = cast(StoryKept, kept)
         story, (metrics, intervals) = kept.columns["story"], self._answers(kept)
-        baselines, measured = kept.support.baselines(), [(kept.answers, story), (kept.support.total, story)]
+        measured = [(kept.answers, story), (kept.support.total, story)]
         if kept.causal.names:
             measured.append((kept.causal, kept.tested["story"]))
-        for name, means in kept.rivals.means().items():
-            baselines[name] = {**baselines.get(name, {}), **means}
         counts = {"stories": int(self.stories.max()) + 1, **self._without(kept)}
         return {
             "n": len(story),
             "metrics": metrics,
             "measured": measured,
             "attention": {**only_defined(kept.causal.means()), **kept.support.attention()},
-            "baselines": baselines,
+            "baselines": kept.support.baselines(),
             "intervals": intervals,
             "counts": {**counts, **{name: held.n for name, held in intervals.items()}},
             "units": {"failed_tasks": "task"} if "failed_tasks" in metrics else {},

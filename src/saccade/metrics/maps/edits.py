@@ -41,12 +41,14 @@ Places are drawn from an even lattice in the picture. Boxes are xyxy in pixels. 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from saccade import geometry
 from saccade.geometry import Size
+from saccade.looks import Look
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values, jackknife_interval, t_quantile
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.result import Part
@@ -71,6 +73,7 @@ def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
         frame: cells → pixels.
         grid: (h, w) of the cells.
     """
+    frame = frame[0] if frame.dim() == 3 and bool((frame == frame[:1]).all()) else frame
     everywhere = mask.new_ones(1 if frame.dim() == 2 else len(frame), *mask.shape[1:])
     seen = seen_by_cells(mask, frame, grid)  # (B,h,w)
     share = seen / seen_by_cells(everywhere, frame, grid).clamp(min=1e-12)  # (B,h,w)
@@ -83,6 +86,48 @@ def chosen_cells(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
     order = torch.where(allowed, rank, -torch.inf).flatten(1).argsort(1, descending=True)  # (B,hw)
     place = order.argsort(1)  # (B,hw): the how-manieth each cell is
     return (place < count[:, None]).view_as(allowed) & allowed
+
+
+class Cells(NamedTuple):
+    """The cells (B,h,w) of a look that lie on a target, and as many elsewhere."""
+
+    target: Tensor
+    random: Tensor
+    heaviest: Tensor
+    chance: Tensor
+    """The draw (B,h,w) that the random ones are the highest of."""
+    are_enough: Tensor
+    """(B,): there are as many cells elsewhere."""
+
+
+def cells_about(masks: Tensor, weights: Tensor, frame: Tensor) -> Cells:
+    """The cells of weights (B,h,w) on masks (B,H,W), and as many elsewhere; ``frame``: cells → pixels of the masks."""
+    grid = (weights.shape[-2], weights.shape[-1])
+    target = cells_on(masks, frame.to(weights.device), grid)  # (B,h,w)
+    count = target.sum(dim=(-2, -1))  # (B,)
+    chance = torch.rand(weights.shape, generator=torch.Generator().manual_seed(0)).to(weights.device)  # (B,h,w)
+    random, heaviest = chosen_cells(chance, ~target, count), chosen_cells(weights, ~target, count)
+    return Cells(target, random, heaviest, chance, 2 * count <= grid[0] * grid[1])
+
+
+def at_steps(look: Look, rows: Tensor, step: Tensor) -> Look:
+    """The look of the examples ``rows`` (n,) at one ``step`` (n,) of each, without the step axis."""
+    weights = torch.as_tensor(look.weights)[rows, step]
+    return Look(look.name, look.kind, look.role, weights, norm=look.norm, frame=look.frame)
+
+
+def edited_weights(look: Look, cells: Cells) -> dict[str, Tensor]:
+    """The weights (B,h,w) of a look with each edit about a target, by its name."""
+    weights = torch.as_tensor(look.weights)
+    without = {
+        "zero_target": cells.target,
+        "zero_random": cells.random,
+        "zero_heaviest": cells.heaviest,
+        "keep_target": ~cells.target,
+        "keep_random": ~cells.random,
+    }
+    edited = {name: torch.as_tensor(look.edit(some).weights) for name, some in without.items()}
+    return edited | {"even": uniform_like(weights), "permuted": permuted(weights)}
 
 
 def uniform_like(weights: Tensor) -> Tensor:

@@ -41,8 +41,7 @@ An edit that has no such place does not count for its question. Axes: B question
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -58,15 +57,14 @@ from saccade.metrics.maps.edits import (
     REMOVED,
     EditScores,
     beside,
+    cells_about,
     cells_on,
-    chosen_cells,
     crop_boxes,
+    edited_weights,
     grown,
     mask_boxes,
     over,
-    permuted,
     round_about,
-    uniform_like,
 )
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.models.base import QueryModel
@@ -75,18 +73,6 @@ from saccade.trace import AttentionTrace
 
 ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
 """Edits of a look alone."""
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Which cells (B,h,w) of a look are which."""
-
-    target: Tensor
-    other: Tensor
-    random: Tensor
-    heaviest: Tensor
-    is_possible: Tensor
-    """(B,): there are as many cells elsewhere."""
 
 
 def can_edit(model: QueryModel, trace: AttentionTrace) -> bool:
@@ -108,44 +94,41 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
         removed: what the model saw of the pictures with one digit removed.
     """
     batch, looks = twins.batch, trace.looks_of_total
-    seen = EncodedPictures(model, twins.images)
-    cells = {look.name: _cells(trace, look, twins) for look in looks}
-    possible = torch.stack([each.is_possible for each in cells.values()]).all(0)  # (B,)
+    seen, size = EncodedPictures(model, twins.images), (twins.masks.shape[-2], twins.masks.shape[-1])
     other = baselines.derangement(batch.scene).to(batch.scene.device) if can_exchange(batch.scene) else None  # (B,)
     own = {look.name: _weights(look) for look in looks}
-
-    edits: dict[str, Callable[[Look], Tensor]] = {
-        "zero_target": lambda look: _weights(look.edit(cells[look.name].target)),
-        "zero_random": lambda look: _weights(look.edit(cells[look.name].random)),
-        "zero_heaviest": lambda look: _weights(look.edit(cells[look.name].heaviest)),
-        "keep_target": lambda look: _weights(look.edit(~cells[look.name].target)),
-        "keep_random": lambda look: _weights(look.edit(~cells[look.name].random)),
-        "move": lambda look: _weights(look.edit(cells[look.name].target, onto=cells[look.name].other)),
-        "even": lambda look: uniform_like(_weights(look)),
-        "permuted": lambda look: permuted(_weights(look)),
-    }
-    if other is not None:
-        edits["exchanged"] = lambda look: _weights(look)[other]
+    on_target, on_other = (twins.masks[twins.scene, slot] for slot in (twins.target, twins.other))  # (B,H,W) each
+    possible = torch.ones(len(batch), dtype=torch.bool, device=batch.scene.device)  # (B,)
+    edited: dict[str, dict[str, Tensor]] = {}  # the weights (B,h,w) of each look with each edit
+    for name, weights in own.items():
+        look, grid = trace.look(name), (weights.shape[-2], weights.shape[-1])
+        frame = trace.frame_on(look, size).to(weights.device)
+        cells = cells_about(on_target, weights, frame)
+        onto = cells_on(on_other, frame, grid) & ~cells.target  # (B,h,w)
+        edited[name] = edited_weights(look, cells) | {"move": _weights(look.edit(cells.target, onto=onto))}
+        if other is not None:
+            edited[name]["exchanged"] = weights[other]
+        possible &= cells.are_enough
 
     def answered(attention: dict[str, Tensor]) -> Tensor:
         return seen.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
 
     before = answered(own)
-    together = {name: answered({look.name: change(look) for look in looks}) for name, change in edits.items()}
+    names = list(own)
+    together = {edit: answered({name: edited[name][edit] for name in names}) for edit in edited[names[0]]}
     together |= pixel_answers(model, twins, removed)
     found = {"all": {name: torch.where(possible, ids, -1) for name, ids in together.items()}}
-    names = [look.name for look in looks]
-    if len(looks) > 1:
-        for number, look in enumerate(looks):
-            earlier = {name: own[name] for name in names[:number]}
-            later = {name: own[name] for name in names[number + 1 :]}
+    if len(names) > 1:
+        for number, name in enumerate(names):
+            earlier = {each: own[each] for each in names[:number]}
+            later = {each: own[each] for each in names[number + 1 :]}
             for way, kept in (("recomputed", {}), ("frozen", later)):
                 if way == "frozen" and not later:
                     continue  # there is nothing after the last one
-                found[f"{look.name}, later {way}" if later else look.name] = {
-                    name: answered({**earlier, look.name: edits[name](look), **kept})
-                    for name in ONE_LOOK
-                    if name in edits
+                found[f"{name}, later {way}" if later else name] = {
+                    edit: answered({**earlier, name: edited[name][edit], **kept})
+                    for edit in ONE_LOOK
+                    if edit in edited[name]
                 }
     truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
     scores = EditScores()
@@ -163,25 +146,6 @@ def pixel_answers(model: QueryModel, twins: SceneTwins, removed: EncodedPictures
         REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
         ALONE: EncodedPictures(model, as_float(render(alone))).ask(batch.query).logits.argmax(-1),
     }
-
-
-def _cells(trace: AttentionTrace, look: Look, twins: SceneTwins) -> _Cells:
-    """The cells of a look on the target, on the other digit, and as many elsewhere."""
-    weights = _weights(look)  # (B,h,w)
-    size, grid = (twins.masks.shape[-2], twins.masks.shape[-1]), (weights.shape[-2], weights.shape[-1])
-    frame = trace.frame_on(look, size).to(weights.device)
-    frame = frame[0] if frame.dim() == 3 and bool((frame == frame[:1]).all()) else frame
-    on = [cells_on(twins.masks[twins.scene, slot], frame, grid) for slot in (twins.target, twins.other)]
-    target, other = on[0], on[1] & ~on[0]  # (B,h,w)
-    count = target.sum(dim=(-2, -1))  # (B,)
-    chance = torch.rand(weights.shape, generator=torch.Generator().manual_seed(0)).to(weights.device)  # (B,h,w)
-    return _Cells(
-        target=target,
-        other=other,
-        random=chosen_cells(chance, ~target, count),
-        heaviest=chosen_cells(weights, ~target, count),
-        is_possible=2 * count <= grid[0] * grid[1],
-    )
 
 
 def _weights(look: Look) -> Tensor:
