@@ -26,7 +26,7 @@ from PIL import Image
 from saccade.commands.look import stream_looks
 from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import Predictor, load
 
 COLD = """

@@ -34,7 +34,7 @@ from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import _MAX_ATTEMPTS, _PLACE, sample_layout
 from saccade.data.tables.splits import Split
-from saccade.families.question.scenes.data import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.scenes import SPECS, SceneData, SceneDataConfig
 
 BATCH, ASKS = 256, 4  # scenes of a batch, questions about each
 SPLITS: tuple[tuple[Split, int], ...] = (("train", 0), ("val", 1), ("test", 2))

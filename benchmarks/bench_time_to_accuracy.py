@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from saccade.engine.recipe import load_recipe
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 RECIPE, TARGET = "hattnet-ctx-mref-fast", 0.9851
 """The published accuracy of HAttNet-CTX on MREF."""

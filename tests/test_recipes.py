@@ -14,7 +14,7 @@ from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family, models
-from saccade.families.question.scenes.data import SPECS, SceneDataConfig
+from saccade.families.question.scenes import SPECS, SceneDataConfig
 from saccade.models.facts import read_facts
 from saccade.zoo import shipped
 

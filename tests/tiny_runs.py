@@ -11,7 +11,7 @@ import pytest
 
 import saccade
 import saccade.data.scenes.stream as stream
-import saccade.families.question.scenes.data as attributes
+import saccade.families.question.scenes as attributes
 from saccade.engine.loop import RunResult
 
 STEPS = 6

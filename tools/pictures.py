@@ -10,7 +10,7 @@ from PIL import Image
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.filmstrip import contact_sheet
 from saccade.show.overlay import Mask

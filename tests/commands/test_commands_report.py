@@ -13,8 +13,8 @@ import saccade
 from saccade.commands.door import app
 from saccade.commands.report import TITLE, report, run_looks
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.task import scene_examples
+from saccade.families.question.scene_task import scene_examples
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.show.report import Gallery
 from saccade.show.score_tables import TITLE as SCORES
 

@@ -65,7 +65,7 @@ def test_json_is_the_file_and_what_is_wrong_ends_with_code_2(folders, tmp_path) 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scenes with the truth beside them, of two digits each."""
-    from saccade.families.question.scenes.task import SceneTask
+    from saccade.families.question.scene_task import SceneTask
 
     folder = tmp_path_factory.mktemp("scenes")
     SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)

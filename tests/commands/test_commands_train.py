@@ -17,7 +17,7 @@ import saccade
 from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from tiny_runs import FRESH, STEPS, TINY, train_tiny

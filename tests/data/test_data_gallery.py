@@ -13,7 +13,7 @@ from saccade.commands.door import app
 from saccade.data.gallery import EXAMPLES, example
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from tiny_models import save_tiny
 
 

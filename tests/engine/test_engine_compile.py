@@ -12,7 +12,7 @@ from engine_fakes import read_metrics, tiny_recipe
 
 from saccade.engine import fit, phases
 from saccade.engine.step import Learner
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
 
 
 def losses(out: Path, *, compiled: bool) -> list[float]:

@@ -9,10 +9,10 @@ from PIL import Image
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.task import examples as caption_examples
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.task import scene_examples
-from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.task import table_examples
+from saccade.families.question.scene_task import scene_examples
+from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.table_task import table_examples
+from saccade.families.question.tables import TableData, TableDataConfig
 
 
 def table(folder: Path, text: str) -> str:

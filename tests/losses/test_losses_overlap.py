@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.task import Default
 from saccade.losses.maps import overlap_loss
 from saccade.metrics.maps.localisation import total_variation

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.task import Default
 from saccade.models.stn import StnTunedConfig, StnTunedModel
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError
 from saccade.families import model_spec, models
-from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import ImageModel
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
 

@@ -17,7 +17,7 @@ from saccade.commands.door import app
 from saccade.config import to_dict
 from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.metrics.labels import error_of, fitted_temperature, helpful_temperature
 from saccade.models.facts import INPUTS, Preprocessing, read_facts
 from saccade.models.folder import load_model, save_model, store_as

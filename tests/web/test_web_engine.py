@@ -18,7 +18,7 @@ import saccade
 from saccade import geometry
 from saccade.config import to_dict
 from saccade.families import models
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.family_page import page_model

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from saccade.families.caption.data import CaptionData, CaptionDataConfig
     from saccade.families.classify.data import LabelData, LabelDataConfig
     from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-    from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-    from saccade.families.question.tables.data import TableData, TableDataConfig
+    from saccade.families.question.scenes import SceneData, SceneDataConfig
+    from saccade.families.question.tables import TableData, TableDataConfig
     from saccade.families.story.data import StoryDataConfig, StorySource
 else:
     from saccade.lazy_names import lazy_names

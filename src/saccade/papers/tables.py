@@ -290,7 +290,7 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
     """By ``PROJECTION/product`` (all maps multiplied) and ``PROJECTION/last``: on the first ``n`` test questions."""
     import torch
 
-    from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+    from saccade.families.question.scenes import SceneData, SceneDataConfig
     from saccade.geometry import project
     from saccade.metrics.intervals import mean_defined
     from saccade.metrics.maps.localisation import true_positive_strength

@@ -16,7 +16,7 @@ from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

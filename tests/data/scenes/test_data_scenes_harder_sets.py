@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from saccade.data.scenes.photographs import SHIPPED
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 
 HARDER = ("mdist", "mbg")
 

@@ -18,7 +18,7 @@ from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 CUDA = torch.device("cuda")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

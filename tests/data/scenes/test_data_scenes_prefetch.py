@@ -51,7 +51,7 @@ def test_on_cuda_it_works_beside_the_main_stream():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_an_endless_stream_is_the_same_with_and_without_looking_ahead():
-    from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+    from saccade.families.question.scenes import SceneData, SceneDataConfig
 
     config = SceneDataConfig(glyphs="pack")
     ahead, here = (SceneData(config, "train", device="cuda") for _ in range(2))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import small_stack
-from saccade.families.question.scenes.data import SceneBatch
+from saccade.families.question.scenes import SceneBatch
 from saccade.models.base import QueryModel
 from saccade.outputs import Act, ModelOutput
 from saccade.trace import Look

@@ -10,8 +10,8 @@ import torch
 
 from saccade.config import to_dict
 from saccade.data.scenes.drawing import COLOURS
-from saccade.families.question.scenes.data import NOT_THERE, SceneData, SceneDataConfig
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes import NOT_THERE, SceneData, SceneDataConfig
 from saccade.models.facts import read_facts
 from saccade.models.soft import SoftModel
 

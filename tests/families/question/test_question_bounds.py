@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.metrics import grids_of, true_positive_strength
 from saccade.models.folder import load_model
 from saccade.zoo import resolve

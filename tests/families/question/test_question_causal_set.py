@@ -17,7 +17,7 @@ from saccade.data.tables.references import with_reader
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families.question.causal import CausalConfig, write_causal
 from saccade.families.question.readers import CausalOptions, read_causal
-from saccade.families.question.tables.data import TableData, TableDataConfig
+from saccade.families.question.tables import TableData, TableDataConfig
 
 FIRST = min(V1_DIGESTS)
 

@@ -9,8 +9,8 @@ from test_question_scene_edits import Weighing, _key
 from torch import Tensor
 
 from saccade import geometry
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.twin_scores import twin_scores
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.twin_scores import twin_scores
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import Given, QueryModel
 from saccade.outputs import Act, ModelOutput

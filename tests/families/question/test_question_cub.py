@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.question.tables.published import PARTS, CubOptions, read_cub
+from saccade.families.question.published import PARTS, CubOptions, read_cub
 
 CLICKS = sorted({click for clicks in PARTS.values() for click in clicks} | {"tail"})
 COLOURS = ("black", "red", "white")

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from saccade.data.scenes.backgrounds import SIDE
 from saccade.data.scenes.drawing import COLOURS, rgb
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import SceneScoring
-from saccade.families.question.scenes.twin_scores import twin_scores
+from saccade.families.question.scene_scores import SceneScoring
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.twin_scores import twin_scores
 from saccade.models.base import QueryModel
 from saccade.outputs import Act, ModelOutput
 from saccade.tasks.evaluate import evaluate

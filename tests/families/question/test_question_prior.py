@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from saccade.data import Row, Table
-from saccade.families.question.tables.prior import training_prior
-from saccade.families.question.tables.published import COLUMNS
+from saccade.families.question.prior import training_prior
+from saccade.families.question.published import COLUMNS
 
 QUERIES, ANSWERS = ("crown", "wing", "tail"), ("black", "red")
 

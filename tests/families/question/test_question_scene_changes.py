@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.twin_scores import (
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.twin_scores import (
     RECOLOURED_OTHER,
     RECOLOURED_TARGET,
     REMOVED_OTHER,

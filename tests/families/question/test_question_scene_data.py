@@ -7,7 +7,7 @@ from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 
 UNLIMITED = SceneDataConfig(glyphs="pack")
 AUTHORS = SceneDataConfig(glyphs="pack", protocol="authors")
@@ -75,9 +75,7 @@ def test_authors_last_triple_ends_the_table():
 
 def test_merged_authors_cut_one_stream_in_three(monkeypatch):
     """Triple 0 of val follows triple 29,999 of train, in the same scene or the next."""
-    monkeypatch.setattr(
-        "saccade.families.question.scenes.data.glyphs_for", lambda *_, **__: glyphs_for("train", "pack")
-    )
+    monkeypatch.setattr("saccade.families.question.scenes.glyphs_for", lambda *_, **__: glyphs_for("train", "pack"))
     config = SceneDataConfig(glyphs="merged", protocol="authors")
     train, val, test = (SceneData(config, split) for split in ("train", "val", "test"))
     assert train.seed == val.seed == test.seed

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.data.scenes.drawing import COLOURS, rgb
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.twin_scores import twin_scores
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.twin_scores import twin_scores
 from saccade.models.base import Given, QueryModel
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.outputs import Act, ModelOutput

@@ -6,9 +6,9 @@ import pytest
 import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.scores import SceneScoring
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_scores import SceneScoring
+from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.outputs import QuestionOutput

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import saccade.data.scenes.stream as stream
-import saccade.families.question.scenes.data as attributes
+import saccade.families.question.scenes as attributes
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.task import CrossEntropy, Default, Reinforce
 from saccade.outputs import QuestionOutput
 from saccade.tasks.task import in_batches

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.twins import free_places
-from saccade.families.question.scenes.data import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scenes.task import SceneTask
-from saccade.families.question.scenes.twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.scenes.twins import SceneTwins
+from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.twin_scores import coarsest_cell, twin_scores
+from saccade.families.question.twins import SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 
 from saccade.errors import OutputError
-from saccade.families.question.scenes.data import SceneData, SceneDataConfig
-from saccade.families.question.scenes.task import SceneTask
+from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
 

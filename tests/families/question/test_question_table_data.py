@@ -11,8 +11,8 @@ from PIL import Image
 from saccade.data import Row, Table
 from saccade.data.pictures.augment import Augmentation
 from saccade.errors import DataError
-from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.published import COLUMNS
+from saccade.families.question.published import COLUMNS
+from saccade.families.question.tables import TableData, TableDataConfig
 
 
 def picture(folder: Path, name: str, seed: int = 0) -> Path:

@@ -10,9 +10,9 @@ from torch import nn
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
-from saccade.families.question.tables.data import TableData, TableDataConfig
-from saccade.families.question.tables.prior import training_prior
-from saccade.families.question.tables.scores import TableScoring
+from saccade.families.question.prior import training_prior
+from saccade.families.question.table_scores import TableScoring
+from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import QueryModel
 from saccade.outputs import Act, QuestionOutput
 from saccade.tasks.evaluate import evaluate

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from saccade.errors import DataError
+from saccade.families.question.published import VisualGenomeOptions, read_visual_genome
 from saccade.families.question.tables import published
-from saccade.families.question.tables.published import VisualGenomeOptions, read_visual_genome
 
 ALL = VisualGenomeOptions(min_count=0)
 

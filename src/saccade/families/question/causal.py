@@ -22,7 +22,7 @@ from saccade.data.scenes.twins import other_background
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, nearest
 from saccade.families.question.readers import CAUSAL
-from saccade.families.question.scenes.data import BACKGROUNDS, SPECS, SceneDataConfig
+from saccade.families.question.scenes import BACKGROUNDS, SPECS, SceneDataConfig
 
 _STREAM = 107  # of scenes, beside those of training, validation and test
 _PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"

@@ -12,7 +12,7 @@ import torch
 
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.errors import ConfigError
-from saccade.families.question.scenes.data import SPECS
+from saccade.families.question.scenes import SPECS
 from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel

@@ -8,7 +8,7 @@ from pathlib import Path
 from saccade.data.causal.reading import CausalPicture, read_causal_set
 from saccade.data.tables.references import Reader, own_readers
 from saccade.data.tables.table import Found, Row, Table
-from saccade.families.question.tables.published import (
+from saccade.families.question.published import (
     COLUMNS,
     CubOptions,
     VisualGenomeOptions,

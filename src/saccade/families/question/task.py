@@ -99,8 +99,8 @@ class QuestionTask(PictureTask):
     @classmethod
     def for_data(cls, name: str) -> type[QuestionTask]:
         """The task for the data called ``name``: a table (READER:PATH, or its reader alone), or generated scenes."""
-        from saccade.families.question.scenes.task import SceneTask
-        from saccade.families.question.tables.task import TableTask
+        from saccade.families.question.scene_task import SceneTask
+        from saccade.families.question.table_task import TableTask
 
         is_table = not name or ":" in name or name in READERS
         return TableTask if is_table else SceneTask

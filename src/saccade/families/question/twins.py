@@ -22,7 +22,7 @@ from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.twins import Places, free_places
-from saccade.families.question.scenes.data import SceneBatch
+from saccade.families.question.scenes import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
 

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from saccade.data.tables.sampling import first_numbers
 from saccade.errors import DataError
-from saccade.families.question.scenes.data import SceneBatch, SceneData
-from saccade.families.question.scenes.twin_scores import (
+from saccade.families.question.scenes import SceneBatch, SceneData
+from saccade.families.question.sweeps import sweep_areas
+from saccade.families.question.twin_scores import (
     RECOLOURED_OTHER,
     RECOLOURED_TARGET,
     REMOVED_OTHER,
@@ -27,7 +28,6 @@ from saccade.families.question.scenes.twin_scores import (
     twin_scores,
     twins_at_once,
 )
-from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
 from saccade.metrics.maps.scorer import MapScores

@@ -49,7 +49,7 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.render import render
-from saccade.families.question.scenes.twins import SceneTwins
+from saccade.families.question.twins import SceneTwins
 from saccade.looks import Look
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import (

@@ -22,9 +22,9 @@ from torch import Tensor
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.render import render
-from saccade.families.question.scenes.data import SceneBatch
-from saccade.families.question.scenes.edits import can_aim, can_edit, crop_edit_scores, edit_scores
-from saccade.families.question.scenes.twins import LEAST, SceneTwins, TwinQueries
+from saccade.families.question.edits import can_aim, can_edit, crop_edit_scores, edit_scores
+from saccade.families.question.scenes import SceneBatch
+from saccade.families.question.twins import LEAST, SceneTwins, TwinQueries
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.interventions import object_effects
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground

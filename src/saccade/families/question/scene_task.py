@@ -1,7 +1,7 @@
 """Query-guided attributes: a picture and a query in, one answer out ("what colour is the 7?").
 
 The training side: batches as a function of their number alone, the loss, the quick validation, the model folder.
-The scoring side is :mod:`saccade.families.question.scenes.scores`.
+The scoring side is :mod:`saccade.families.question.scene_scores`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from saccade.data.scenes.kernels import renderer_description
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
-from saccade.families.question.scenes.scores import TWINS, SceneScoring
+from saccade.families.question.scene_scores import TWINS, SceneScoring
+from saccade.families.question.scenes import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.task import Loss, QuestionTask
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation

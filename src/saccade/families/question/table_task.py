@@ -1,7 +1,7 @@
 """Training on questions about your own pictures: a table of pictures, queries and answers in, a model out.
 
 The table says what can be asked and answered, so the sizes of the model's query and answer are filled in from it. The
-training side; the scoring side is :mod:`saccade.families.question.tables.scores`.
+training side; the scoring side is :mod:`saccade.families.question.table_scores`.
 
 A phase that leaves the backbone as it is learns from its features, which are computed once and kept on disk
 (:mod:`saccade.tasks.cached_features`). With ``features: auto`` this needs pictures that are not varied (``data.augment:
@@ -27,10 +27,10 @@ from saccade.data.tables.splits import Split
 from saccade.data.tables.table import UNSEEN, Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal import CausalConfig, write_causal
+from saccade.families.question.prior import training_prior
 from saccade.families.question.readers import CAUSAL, READERS
-from saccade.families.question.tables.data import TableBatch, TableData, TableDataConfig
-from saccade.families.question.tables.prior import training_prior
-from saccade.families.question.tables.scores import SWEEPS, TableScoring
+from saccade.families.question.table_scores import SWEEPS, TableScoring
+from saccade.families.question.tables import TableBatch, TableData, TableDataConfig
 from saccade.families.question.task import QuestionTask
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation

@@ -3,7 +3,7 @@
 Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Maps are
 scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input; baselines are made on all grids of the
 model's total map and combined as it is. Evidence is a mask, a box or a disc round a click, see
-:class:`saccade.families.question.tables.data.TableBatch`; a click is scored by its distance too. A score that no
+:class:`saccade.families.question.tables.TableBatch`; a click is scored by its distance too. A score that no
 picture has evidence for is left out.
 
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.tables.sampling import sample_pictures, table_folder
+from saccade.families.question.prior import TrainingPrior
 from saccade.families.question.sweeps import sweep_areas
-from saccade.families.question.tables.data import TableBatch, TableData
-from saccade.families.question.tables.prior import TrainingPrior
+from saccade.families.question.tables import TableBatch, TableData
 from saccade.families.question.task import right_answers
 from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map

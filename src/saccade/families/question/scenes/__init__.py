@@ -1,1 +1,0 @@
-"""Questions about generated scenes: their data, task, scores, changes and re-rendered twins."""

@@ -1,1 +1,0 @@
-"""Questions about pictures of one's own: tables, their readers, task and scores."""
