@@ -34,7 +34,7 @@ from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import _MAX_ATTEMPTS, _PLACE, sample_layout
 from saccade.data.tables.splits import Split
-from saccade.families.question.scenes import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.scenes import SCENES, SceneData, SceneDataConfig
 
 BATCH, ASKS = 256, 4  # scenes of a batch, questions about each
 SPLITS: tuple[tuple[Split, int], ...] = (("train", 0), ("val", 1), ("test", 2))
@@ -132,7 +132,7 @@ def picture_difference(expected: Tensor, found: Tensor) -> str:
 def check(device: torch.device, chunk: int) -> int:
     """Compare with the CPU; how many comparisons failed."""
     failed = 0
-    for name in sorted(SPECS):
+    for name in sorted(SCENES):
         for split, seed in SPLITS:
             there, here = (data_of(name, where, split, seed) for where in (device, torch.device("cpu")))
             numbers = torch.cat([torch.arange(chunk), torch.tensor([2**33 + 7])])
@@ -190,7 +190,7 @@ def tune(device: torch.device, chunk: int, repeats: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", choices=sorted(SPECS), help="one set (mref on a CPU, all on a GPU)")
+    parser.add_argument("--data", choices=sorted(SCENES), help="one set (mref on a CPU, all on a GPU)")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--chunk", type=int, help="scenes made at once (512 on a CPU, three sizes on a GPU)")
     parser.add_argument("--repeats", type=int, default=7)
@@ -209,7 +209,7 @@ def main() -> int:
         for chunk in (options.chunk,) if options.chunk else CHUNKS["cuda"]:
             tune(device, chunk, options.repeats)
         return 0
-    names = [options.data] if options.data else ["mref"] if device.type == "cpu" else sorted(SPECS, reverse=True)
+    names = [options.data] if options.data else ["mref"] if device.type == "cpu" else sorted(SCENES, reverse=True)
     chunks = (options.chunk,) if options.chunk else CHUNKS.get(device.type, (512,))
     results = [measured(name, chunk, options.repeats, device) for name in names for chunk in chunks]
     if options.json:

@@ -14,7 +14,7 @@ from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family, models
-from saccade.families.question.scenes import SPECS, SceneDataConfig
+from saccade.families.question.scenes import SCENES, SceneDataConfig
 from saccade.models.facts import read_facts
 from saccade.zoo import shipped
 
@@ -179,7 +179,7 @@ def test_counts_see_what_hsal_sees(data: str) -> None:
 
 def _data_meant(recipe: Recipe) -> Any:
     """The settings of generated scenes with their defaults; of pictures, as they are."""
-    return from_dict(SceneDataConfig, recipe.data) if recipe.data.get("name") in SPECS else recipe.data
+    return from_dict(SceneDataConfig, recipe.data) if recipe.data.get("name") in SCENES else recipe.data
 
 
 def test_soft_mref_by_protocol() -> None:

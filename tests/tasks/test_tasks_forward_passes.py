@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from saccade.families import models
-from saccade.families.question.sweeps import sweep_areas
+from saccade.families.question.scores import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import EncodedPictures, distinct, in_parts

@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from saccade.families.question.scene_scores import SceneScoring
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.scores import SceneScoring
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.tasks import thread_map as module
 from saccade.tasks.evaluate import evaluate
@@ -71,7 +71,7 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
     data = SceneData(SceneDataConfig(glyphs="pack"), "test")
     found = []
     for threads in (1, 3):
-        monkeypatch.setattr("saccade.families.question.scene_scores.thread_count", lambda device, n=threads: n)
+        monkeypatch.setattr("saccade.families.question.scores.thread_count", lambda device, n=threads: n)
         told: list[tuple[int, int]] = []
         scoring = SceneScoring(model, data, limit=100, sweeps=4)
         scoring.together = 25

@@ -12,7 +12,7 @@ from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
-from saccade.families.question.scenes import SPECS
+from saccade.families.question.scenes import SPEC
 from saccade.models.facts import read_facts
 from saccade.web.family_page import CANVAS, TrainedScenes, page_entry
 from saccade.zoo import shipped
@@ -30,7 +30,7 @@ def kind(name: str, **more: object) -> TrainedScenes:
 @pytest.mark.parametrize(
     ("name", "sample", "spec"),
     [
-        ("mref", sample_layout, SPECS["mref"]),
+        ("mref", sample_layout, SPEC),
         ("scenes", sample_captioned, scene_spec(CANVAS)),
         ("mnist-multiset", sample_multisets, MultisetSpec()),
         ("mnist-set", sample_multisets, MultisetSpec(repeats=False)),

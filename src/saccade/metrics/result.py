@@ -75,7 +75,7 @@ def summarise(
         measured: further values with the picture (N,) of each: their intervals and counts are told. Their means are
             metrics or attention, which the caller says.
         attention: scores to be told beside those of the maps.
-        baselines: scores of baselines to be told before those of the maps.
+        baselines: further scores of baselines, told before those of the maps.
         intervals: of scores that are not a mean over examples.
         counts: further counts.
         units: of scores that are no fractions: what they count, such as ``task``.
@@ -87,7 +87,10 @@ def summarise(
 
     maps = MapScorer() if maps is None else maps
     looks = None if maps.by_look is None else {name: told(held.means()) for name, held in maps.by_look.items()}
-    rivals = {name: means for name, held in maps.baselines.items() if (means := told(held.means()))}
+    rivals: dict[str, dict[str, ScoreValue]] = {name: {**means} for name, means in (baselines or {}).items()}
+    for name, held in maps.baselines.items():
+        if means := told(held.means()):
+            rivals.setdefault(name, {}).update(means)
     found = maps.intervals()
     for values, groups in measured:
         found |= values.intervals(groups)
@@ -97,7 +100,7 @@ def summarise(
         "definition": DEFINITION,
         "metrics": dict(metrics or {}),
         "attention": {**told(maps.total.means()), **(attention or {}), **({} if looks is None else {"by_look": looks})},
-        "baselines": {**{name: dict(means) for name, means in (baselines or {}).items()}, **rivals},
+        "baselines": rivals,
         "intervals": {name: [each.low, each.high] for name, each in ({**(intervals or {}), **found}).items()},
         "counts": {**{name: each.n for name, each in found.items()}, **(counts or {})},
     }

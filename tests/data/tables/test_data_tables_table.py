@@ -24,7 +24,7 @@ from saccade.families import data_entries, family_of_data
 from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.multiset.readers import MULTISET_READERS
-from saccade.families.question.published import COLUMNS as OF_QUESTIONS
+from saccade.families.question.readers import COLUMNS as OF_QUESTIONS
 from saccade.families.question.readers import READERS
 from saccade.families.story.data import READERS as STORY_READERS
 

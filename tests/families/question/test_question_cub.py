@@ -1,13 +1,16 @@
 """The reader of CUB-200-2011 on a miniature of eight species in the official layout."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.question.published import PARTS, CubOptions, read_cub
+from saccade.families.question.readers import CLICKS as OTHER
+from saccade.families.question.readers import CubOptions, Part, read_cub
 
-CLICKS = sorted({click for clicks in PARTS.values() for click in clicks} | {"tail"})
+PARTS = get_args(Part)
+CLICKS = sorted({click for part in PARTS for click in OTHER.get(part, (part,))} | {"tail"})
 COLOURS = ("black", "red", "white")
 SPECIES = [f"{n:03d}.Bird_{n}" for n in range(1, 9)]
 PICTURES = 10  # of each species

@@ -15,7 +15,7 @@ from saccade.data import Row, Table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.published import COLUMNS
+from saccade.families.question.readers import COLUMNS
 from saccade.families.question.table_task import QuestionFeatures, TableTask
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import CrossEntropy, Default

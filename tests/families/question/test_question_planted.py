@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from saccade.data.scenes.backgrounds import SIDE
 from saccade.data.scenes.drawing import COLOURS, rgb
-from saccade.families.question.scene_scores import SceneScoring
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scores import SceneScoring
 from saccade.families.question.twin_scores import twin_scores
 from saccade.models.base import QueryModel
 from saccade.outputs import Act, ModelOutput
@@ -65,7 +65,7 @@ def test_a_corner_is_the_answer_whatever_is_asked():
 def test_the_largest_digit_is_the_answer_whatever_is_asked():
     planted = taken("largest")
     largest = torch.where(planted.layout.present, planted.layout.side, 0).argmax(1)
-    assert torch.equal(planted.label, planted.colour_of(largest))
+    assert torch.equal(planted.label, planted.layout.colour[torch.arange(N), largest])
     assert (planted.label != taken("none").label).any()
 
 

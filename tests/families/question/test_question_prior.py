@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from saccade.data import Row, Table
-from saccade.families.question.prior import training_prior
-from saccade.families.question.published import COLUMNS
+from saccade.families.question.readers import COLUMNS
+from saccade.families.question.table_scores import training_prior
 
 QUERIES, ANSWERS = ("crown", "wing", "tail"), ("black", "red")
 

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from attribute_stubs import recoloured_other, removed_other
 
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.twin_scores import (
+from saccade.families.question.twins import (
     RECOLOURED_OTHER,
     RECOLOURED_TARGET,
     REMOVED_OTHER,
@@ -22,8 +23,8 @@ def test_every_question_gets_its_own_picture(batch):
     found = changed_scenes(batch)
     edits = {
         RECOLOURED_TARGET: batch.recolour_target(),
-        RECOLOURED_OTHER: batch.recolour_other(),
-        REMOVED_OTHER: batch.remove_other(),
+        RECOLOURED_OTHER: recoloured_other(batch),
+        REMOVED_OTHER: removed_other(batch),
     }
     assert list(found.picture) == list(edits)
     for way, edited in edits.items():
@@ -40,5 +41,5 @@ def test_no_picture_is_drawn_twice_or_for_nothing(batch):
 def test_the_target_can_be_left_alone(batch):
     found = changed_scenes(batch, target=False)
     assert list(found.picture) == [RECOLOURED_OTHER, REMOVED_OTHER]
-    assert torch.equal(found.images[found.picture[RECOLOURED_OTHER]], batch.recolour_other().images)
+    assert torch.equal(found.images[found.picture[RECOLOURED_OTHER]], recoloured_other(batch).images)
     assert torch.cat(list(found.picture.values())).unique().tolist() == list(range(len(found.images)))

@@ -10,9 +10,9 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families import model_spec
-from saccade.families.question.scene_scores import SceneScoring
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.scores import SceneScoring
 from saccade.families.question.task import Default
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel

@@ -6,9 +6,9 @@ import pytest
 import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
-from saccade.families.question.scene_scores import SceneScoring
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.scores import SceneScoring
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.outputs import QuestionOutput
@@ -66,7 +66,7 @@ def test_a_perfect_model_is_right_and_causally_so(perfect, batch):
 def test_asked_for_another_digit_a_perfect_model_tells_that_ones_colour(perfect, batch):
     """By chance the other digit has the same colour, one time in five."""
     rows = torch.arange(N)
-    asked = (batch.layout.classes == batch.other_query()[:, None]) & batch.layout.present
+    asked = (batch.layout.classes == batch.other_query()[0][:, None]) & batch.layout.present
     shared = batch.layout.colour[rows, asked.int().argmax(1)] == batch.label
     assert perfect["metrics"]["swapped_query"] == pytest.approx(float(shared.double().mean()))
     assert perfect["metrics"]["swapped_query"] == pytest.approx(0.2, abs=four_errors(0.2))

@@ -16,7 +16,7 @@ from saccade.data.scenes.twins import free_places
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.twins import SceneTwins
+from saccade.families.question.twins import WAYS, SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel
@@ -39,7 +39,7 @@ class Knowing(QueryModel):
         twins = SceneTwins(batch, LEAST)
         scene, obj = twins.layout.present.nonzero().unbind(1)
         each = twins.layout[scene]
-        often = torch.arange(len(obj)).repeat_interleave(twins.ways)
+        often = torch.arange(len(obj)).repeat_interleave(WAYS)
         steps = torch.arange(1, COLOURS).repeat(len(obj))
         old = each.colour.gather(1, obj[:, None]).squeeze(1)
         self.known: dict[bytes, tuple[Tensor, Tensor, Tensor]] = {}
@@ -168,7 +168,7 @@ def test_every_digit_is_removed_and_gets_every_other_colour(twins: SceneTwins):
     scene, obj = twins.layout.present.nonzero().unbind(1)
     mask = twins.masks[scene, obj]
     assert (twins.removed.amax(1)[mask] == 0).all()  # black
-    ways = twins.recoloured.unflatten(0, (-1, twins.ways))  # (P,K,3,H,W)
+    ways = twins.recoloured.unflatten(0, (-1, WAYS))  # (P,K,3,H,W)
     where_changed = (ways != twins.images[scene][:, None]).any(2)  # (P,K,H,W)
     assert where_changed.flatten(2).any(2).all()
     assert not (where_changed & ~mask[:, None]).any()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
+from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import OutputError
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneData, SceneDataConfig
@@ -33,7 +34,7 @@ def test_files_hold_what_the_generator_made(tmp_path):
         for k, thing in enumerate(line["objects"]):
             assert thing["box"] == layout.boxes[b, k].tolist()
             assert thing["rgb"] == layout.rgb[b, k].tolist()
-            assert thing["colour"] in SceneData.answers
+            assert thing["colour"] in COLOURS
             assert thing["scale"] == pytest.approx(layout.scale[b, k].item(), abs=1e-4)
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from saccade.data import Row, Table
 from saccade.data.pictures.augment import Augmentation
 from saccade.errors import DataError
-from saccade.families.question.published import COLUMNS
+from saccade.families.question.readers import COLUMNS
 from saccade.families.question.tables import TableData, TableDataConfig
 
 

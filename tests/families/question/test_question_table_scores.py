@@ -10,8 +10,7 @@ from torch import nn
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
-from saccade.families.question.prior import training_prior
-from saccade.families.question.table_scores import TableScoring
+from saccade.families.question.table_scores import TableScoring, training_prior
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import QueryModel
 from saccade.outputs import Act, QuestionOutput

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.question.published import VisualGenomeOptions, read_visual_genome
-from saccade.families.question.tables import published
+from saccade.families.question import readers as published
+from saccade.families.question.readers import VisualGenomeOptions, read_visual_genome
 
 ALL = VisualGenomeOptions(min_count=0)
 
@@ -24,7 +24,6 @@ def write(folder: Path, *images: list[dict[str, Any]]) -> Path:
     numbers = range(1, len(images) + 1)
     for number in numbers:
         (folder / f"VG_100K/{number}.jpg").touch()
-    (folder / "image_data.json").write_text(json.dumps([{"image_id": n, "url": f"x/VG_100K/{n}.jpg"} for n in numbers]))
     entries = [{"image_id": n, "attributes": objects} for n, objects in zip(numbers, images)]
     (folder / "attributes.json").write_text(json.dumps(entries))
     return folder
@@ -100,8 +99,8 @@ def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
         ("attributes.json", '[{"id": 1, "attributes": []}]'),
         ("attributes.json", '[{"image_id": 1}]'),
         ("attributes.json", '[{"image_id": 1, "attributes": [{"names": ["cat"]}]}]'),
-        ("image_data.json", "[7]"),
-        ("image_data.json", "[7"),
+        ("attributes.json", "[7]"),
+        ("attributes.json", "[7"),
     ],
 )
 def test_another_layout_is_named(tmp_path, file, text):

@@ -6,8 +6,9 @@ The folder and what is in it are those of :mod:`saccade.data.causal`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from saccade.config import Seed
 from saccade.data.causal.scenes import causal_batches
@@ -20,9 +21,7 @@ from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.twins import other_background
 from saccade.data.tables.splits import SPLITS, Split
-from saccade.errors import ConfigError, nearest
-from saccade.families.question.readers import CAUSAL
-from saccade.families.question.scenes import BACKGROUNDS, SPECS, SceneDataConfig
+from saccade.families.question.scenes import SceneDataConfig, SceneName
 
 _STREAM = 107  # of scenes, beside those of training, validation and test
 _PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"
@@ -32,20 +31,14 @@ _PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones 
 class CausalConfig:
     """Which scenes a causal set has."""
 
-    name: str = CAUSAL
-    scenes: str = "mref"
-    """mref, mdist or mbg."""
+    name: Literal["causal"] = "causal"
+    scenes: SceneName = "mref"
     glyphs: GlyphPolicy = "pack"
     """Which digits. By default those that ship with saccade, so that everyone can draw the set offline."""
     backgrounds: str | None = None
     """Folder of photographs for mbg."""
     drawing: Drawing = "blend"
     seed: Seed = 0
-
-    def __post_init__(self) -> None:
-        if self.scenes not in SPECS:
-            raise ConfigError(f"scenes: found '{self.scenes}'; {nearest(self.scenes, SPECS)}")
-        SceneDataConfig(self.scenes, self.glyphs, self.backgrounds, self.drawing, seed=self.seed)  # checks the others
 
 
 def write_causal(
@@ -59,9 +52,7 @@ def write_causal(
 ) -> Path:
     """Write the first ``count`` usable scenes from number ``start`` on, with their twins; returns the folder."""
     check_request(count, start, out)
-    of_scenes = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing)
-    background = BACKGROUNDS[config.scenes](of_scenes, split)
-    spec = replace(SPECS[config.scenes], background=background, drawing=config.drawing)
+    spec = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing).spec(split)
     glyphs = glyphs_for(split, config.glyphs)
     facts = CausalFacts(
         scenes=config.scenes,
@@ -70,8 +61,8 @@ def write_causal(
         start=start,
         glyphs=glyphs.name,
         drawing=config.drawing,
-        background=background.name,
-        other_background=other_background(background, config.drawing).name,
+        background=spec.background.name,
+        other_background=other_background(spec.background, config.drawing).name,
         count=count,
         last=start,
         digest="",

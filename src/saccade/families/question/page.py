@@ -12,7 +12,7 @@ import torch
 
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.errors import ConfigError
-from saccade.families.question.scenes import SPECS
+from saccade.families.question.scenes import SPEC
 from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
@@ -36,8 +36,7 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
     name = str(facts.data.get("name"))
     if name not in _BEHIND:
         return None
-    spec = SPECS[name]
-    return TrainedScenes(spec.count, ((spec.extents[0] >> FRACTION_BITS, spec.largest),), _BEHIND[name])
+    return TrainedScenes(SPEC.count, ((SPEC.extents[0] >> FRACTION_BITS, SPEC.largest),), _BEHIND[name])
 
 
 def page_model(predictor: Predictor) -> dict[str, object]:

@@ -1,22 +1,244 @@
-"""Readers of questions by name: ``csv:my.csv``, ``cub:FOLDER`` → a table of questions."""
+"""Readers of questions by name: your own tables (``csv:my.csv``), causal sets, CUB and Visual Genome.
+
+CUB-200-2011: what colour is the crown? Body parts as queries, colours as answers, part clicks as evidence.
+
+Wah, Branson, Welinder, Perona, Belongie, "The Caltech-UCSD Birds-200-2011 Dataset" (CNS-TR-2011-001), read in its
+official layout: ``CUB_200_2011/``, and ``attributes.txt`` inside it or beside it.
+
+* The answer is a fact about the species: the colour that the most people named for that part of it, where at least
+  ``min_percent`` of them did (they could name several). Single birds differ, so some labels are wrong by nature.
+* The evidence is the click on the part (the mean over the annotators); ``box`` is the whole bird, which a baseline may
+  use. A part that is hidden in a picture is not asked about there, nor a wing where both show: one click is needed.
+* Colours that are the answer for fewer than ``min_species`` species are left out; a model could only learn those birds.
+
+``splits`` asks two different things. With ``pictures`` the species are known: train is the official training list
+less a tenth of its pictures for val, test the official test list; a model may recall the species without looking at
+the part. With ``species`` no bird of a species in test or val is ever in train: 125 / 25 / 50 of the 200, in the order
+of a hash of their names.
+
+Visual Genome: which attributes has the object asked for? Object classes as queries, attributes as labels.
+
+Krishna et al., "Visual Genome" (arXiv:1602.07332), read from the official files: ``attributes.json`` (version 1.2: a
+list of ``{image_id, attributes: [{object_id, names, attributes, x, y, w, h}]}``), and the pictures in ``VG_100K`` and
+``VG_100K_2``.
+
+The task is that of Seo et al. (arXiv:1606.02393, §5.2): 488 classes and 274 attributes that appear more than 100 times,
+45,393 images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / test. What the paper leaves open:
+
+* An object is named by its first name; names and attributes are compared in lower case, without outer spaces. An
+  attribute appears once for each object that has it, a class once for each object of it that has any attribute; both
+  are counted over the whole file, before anything is left out.
+* One question for each class in an image. Where several objects of a class are in it the labels are those of all of
+  them, and the box is the smallest around all of them.
+* Images are taken in the order of a hash of their numbers until there are ``images`` of them; val and test have
+  10,000 / 45,393 each. The release, and so the counts, may differ from the authors', which they do not name.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
+from saccade.config import Within
 from saccade.data.causal.reading import CausalPicture, read_causal_set
+from saccade.data.tables.cub_files import CubFiles
 from saccade.data.tables.references import Reader, own_readers
-from saccade.data.tables.table import Found, Row, Table
-from saccade.families.question.published import (
-    COLUMNS,
-    CubOptions,
-    VisualGenomeOptions,
-    read_cub,
-    read_visual_genome,
-)
+from saccade.data.tables.rows import Box, json_in
+from saccade.data.tables.splits import hashed_share
+from saccade.data.tables.table import Columns, Found, Row, Table, answers_in
+from saccade.errors import DataError
 
-CAUSAL = "causal"
+COLUMNS = Columns(
+    needed=("image", "label|labels"),
+    optional=frozenset({"box", "point", "mask"}),
+    labels=answers_in,
+    asks=True,
+    thing="question",
+    word=("answer", "answers"),
+    unknown="label",
+)
+"""A picture, what is asked about it, and one answer or several."""
+
+Part = Literal["back", "belly", "bill", "breast", "crown", "eye", "forehead", "leg", "nape", "throat", "wing"]
+"""Parts that have a colour, by the name in its attributes. The tail has a click but two colours (above, below), so it
+cannot be asked about."""
+CLICKS: dict[str, tuple[str, ...]] = {
+    "bill": ("beak",),
+    "eye": ("left eye", "right eye"),
+    "leg": ("left leg", "right leg"),
+    "wing": ("left wing", "right wing"),
+}
+"""The clicks that show a part, where they have another name."""
+
+_VAL_SPECIES, _TEST_SPECIES = 1 / 8, 1 / 4  # of all species
+
+
+@dataclass(frozen=True)
+class CubOptions:
+    """Which questions about birds."""
+
+    splits: Literal["pictures", "species"] = "pictures"
+    """New pictures of known species, or unseen species."""
+    min_percent: Annotated[float, Within(0, 100)] = 50.0
+    """How many of the annotators must have named the colour."""
+    min_species: int = 5
+    """A colour that is the answer for fewer species is left out."""
+    parts: tuple[Part, ...] = ("back", "belly", "bill", "breast", "crown", "forehead", "nape", "throat", "wing")
+    """Not asked by default: eyes, black for 191 of 200 species, and legs, mostly seen as a pair."""
+
+
+def read_cub(path: Path, options: CubOptions) -> Table:
+    """The questions about the birds in ``path``, the folder CUB_200_2011 or the one that holds it."""
+    files = CubFiles(path)
+    colours, reasons = _colours(files, options)
+    split_of = files.split_by_picture() if options.splits == "pictures" else _split_by_species(files)
+    rows: list[Found] = []
+    skipped: list[str] = []
+    # Not in the order of the species, so that the first questions of a split are a fair sample of it.
+    for number, name in sorted(files.images.items(), key=lambda item: hashed_share(item[1])):
+        species, image = files.species_of[number], files.folder / "images" / name
+        for part in options.parts:
+            clicks = [files.clicks.get((number, click)) for click in CLICKS.get(part, (part,))]
+            seen = [click for click in clicks if click is not None]
+            if not image.is_file():
+                skipped.append(f"no such picture: {image.name}, {part}")
+            elif (species, part) not in colours:
+                skipped.append(f"{reasons[species, part]}: {image.name}, {part}")
+            elif len(seen) != 1:
+                skipped.append(f"{'both sides show' if seen else 'not visible'}: {image.name}, {part}")
+            else:
+                place, group = (files.boxes[number], seen[0]), files.species[species]
+                row = Row(image, (colours[species, part],), split_of[number], part, *place, group=group)
+                rows.append((image.name, row))
+    return Table.of(f"cub:{path}", rows, COLUMNS, skipped=skipped)
+
+
+def _colours(files: CubFiles, options: CubOptions) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
+    """(species, part) → colour; and for the other pairs why there is none."""
+    colours: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
+    for species in files.species:
+        for part in options.parts:
+            percent = files.percent[species, part]
+            first, second = sorted(percent, key=lambda colour: -percent[colour])[:2]
+            if percent[first] < options.min_percent or percent[first] == percent[second]:
+                reasons[species, part] = "no colour named by enough people"
+            else:
+                colours[species, part] = first
+    wearers: dict[str, set[str]] = defaultdict(set)
+    for (species, _), colour in colours.items():
+        wearers[colour].add(species)
+    rare = {key: colour for key, colour in colours.items() if len(wearers[colour]) < options.min_species}
+    reasons |= {key: f"'{colour}' is the answer for too few species" for key, colour in rare.items()}
+    return {key: colour for key, colour in colours.items() if key not in rare}, reasons
+
+
+def _split_by_species(files: CubFiles) -> dict[str, str]:
+    """Picture → split, all pictures of a species in the same."""
+    order = sorted(files.species, key=lambda species: hashed_share(files.species[species]))
+    tests, vals = round(len(order) * _TEST_SPECIES), round(len(order) * _VAL_SPECIES)
+    split = dict(zip(order, ["test"] * tests + ["val"] * vals + ["train"] * len(order)))
+    return {number: split[species] for number, species in files.species_of.items()}
+
+
+_PAPER_IMAGES, _PAPER_HELD_OUT = 45_393, 10_000
+_FOLDERS = ("VG_100K", "VG_100K_2")
+
+
+@dataclass(frozen=True)
+class VisualGenomeOptions:
+    """Which questions about Visual Genome."""
+
+    min_count: Annotated[int, Within(0)] = 100
+    """Classes and attributes must appear more often than this."""
+    images: Annotated[int, Within(3)] = _PAPER_IMAGES
+    """Images used at most."""
+
+
+class _Thing(NamedTuple):
+    """One object of an image that has attributes."""
+
+    name: str
+    attributes: tuple[str, ...]
+    box: Box
+
+
+def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
+    """The paper's questions about the images in ``path``, the folder of the official files."""
+    pictures = {file.stem: file for name in reversed(_FOLDERS) for file in (path / name).glob("*.jpg")}
+    if not pictures:
+        raise DataError(f"{path}: no pictures in {' or '.join(_FOLDERS)}; unpack images.zip and images2.zip there")
+    try:
+        entries = json_in(path / "attributes.json")
+        objects: dict[int, list[_Thing]] = {int(entry["image_id"]): list(_things(entry)) for entry in entries}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise DataError(f"{path}: not in the layout of version 1.2 ({said}); download the files again") from error
+    every = [thing for things in objects.values() for thing in things]
+    classes = _frequent((thing.name for thing in every), "class", options, path)
+    attributes = _frequent((word for thing in every for word in thing.attributes), "attribute", options, path)
+    asked: dict[int, dict[str, tuple[tuple[str, ...], Box]]] = {}
+    skipped: list[str] = []
+    for image, things in objects.items():
+        questions = _questions(things, classes, attributes)
+        if not questions:
+            skipped.append(f"no frequent class with a frequent attribute: image {image}")
+        elif str(image) not in pictures:
+            skipped += [f"no such picture: image {image}, {name}" for name in questions]
+        else:
+            asked[image] = questions
+    order = sorted(asked, key=lambda image: (hashed_share(str(image)), image))
+    skipped += [f"more than the images asked for: image {image}" for image in order[options.images :]]
+    order = order[: options.images]
+    held_out = round(len(order) * _PAPER_HELD_OUT / _PAPER_IMAGES)
+    splits = ["test"] * held_out + ["val"] * held_out + ["train"] * len(order)
+    rows = [
+        (f"image {image}", Row(pictures[str(image)], labels, split, name, box))
+        for image, split in zip(order, splits)
+        for name, (labels, box) in asked[image].items()
+    ]
+    return Table.of(f"vg:{path}", rows, COLUMNS, skipped=skipped, several=True)
+
+
+def _things(entry: dict[str, Any]) -> Iterator[_Thing]:
+    """The objects of an image that have a name, attributes and an area."""
+    for each in entry["attributes"]:
+        name, *_ = [*filter(None, map(_word, each["names"])), ""]
+        attributes = tuple(dict.fromkeys(filter(None, map(_word, each.get("attributes") or ()))))
+        x, y, width, height = (float(each[side]) for side in "xywh")
+        if name and attributes and width > 0 and height > 0:
+            yield _Thing(name, attributes, (x, y, x + width, y + height))
+
+
+def _word(text: str) -> str:
+    return text.strip().lower()
+
+
+def _frequent(words: Iterable[str], what: str, options: VisualGenomeOptions, path: Path) -> set[str]:
+    """Those of ``words`` that appear more than ``min_count`` times."""
+    frequent = {word for word, count in Counter(words).items() if count > options.min_count}
+    if not frequent:
+        raise DataError(
+            f"{path}: no {what} appears more than {options.min_count} times; set data.options.min_count to a smaller "
+            "number"
+        )
+    return frequent
+
+
+def _questions(things: list[_Thing], classes: set[str], attributes: set[str]) -> dict[str, tuple[tuple[str, ...], Box]]:
+    """Class → (its attributes in this image, the box around its objects), frequent ones only."""
+    questions: dict[str, tuple[tuple[str, ...], Box]] = {}
+    for thing in things:
+        labels = tuple(attribute for attribute in thing.attributes if attribute in attributes)
+        if thing.name in classes and labels:
+            before, one = questions.get(thing.name, ((), thing.box))
+            two = thing.box
+            around = (min(one[0], two[0]), min(one[1], two[1]), max(one[2], two[2]), max(one[3], two[3]))
+            questions[thing.name] = tuple(dict.fromkeys((*before, *labels))), around
+    return questions
 
 
 @dataclass(frozen=True)
@@ -34,30 +256,20 @@ def read_causal(folder: Path, options: CausalOptions) -> Table:
     causal = read_causal_set(folder)
     if options.check:
         causal.verify()
-    found: list[Found] = []
+    rows: list[Found] = []
     for scene in causal:
-        asked = [(scene, scene.question, scene.answer, scene.target)]
-        asked += [(scene, scene.other_question, scene.other_answer, scene.other)]
-        pictures: list[tuple[CausalPicture, str, str | None, int]] = list(asked)
-        if options.twins:
-            pictures += [(twin, scene.question, twin.answer, scene.target) for twin in scene.twins.values()]
-        found += [
-            (
-                f"scene {scene.id}",
-                Row(
-                    image=picture.image_path,
-                    query=query,
-                    labels=(answer,),
-                    split=causal.facts.split,
-                    mask=picture.mask_path,
-                    mask_grey=target + 1,
-                    group=scene.id,
-                ),
-            )
-            for picture, query, answer, target in pictures
-            if answer is not None
+        asked: list[tuple[CausalPicture, str, str | None, int]] = [
+            (scene, scene.question, scene.answer, scene.target),
+            (scene, scene.other_question, scene.other_answer, scene.other),
         ]
-    return Table.of(f"{CAUSAL}:{folder}", found, COLUMNS)
+        if options.twins:
+            asked += [(twin, scene.question, twin.answer, scene.target) for twin in scene.twins.values()]
+        for picture, query, answer, target in asked:
+            if answer is not None:
+                split, mask = causal.facts.split, picture.mask_path
+                row = Row(picture.image_path, (answer,), split, query, mask=mask, mask_grey=target + 1, group=scene.id)
+                rows.append((f"scene {scene.id}", row))
+    return Table.of(f"causal:{folder}", rows, COLUMNS)
 
 
 READERS: dict[str, Reader] = {

@@ -26,8 +26,8 @@ from saccade.data.scenes.kernels import renderer_description
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.question.scene_scores import TWINS, SceneScoring
-from saccade.families.question.scenes import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
+from saccade.families.question.scenes import SPEC, SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scores import SceneScoring
 from saccade.families.question.task import Loss, QuestionTask
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation
@@ -69,12 +69,12 @@ class SceneTask(QuestionTask):
     ) -> None:
         settings = dict(data) | ({"protocol": protocol} if protocol else {})
         self.data_config = from_dict(SceneDataConfig, settings, where="data")
-        labels = len(answers_of(self.data_config))
+        labels = len(self.data_config.answers)
         if self.data_config.absent:
             if (found := model_config.get("answers", labels)) != labels:
                 raise ConfigError(f"model.config.answers: found {found}, but with data.absent there are {labels}")
             model_config = {**model_config, "answers": labels}
-        side = SPECS[self.data_config.name].size
+        side = SPEC.size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
@@ -169,7 +169,7 @@ class SceneTask(QuestionTask):
         *,
         limit: int | None = None,
         sweeps: int = 200,
-        twins: int = TWINS,
+        twins: int = 100,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:

@@ -26,15 +26,14 @@ blind    the answer is the colour of a digit, and the question names one of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, cast
+from typing import Annotated, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from saccade.config import Seed, Share
+from saccade.config import Seed, Share, Within
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
@@ -46,23 +45,15 @@ from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
+from saccade.data.scenes.twins import TARGET_COLOUR, drawn_bits, other_colour, other_object
 from saccade.data.tables.sampling import checked_numbers, to_device
 from saccade.data.tables.splits import Split
-from saccade.errors import ConfigError, nearest
 
-SceneProtocol = Literal["authors", "unlimited"]
-Planted = Literal["none", "corner", "largest", "blind"]
-
-BACKGROUNDS: dict[str, Callable[[SceneDataConfig, Split], Background]] = {
-    "mref": lambda config, split: Black(),
-    "mdist": lambda config, split: Distractors(drawing=config.drawing),
-    "mbg": lambda config, split: photographs_for(split, config.backgrounds),
-}
-"""What lies behind the digits of each data set; photographs are read for one split, when it is made."""
-
-SPECS: dict[str, SceneSpec] = dict.fromkeys(BACKGROUNDS, SceneSpec())
-"""Attribute data sets by name: how their scenes are drawn, before a split brings its background."""
+SceneName = Literal["mref", "mdist", "mbg"]
+SCENES: tuple[str, ...] = get_args(SceneName)
+"""Generated data by name."""
+SPEC = SceneSpec()
+"""How the scenes of all of them are drawn, before a split brings its background."""
 
 _SIZES: dict[str, dict[str, int | None]] = {
     "authors": {"train": 30_000, "val": 10_000, "test": 10_000},
@@ -72,31 +63,26 @@ _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
 NOT_THERE = "not there"
 """The answer to a question for a digit that is absent; it comes behind the colours."""
-_ASKED, _IS_ABSENT, _WHICH_ABSENT, _BLIND = (
-    100,
-    110,
-    111,
-    112,
-)  # draws on top of those that make a scene; twins.py has 101 to 105
+_ASKED, _IS_ABSENT, _WHICH_ABSENT, _BLIND = 100, 110, 111, 112  # draws on top of those of a scene and its twins
 
 
 @dataclass(frozen=True)
 class SceneDataConfig:
     """Which triples."""
 
-    name: str = "mref"
-    """A key of ``SPECS``."""
+    name: SceneName = "mref"
+    """Digits on black, with distractors, or with photographs behind them."""
     glyphs: GlyphPolicy = "disjoint"
     """Which digits each split is made of, see ``glyphs.py``."""
     backgrounds: str | None = None
     """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
     drawing: Drawing = "blend"
     """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, ``both`` or ``mostly-authors``."""
-    protocol: SceneProtocol = "unlimited"
+    protocol: Literal["authors", "unlimited"] = "unlimited"
     """Sizes and splits, see the module."""
-    planted: Planted = "none"
+    planted: Literal["none", "corner", "largest", "blind"] = "none"
     """What the answer depends on, see the module; ``none``: the digit asked for."""
-    asks: int = 1
+    asks: Annotated[int, Within(1, SPEC.count[0])] = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
     absent: Share = 0.0
     """Share of the triples that ask for a digit which is not in the scene; above 0 there is one answer more."""
@@ -104,12 +90,19 @@ class SceneDataConfig:
     """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
     seed: Seed = 0
 
-    def __post_init__(self) -> None:
-        if self.name not in SPECS:
-            raise ConfigError(f"name: found '{self.name}'; {nearest(self.name, SPECS)}")
-        fewest = SPECS[self.name].count[0]
-        if not 1 <= self.asks <= fewest:
-            raise ConfigError(f"asks: every scene has {fewest} digits to ask for, so 1 .. {fewest}, found {self.asks}")
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The colours; with ``absent`` questions, also that a digit is not there."""
+        return (*COLOURS, NOT_THERE) if self.absent else COLOURS
+
+    def spec(self, split: Split) -> SceneSpec:
+        """How the scenes of a split are drawn; photographs are read now."""
+        background: Background = Distractors(drawing=self.drawing) if self.name == "mdist" else Black()
+        if self.name == "mbg":
+            background = photographs_for(split, self.backgrounds)
+        if self.planted == "corner":
+            background = Cornered(background)
+        return replace(SPEC, background=background, drawing=self.drawing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,14 +136,12 @@ class SceneBatch:
         """(B,) number of the scene in its stream."""
         return self.layout.index
 
+    picture = scene
+
     @property
     def scale(self) -> Tensor:
         """(B,) scale of the digit asked for."""
         return self.layout.scale.gather(1, self.object[:, None]).squeeze(1)
-
-    def colour_of(self, obj: Tensor) -> Tensor:
-        """(B,) colour of the slot ``obj`` (B,) of each scene."""
-        return self.layout.colour.gather(1, obj[:, None]).squeeze(1)
 
     def evidence(self) -> Tensor:
         """(B, H, W) bool: the pixels of the digit asked for."""
@@ -160,46 +151,20 @@ class SceneBatch:
         """(B, H, W) bool: the pixels of all digits."""
         return self.layout.all_objects()
 
-    def to(self, device: torch.device | str) -> SceneBatch:
-        """The same triples on another device."""
-        moved = {f.name: getattr(self, f.name).to(device) for f in fields(self)}
-        return SceneBatch(**moved)
-
     def new_target_colour(self) -> Tensor:
         """(B,) another colour for the digit asked for, drawn from the scene number."""
         return other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
 
-    def other_recoloured(self) -> tuple[Tensor, Tensor]:
-        """Slot (B,) of some other digit, and another colour (B,) for it."""
-        other = other_object(self.layout, self.object)  # (B,)
-        return other, other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
+    def recolour_target(self) -> SceneBatch:
+        """The same questions with the digit asked for in another colour, so with another answer."""
+        colour = self.new_target_colour()
+        scenes = self.layout.recolour(self.object, colour)
+        return replace(self, images=as_float(render(scenes)), scenes=scenes, label=colour)
 
-    def recolour_target(self, colour: Tensor | None = None) -> SceneBatch:
-        """The same questions with the digit asked for in another colour, so with another answer.
-
-        Args:
-            colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
-        """
-        if colour is None:
-            colour = self.new_target_colour()
-        return self._edited(self.layout.recolour(self.object, colour), label=colour)
-
-    def recolour_other(self) -> SceneBatch:
-        """The same questions with some other digit in another colour; the answer stays."""
-        return self._edited(self.layout.recolour(*self.other_recoloured()))
-
-    def remove_other(self) -> SceneBatch:
-        """The same questions with some other digit gone; the answer stays."""
-        return self._edited(self.layout.remove(other_object(self.layout, self.object)))
-
-    def other_query(self) -> Tensor:
-        """(B,) a digit that is present and was not asked for: the one that the other edits change."""
-        return self.layout.classes.gather(1, other_object(self.layout, self.object)[:, None]).squeeze(1)
-
-    def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> SceneBatch:
-        return replace(
-            self, images=as_float(render(layout)), scenes=layout, label=self.label if label is None else label
-        )
+    def other_query(self) -> tuple[Tensor, Tensor]:
+        """(B,) a digit that is present and was not asked for: the one that other changes are about; and that it is."""
+        other = self.layout.classes.gather(1, other_object(self.layout, self.object)[:, None]).squeeze(1)
+        return other, torch.ones_like(other, dtype=torch.bool)
 
 
 class SceneData:
@@ -213,8 +178,6 @@ class SceneData:
     """
 
     queries = tuple(str(digit) for digit in range(10))
-    answers: tuple[str, ...] = COLOURS
-    """The colours; of data that has ``absent`` questions, also that a digit is not there."""
 
     def __init__(
         self,
@@ -224,11 +187,7 @@ class SceneData:
         *,
         allow_pack: bool = False,
     ) -> None:
-        self.config, self.split, self.answers = config, split, answers_of(config)
-        background = BACKGROUNDS[config.name](config, split)
-        if config.planted == "corner":
-            background = Cornered(background)
-        self.spec = replace(SPECS[config.name], background=background, drawing=config.drawing)
+        self.config, self.split, self.answers, self.spec = config, split, config.answers, config.spec(split)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.size = _SIZES[config.protocol][split]
         one_stream = config.protocol == "authors" and config.glyphs == "merged"
@@ -271,8 +230,8 @@ class SceneData:
         query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
         if self.config.planted != "none":
             query, label = self._planted(scenes, obj, query, label, together)
-        made = SceneBatch(as_float(images), query, label, obj, scenes)
-        return made if not self.config.absent else _some_absent(made, self.config.absent)
+        batch = SceneBatch(as_float(images), query, label, obj, scenes)
+        return _some_absent(batch, self.config.absent) if self.config.absent else batch
 
     def _planted(
         self, scenes: SceneLayout, obj: Tensor, query: Tensor, label: Tensor, together: int
@@ -341,11 +300,6 @@ class SceneData:
         return ends[: int(torch.searchsorted(ends, triples)) + 1]
 
 
-def answers_of(config: SceneDataConfig) -> tuple[str, ...]:
-    """What is answered to questions about such scenes."""
-    return (*COLOURS, NOT_THERE) if config.absent else COLOURS
-
-
 def _some_absent(batch: SceneBatch, share: float) -> SceneBatch:
     """The same triples, of which this share ask for a digit that their scene does not have; a function of the triple.
 
@@ -356,9 +310,8 @@ def _some_absent(batch: SceneBatch, share: float) -> SceneBatch:
     there = (batch.layout.classes.unsqueeze(-1) == digits) & batch.layout.present.unsqueeze(-1)  # (B,N,10)
     missing = ~there.any(1)  # (B,10)
     number = missing.sum(1)  # (B,)
-    wanted = uniform_below(
-        drawn_bits(batch.layout, batch.object, _WHICH_ABSENT), number.clamp(min=1)
-    )  # (B,) the how-manieth of them
+    bits = drawn_bits(batch.layout, batch.object, _WHICH_ABSENT)
+    wanted = uniform_below(bits, number.clamp(min=1))  # (B,) the how-manieth of them
     absent = (missing.cumsum(1) <= wanted[:, None]).sum(1)  # (B,)
     chosen = chosen & (number > 0)  # a scene may have all ten
     query = torch.where(chosen, absent, batch.query)

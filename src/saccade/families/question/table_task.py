@@ -27,9 +27,8 @@ from saccade.data.tables.splits import Split
 from saccade.data.tables.table import UNSEEN, Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal import CausalConfig, write_causal
-from saccade.families.question.prior import training_prior
-from saccade.families.question.readers import CAUSAL, READERS
-from saccade.families.question.table_scores import SWEEPS, TableScoring
+from saccade.families.question.readers import READERS
+from saccade.families.question.table_scores import SWEEPS, TableScoring, training_prior
 from saccade.families.question.tables import TableBatch, TableData, TableDataConfig
 from saccade.families.question.task import QuestionTask
 from saccade.families.splits import OpenedSplit, Progress, config_of
@@ -264,7 +263,7 @@ class TableTask(QuestionTask):
         progress: Progress | None = None,
     ) -> OpenedSplit:
         """The pictures of a table, each with its first question."""
-        if settings["name"] == CAUSAL:
+        if settings["name"] == "causal":
             raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
         config = config_of(TableDataConfig, settings)
         table = read_reference(config.name, READERS, config.options)
@@ -276,7 +275,7 @@ class TableTask(QuestionTask):
     @classmethod
     def write_split(cls, settings: Mapping[str, Any], split: Split, count: int, out: Path, **how: Any) -> Path:
         """Write a causal set; no other table is made."""
-        if settings["name"] != CAUSAL:
+        if settings["name"] != "causal":
             raise DataError(f"{settings['name']} is read, not generated; it cannot be made")
         return write_causal(config_of(CausalConfig, settings), split, count, Path(out), **how)
 

@@ -44,6 +44,18 @@ class TableBatch:
         """(B, H, W) bool: the mask, else a disc round the point, else the pixels that the box touches, else nothing."""
         return self.marks.evidence()
 
+    def other_query(self) -> tuple[Tensor, Tensor]:
+        """Another query (B,) of the batch about the same picture, with another answer, and whether there is one (B,).
+
+        With the same answer it could not be told whether the model answered the other question or stuck to the first.
+        """
+        same = self.picture[:, None] == self.picture  # (B,B)
+        unlike = self.query[:, None] != self.query  # (B,B)
+        labels = self.label if self.label.dim() == 2 else self.label[:, None]  # (B,K|1)
+        fits = same & unlike & (labels[:, None] != labels).any(-1)  # (B,B)
+        chosen = self.query[fits.int().argmax(1)]  # (B,)
+        return torch.where(fits.any(1), chosen, self.query), fits.any(1)
+
 
 @dataclass(frozen=True)
 class TableDataConfig:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from saccade.config import Weight
 from saccade.errors import ConfigError
 from saccade.families.question.readers import READERS
+from saccade.families.question.scores import right_answers
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
@@ -215,12 +216,6 @@ class QuestionTask(PictureTask):
 def answer_loss(logits: Tensor, label: Tensor) -> Tensor:
     """Cross-entropy of one answer (B,), or of the set of answers (B,K) that hold."""
     return cross_entropy(logits, label) if label.dim() == 1 else binary_cross_entropy(logits, label)
-
-
-def right_answers(logits: Tensor, label: Tensor) -> Tensor:
-    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
-    answer = logits.argmax(-1)  # (B,)
-    return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
 def sampled_loss(raw: QuestionOutput, label: Tensor, entropy_weight: float) -> Tensor:

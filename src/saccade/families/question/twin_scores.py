@@ -1,45 +1,73 @@
-"""Scores of a model's maps on scenes that are rendered again, and of its answers when its attention is edited.
+"""Scores of maps of scenes that are rendered again, and of answers when attention is edited.
 
-Maps are scored by :mod:`saccade.metrics.maps.twins`, edits by :mod:`saccade.metrics.maps.edits`.
+Maps are scored by :mod:`saccade.metrics.maps.twins`, edits by :mod:`saccade.metrics.maps.edits`. In an edit, the rest
+of the model runs on other weights, or on a crop in another place, and answers again. "all" gives every look its edited
+weights. A look alone is edited in two ways: those after it are computed again from the changed features ("recomputed"),
+or keep the weights of the unedited pass ("frozen"). Gates are not scaled; a softmax keeps its sum
+(:meth:`saccade.looks.Look.edit`). Windows are upright, and those that are moved have the sides of the model's own.
 
-Axes: B questions, N slots, K other colours, A answers.
+==================  ==================================================  ==============================================
+edit                of weights                                          of a crop
+==================  ==================================================  ==============================================
+``zero_target``     none on the target                                  it lies where nothing of the target is in it
+``zero_random``     none on as many cells elsewhere, drawn at random    elsewhere, the whole target still in it
+``zero_heaviest``   none on as many cells elsewhere, the heaviest
+``keep_target``     on the target alone                                 round it alone, half as large again
+``keep_random``     on as many cells elsewhere alone                    as large, with nothing of the target in it
+``move``            that on the target goes to the other digit;         the same round the other digit
+                    ``right`` is then that digit's colour
+``even``            the mean weight everywhere                          the whole picture
+``permuted``        cells change places at random
+``exchanged``       those of another picture                            that of another picture
+``target_removed``  no edit: the target is taken out of the picture     the same
+``target_alone``    no edit: all but the target is taken out            the same
+==================  ==================================================  ==============================================
 
-The scenes of a batch of questions with one digit changed, for the causal tests of answers.
+An edit that has no such place does not count for its question.
 
-Questions about one scene often change it in the same way: they draw the same other digit, or the colour that another
-question gave it. Every different picture is drawn once.
-
-Axes: B questions, P pictures.
+Axes: B questions, N slots, K other colours, A answers, h and w cells.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.reading import as_float
-from saccade.data.scenes.drawing import COLOURS
-from saccade.data.scenes.render import render
-from saccade.families.question.edits import can_aim, can_edit, crop_edit_scores, edit_scores
 from saccade.families.question.scenes import SceneBatch
-from saccade.families.question.twins import LEAST, SceneTwins, TwinQueries
+from saccade.families.question.twins import WAYS, SceneTwins, drawn
+from saccade.geometry import Size
+from saccade.metrics.maps import baselines
 from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.edits import (
+    ALONE,
+    REMOVED,
+    EditScores,
+    beside,
+    cells_about,
+    cells_on,
+    crop_boxes,
+    edited_weights,
+    grown,
+    mask_boxes,
+    over,
+    round_about,
+)
 from saccade.metrics.maps.interventions import object_effects
+from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import EncodedPictures, distinct
+from saccade.trace import AttentionTrace
 
+ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
+"""Edits of a look alone."""
+LEAST = 10
+"""Pixels that a digit moves at least, of a model without a grid."""
+_ROUND, _NARROWEST = 1.5, 10.0  # a window round a digit: so much larger than it, and so many pixels at least
 _ASKS = {"cpu": 500}  # answers without maps that are asked for at once
 _ASKS_ELSEWHERE = 10_000
-_AT_ONCE = {"cpu": 25}  # what a model has seen of all their twins takes some 200 MB
-_AT_ONCE_ELSEWHERE = 250
-
-
-def twins_at_once(device: torch.device) -> int:
-    """How many questions are scored together with all their twins; a GPU starves on few."""
-    return _AT_ONCE.get(device.type, _AT_ONCE_ELSEWHERE)
 
 
 def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> TwinScores:
@@ -57,25 +85,28 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     trace = model.wrap(raw, size).trace
     grids = grids_of(trace, size)
     twins = SceneTwins(batch, coarsest_cell(grids))
-    moved, removed = (seen.changed(each, twins.scene_of_digit) for each in (twins.moved, twins.removed))
-    recoloured = seen.changed(twins.recoloured, twins.scene_of_digit.repeat_interleave(twins.ways))
-    by_kind = {"images": seen, "moved": moved, "removed": removed, "recoloured": recoloured}
-
-    def own(asked: TwinQueries) -> Tensor:
-        made = model.wrap(by_kind[asked.pictures].ask(asked.query, asked.which), size)
-        return made.trace.image_map("total")  # (B,H,W)
-
-    first_map = trace.image_map("total")
-    asked = twins.asked()
-    maps = TwinMaps(**{name: first_map if name == "first" else own(each) for name, each in asked.items()})
-    bright = TwinMaps(**{name: foreground(twins.pictures(each)) for name, each in asked.items()})
+    moved, removed = (seen.changed(images, twins.scene_of_digit) for images in (twins.moved, twins.removed))
+    recoloured = seen.changed(twins.recoloured, twins.scene_of_digit.repeat_interleave(WAYS))
+    query, target, other = batch.query, twins.number(twins.target), twins.number(twins.other)  # (B,) each
+    other_query = batch.layout.classes.gather(1, twins.other[:, None]).squeeze(1)  # (B,)
+    asked = {
+        "other_question": (seen, scene, other_query),
+        "target_moved": (moved, target, query),
+        "target_removed": (removed, target, query),
+        "other_moved": (moved, other, query),
+        "other_removed": (removed, other, query),
+        "other_recoloured": (recoloured, twins.some_colour(twins.other), query),
+    }
+    maps = {"first": trace.image_map("total")}  # (B,H,W) each
+    bright = {"first": foreground(batch.images)}
+    for name, (pictures, which, question) in asked.items():
+        maps[name] = model.wrap(pictures.ask(question, which), size).trace.image_map("total")
+        bright[name] = foreground(pictures.images[which])
     effects = effects_on(model, twins, recoloured, model.probabilities(raw.logits))
-    scores = TwinScores()
-    scores.add(maps, twins.truth(), twins.objects(), effects, batch.scene, bright=bright, grids=grids)
-    if edits and can_edit(model, trace):
-        scores.edits.join(edit_scores(model, twins, trace, removed))
-    elif edits and can_aim(model, trace):
-        scores.edits.join(crop_edit_scores(model, twins, trace, removed))
+    scores, places = TwinScores(), (twins.truth(), twins.objects())
+    scores.add(TwinMaps(**maps), *places, effects, batch.scene, bright=TwinMaps(**bright), grids=grids)
+    if edits:
+        scores.edits.join(edit_scores(twins, trace, seen, removed))
     return scores
 
 
@@ -92,64 +123,136 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures
     present = twins.layout.present[twins.scene]  # (B,N)
     question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
     number = twins.numbers[twins.scene[question], obj]  # (Q,)
-    ways = torch.arange(twins.ways, device=obj.device)  # (K,)
-    picture = (number[:, None] * twins.ways + ways).flatten()  # (Q·K,)
-    query = twins.batch.query[question].repeat_interleave(twins.ways)  # (Q·K,)
+    ways = torch.arange(WAYS, device=obj.device)  # (K,)
+    picture = (number[:, None] * WAYS + ways).flatten()  # (Q·K,)
+    query = twins.batch.query[question].repeat_interleave(WAYS)  # (Q·K,)
     at_once = _ASKS.get(query.device.type, _ASKS_ELSEWHERE)
     parts = zip(torch.split(query, at_once), torch.split(picture, at_once))
     logits = torch.cat([recoloured.ask(*part).logits for part in parts])  # (Q·K,A)
-    after = before.new_zeros(*present.shape, twins.ways, before.shape[-1])  # (B,N,K,A)
-    after[question, obj] = model.probabilities(logits).view(-1, twins.ways, before.shape[-1])
+    after = before.new_zeros(*present.shape, WAYS, before.shape[-1])  # (B,N,K,A)
+    after[question, obj] = model.probabilities(logits).view(-1, WAYS, before.shape[-1])
     effects = object_effects(before, after, present)  # (B,N)
     if twins.patch is None:
         return effects
-    pictures = (twins.scene[:, None] * twins.ways + ways).flatten()  # (B·K,)
-    asked = twins.batch.query.repeat_interleave(twins.ways)  # (B·K,)
+    pictures = (twins.scene[:, None] * WAYS + ways).flatten()  # (B·K,)
+    asked = twins.batch.query.repeat_interleave(WAYS)  # (B·K,)
     patched = EncodedPictures(model, twins.patch_recoloured).ask(asked, pictures).logits
-    changed = model.probabilities(patched).view(-1, 1, twins.ways, before.shape[-1])  # (B,1,K,A)
+    changed = model.probabilities(patched).view(-1, 1, WAYS, before.shape[-1])  # (B,1,K,A)
     return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)
 
 
-RECOLOURED_TARGET, RECOLOURED_OTHER, REMOVED_OTHER = "recoloured_target", "recoloured_other", "removed_other"
-_GONE = len(COLOURS)  # stands for the colour of a digit that is removed
-
-
-@dataclass(frozen=True)
-class ChangedScenes:
-    """Pictures, and which of them shows the change of each question."""
-
-    images: Tensor
-    """(P,3,H,W) float32 in 0..1."""
-    row: Tensor
-    """(P,): a question of the batch about the scene that was changed."""
-    picture: dict[str, Tensor]
-    """The number (B,) of the picture of each question, for each way of changing it."""
-    new_label: Tensor
-    """(B,) the colour of the digit asked for, where it is recoloured."""
-
-
-def changed_scenes(batch: SceneBatch, *, target: bool = True) -> ChangedScenes:
-    """What :meth:`SceneBatch.recolour_target`, ``recolour_other`` and ``remove_other`` draw, each picture once.
+def edit_scores(
+    twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures, removed: EncodedPictures
+) -> EditScores:
+    """What becomes of answers when attention is edited; empty for a model whose total cannot be given.
 
     Args:
-        batch: the questions.
-        target: whether the digit asked for is recoloured too.
+        twins: the questions, their scenes and twins.
+        trace: of the unedited pass.
+        seen: the scenes.
+        removed: the same with one digit removed.
     """
-    label = batch.new_target_colour()  # (B,)
-    other, colour = batch.other_recoloured()  # (B,) each
-    ways = {RECOLOURED_OTHER: (other, colour), REMOVED_OTHER: (other, torch.full_like(colour, _GONE))}
-    if target:
-        ways = {RECOLOURED_TARGET: (batch.object, label), **ways}
-    obj, given = (torch.cat(column) for column in zip(*ways.values()))  # (W·B,) each
-    is_gone, scene = given == _GONE, distinct(batch.scene)[1].repeat(len(ways))  # (W·B,) each
-    # Pictures without a digit come last, small digits first: what changes alike is encoded together.
-    side = batch.layout.side.repeat(len(ways), 1).gather(1, obj[:, None]).squeeze(1)  # (W·B,)
-    order = is_gone * (batch.layout.spec.size + 1) + side  # (W·B,)
-    place = (order * len(batch) + scene) * batch.layout.present.shape[1] + obj  # (W·B,)
-    first, number = distinct(place * (_GONE + 1) + given)  # (P,), (W·B,)
-    row, obj, given = first % len(batch), obj[first], given[first]  # (P,) each
-    layout = batch.layout[row]
-    kept = int((given != _GONE).sum())
-    drawn = layout[:kept].recolour(obj[:kept], given[:kept]), layout[kept:].remove(obj[kept:])
-    images = torch.cat([as_float(render(each)) for each in drawn])  # (P,3,H,W)
-    return ChangedScenes(images, row, dict(zip(ways, torch.split(number, len(batch)))), label)
+    scores, batch = EditScores(), twins.batch
+    looks, names = trace.looks_of_total, seen.model.look_names
+    if len(looks) == 1 and looks[0].kind == "crop" and looks[0].name in names:
+        before, answers = _windows(twins, trace, seen, removed)
+    elif looks and all(
+        look.name in names and look.weights is not None and not look.has_steps and look.full is None for look in looks
+    ):
+        before, answers = _weights(twins, trace, seen, removed)
+    else:
+        return scores
+    truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
+    scores.add(before, batch.label, batch.scene, answers, truths=truth)
+    return scores
+
+
+Answers = dict[str, dict[str, Tensor]]
+"""By which looks were edited, then by edit: ids (B,), −1 where it is not possible."""
+
+
+def _weights(
+    twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures, removed: EncodedPictures
+) -> tuple[Tensor, Answers]:
+    """Answers (B,) on the model's own weights, and on edited ones."""
+    batch, size = twins.batch, _size(twins)
+    exchanged = baselines.derangement(batch.scene).to(batch.scene.device) if can_exchange(batch.scene) else None  # (B,)
+    on_target, on_other = (twins.masks[twins.scene, slot] for slot in (twins.target, twins.other))  # (B,H,W) each
+    possible = torch.ones(len(batch), dtype=torch.bool, device=batch.scene.device)  # (B,)
+    own: dict[str, Tensor] = {}  # the weights (B,h,w) of each look
+    edited: dict[str, dict[str, Tensor]] = {}  # the same with each edit
+    for look in trace.looks_of_total:
+        own[look.name] = weights = torch.as_tensor(look.weights)
+        frame = trace.frame_on(look, size).to(weights.device)
+        cells = cells_about(on_target, weights, frame)
+        onto = cells_on(on_other, frame, (weights.shape[-2], weights.shape[-1])) & ~cells.target  # (B,h,w)
+        moved = torch.as_tensor(look.edit(cells.target, onto=onto).weights)
+        edited[look.name] = edited_weights(look, cells) | {"move": moved}
+        if exchanged is not None:
+            edited[look.name]["exchanged"] = weights[exchanged]
+        possible &= cells.are_enough
+
+    def answered(attention: dict[str, Tensor]) -> Tensor:
+        return seen.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
+
+    before, names = answered(own), list(own)
+    together = {edit: answered({name: edited[name][edit] for name in names}) for edit in edited[names[0]]}
+    together |= _pixel_answers(twins, removed)
+    answers = {"all": {name: torch.where(possible, ids, -1) for name, ids in together.items()}}
+    for number, name in enumerate(names if len(names) > 1 else ()):
+        earlier = {each: own[each] for each in names[:number]}
+        later = {each: own[each] for each in names[number + 1 :]}
+        ways = {f"{name}, later recomputed": {}, f"{name}, later frozen": later} if later else {name: later}
+        for way, kept in ways.items():
+            answers[way] = {
+                edit: answered({**earlier, name: weights, **kept})
+                for edit, weights in edited[name].items()
+                if edit in ONE_LOOK
+            }
+    return before, answers
+
+
+def _windows(
+    twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures, removed: EncodedPictures
+) -> tuple[Tensor, Answers]:
+    """Answers (B,) to the model's own crop, and to crops in other places."""
+    batch, look, size = twins.batch, trace.looks_of_total[0], _size(twins)
+    own = crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
+    target, other = (mask_boxes(twins.masks[twins.scene, slot]) for slot in (twins.target, twins.other))  # (B,4)
+    sides = grown(target, _ROUND, _NARROWEST)  # (B,2)
+    always = torch.ones(len(own), dtype=torch.bool, device=own.device)  # (B,)
+    whole = torch.tensor([0.0, 0.0, size[1], size[0]], dtype=torch.float64, device=own.device)
+    near = round_about(target, sides, size)
+    edits: dict[str, tuple[Tensor, Tensor]] = {
+        "zero_target": beside(own, target, size),
+        "zero_random": over(own, target, size),
+        "keep_target": (near, always),
+        "keep_random": beside(near, target, size, seed=1),
+        "move": (round_about(other, grown(other, _ROUND, _NARROWEST), size), always),
+        "even": (whole.expand_as(own), always),
+    }
+    if can_exchange(batch.scene):
+        edits["exchanged"] = (own[baselines.derangement(batch.scene).to(own.device)], always)
+
+    def answered(boxes: Tensor) -> Tensor:
+        given = look.aim(boxes).as_given()
+        return seen.ask(batch.query, twins.scene, attention=given).logits.argmax(-1)  # (B,)
+
+    before = seen.ask(batch.query, twins.scene).logits.argmax(-1)
+    answers = {name: torch.where(possible, answered(boxes), -1) for name, (boxes, possible) in edits.items()}
+    return before, {"all": answers | _pixel_answers(twins, removed)}
+
+
+def _pixel_answers(twins: SceneTwins, removed: EncodedPictures) -> dict[str, Tensor]:
+    """Answers (B,) to pictures that are changed in place of attention: what an edit can reach at most."""
+    batch = twins.batch
+    target = torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
+    alone = EncodedPictures(removed.model, drawn(replace(batch.layout, present=target)))
+    return {
+        REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
+        ALONE: alone.ask(batch.query).logits.argmax(-1),
+    }
+
+
+def _size(twins: SceneTwins) -> Size:
+    return twins.masks.shape[-2], twins.masks.shape[-1]

@@ -1,16 +1,20 @@
 """Scenes rendered again with one thing changed.
 
-Every digit of a scene is moved, removed and recoloured in each other colour once; all questions about the scene share
-these twins. For each question, "other" is the digit whose area is most like that of the digit asked for, and which can
-be moved if that one can. Moves are at least as long as a cell of the coarsest grid, onto free ground.
+:class:`SceneTwins` is for scores of maps: every digit of a scene is moved, removed and recoloured in each other colour
+once; all questions about the scene share these twins. For each question, "other" is the digit whose area is most like
+that of the digit asked for, and which can be moved if that one can. Moves are at least as long as a cell of the
+coarsest grid, onto free ground.
 
-Axes: B questions, S scenes, N slots, P digits present in all scenes, K other colours.
+:func:`changed_scenes` is for scores of answers: one change of each kind for each question. Questions about one scene
+often change it in the same way: they draw the same other digit, or the colour that another question gave it. Every
+different picture is drawn once.
+
+Axes: B questions, S scenes, N slots, P digits present in all scenes or pictures, K other colours.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,25 +25,14 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.data.scenes.twins import Places, free_places
+from saccade.data.scenes.twins import OTHER_COLOUR, Places, drawn_bits, free_places, other_colour, other_object
 from saccade.families.question.scenes import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
 
-LEAST = 10
-"""Pixels that a digit moves at least, of a model without a grid."""
+WAYS = len(COLOURS) - 1
+"""K: colours that a digit does not have."""
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
-
-
-class TwinQueries(NamedTuple):
-    """Questions about some of the pictures of :class:`SceneTwins`."""
-
-    pictures: str
-    """images, moved, removed or recoloured."""
-    which: Tensor
-    """(B,) of these."""
-    query: Tensor
-    """(B,)."""
 
 
 class SceneTwins:
@@ -67,43 +60,37 @@ class SceneTwins:
         """(P,)."""
         each = self.layout[scene]  # P scenes, one for each digit
         free = free_places(self.layout, least=least)  # (S,N)
-        found = free.found[scene, obj]  # (P,)
+        is_free = free.found[scene, obj]  # (P,)
         self.places = Places(
-            torch.where(found, free.x[scene, obj], self.layout.x[scene, obj]),
-            torch.where(found, free.y[scene, obj], self.layout.y[scene, obj]),
-            found,
+            torch.where(is_free, free.x[scene, obj], self.layout.x[scene, obj]),
+            torch.where(is_free, free.y[scene, obj], self.layout.y[scene, obj]),
+            is_free,
         )
         """(P,) each: where a digit is moved to; where it lies now if no free place was found."""
         moved = replace(each.move(obj, self.places.x, self.places.y), may_overlap=False)  # the ground is free
         self.moved_masks = moved.mask_of(obj)
         """(P,H,W) bool: each digit where it was moved to."""
-        self.moved, self.removed = _drawn(moved), _drawn(each.remove(obj))
+        self.moved, self.removed = drawn(moved), drawn(each.remove(obj))
         """(P,3,H,W) each."""
         steps = torch.arange(1, len(COLOURS), device=obj.device)  # (K,)
         colours = (each.colour.gather(1, obj[:, None]) + steps) % len(COLOURS)  # (P,K)
-        often = torch.arange(len(obj), device=obj.device).repeat_interleave(len(steps))  # (P·K,)
-        self.recoloured = _drawn(each[often].recolour(obj[often], colours.flatten()))
+        often = torch.arange(len(obj), device=obj.device).repeat_interleave(WAYS)  # (P·K,)
+        self.recoloured = drawn(each[often].recolour(obj[often], colours.flatten()))
         """(P·K,3,H,W): digit by digit in each other colour."""
         self.patch: Tensor | None = None
         """(S,H,W) bool: a planted patch, where there is one and no digit lies over it."""
         background = self.layout.spec.background
         if isinstance(background, Cornered):
-            mask = background.mask(self.layout.spec.size, obj.device)
-            self.patch = mask & ~self.masks.any(1)
+            self.patch = background.mask(self.layout.spec.size, obj.device) & ~self.masks.any(1)
             others = [replace(background, step=background.step + int(step)) for step in steps]
-            specs = [replace(self.layout.spec, background=each) for each in others]
-            drawn = torch.stack([_drawn(replace(self.layout, spec=spec)) for spec in specs], 1)  # (S,K,3,H,W)
-            self.patch_recoloured = drawn.flatten(0, 1)
+            specs = [replace(self.layout.spec, background=other) for other in others]
+            pictures = [drawn(replace(self.layout, spec=spec)) for spec in specs]
+            self.patch_recoloured = torch.stack(pictures, 1).flatten(0, 1)
             """(S·K,3,H,W): the patch in each other colour, scene by scene."""
         self.target = batch.object
         """(B,) slot of the digit asked for."""
         self.other = self._likest()
         """(B,) slot of another one."""
-
-    @property
-    def ways(self) -> int:
-        """K: colours that a digit does not have."""
-        return len(COLOURS) - 1
 
     def number(self, obj: Tensor) -> Tensor:
         """(B,): which of the P digits the slot ``obj`` (B,) of each question's scene is."""
@@ -112,41 +99,17 @@ class SceneTwins:
     def some_colour(self, obj: Tensor) -> Tensor:
         """(B,): which of the pictures ``recoloured`` has slot ``obj`` (B,) in a colour that the scene's hash picks."""
         bits = hash_u32(self.layout.seed, self.batch.scene, obj, _COLOUR)
-        return self.number(obj) * self.ways + uniform_below(bits, self.ways)
+        return self.number(obj) * WAYS + uniform_below(bits, WAYS)
 
     def objects(self) -> Tensor:
         """(B,N,H,W) bool: all that can have an effect on each question: the digits, and last a planted patch."""
         masks = self.masks if self.patch is None else torch.cat([self.masks, self.patch[:, None]], 1)
         return masks[self.scene]
 
-    def asked(self) -> dict[str, TwinQueries]:
-        """Pictures and questions of the maps of :class:`~saccade.metrics.maps.twins.TwinMaps`."""
-        query, target, other = self.batch.query, self.number(self.target), self.number(self.other)  # (B,) each
-        other_query = self.batch.layout.classes.gather(1, self.other[:, None]).squeeze(1)  # (B,)
-        return {
-            "first": TwinQueries("images", self.scene, query),
-            "other_question": TwinQueries("images", self.scene, other_query),
-            "target_moved": TwinQueries("moved", target, query),
-            "target_removed": TwinQueries("removed", target, query),
-            "other_moved": TwinQueries("moved", other, query),
-            "other_removed": TwinQueries("removed", other, query),
-            "other_recoloured": TwinQueries("recoloured", self.some_colour(self.other), query),
-        }
-
-    def pictures(self, asked: TwinQueries) -> Tensor:
-        """(B,3,H,W): the picture of each question of :meth:`asked`."""
-        held: Tensor = getattr(self, asked.pictures)
-        return held[asked.which]
-
-    def largest(self) -> Tensor:
-        """(B,H,W) bool: the pixels of the largest digit."""
-        extent = torch.where(self.layout.present, self.layout.extent, -1)  # (S,N)
-        return self.masks[self.scene, extent.argmax(1)[self.scene]]
-
     def truth(self) -> TwinTruth:
         """Where things are, for each question."""
         target, other = self.number(self.target), self.number(self.other)  # (B,)
-        masks = [self.masks[self.scene, each] for each in (self.target, self.other)]  # (B,H,W) each
+        masks = [self.masks[self.scene, slot] for slot in (self.target, self.other)]  # (B,H,W) each
         return TwinTruth(
             target=masks[0],
             other=masks[1],
@@ -167,5 +130,46 @@ class SceneTwins:
         return (apart + 100.0 * stays).masked_fill(~others, torch.inf).argmin(1)
 
 
-def _drawn(layout: SceneLayout) -> Tensor:
-    return as_float(render(layout))  # (P,3,H,W)
+def drawn(layout: SceneLayout) -> Tensor:
+    """The pictures (P,3,H,W) of scenes, in 0..1."""
+    return as_float(render(layout))
+
+
+RECOLOURED_TARGET, RECOLOURED_OTHER, REMOVED_OTHER = "recoloured_target", "recoloured_other", "removed_other"
+_GONE = len(COLOURS)  # stands for the colour of a digit that is removed
+
+
+@dataclass(frozen=True)
+class ChangedScenes:
+    """Pictures, and which of them shows the change of each question."""
+
+    images: Tensor
+    """(P,3,H,W) float32 in 0..1."""
+    row: Tensor
+    """(P,): a question of the batch about the scene that was changed."""
+    picture: dict[str, Tensor]
+    """The number (B,) of the picture of each question, for each way of changing it."""
+    new_label: Tensor
+    """(B,) the colour of the digit asked for, where it is recoloured."""
+
+
+def changed_scenes(batch: SceneBatch, *, target: bool = True) -> ChangedScenes:
+    """Scenes with another digit recoloured or removed, and the ``target`` recoloured, if that is asked for."""
+    label = batch.new_target_colour()  # (B,)
+    other = other_object(batch.layout, batch.object)  # (B,)
+    colour = other_colour(batch.layout, other, drawn_bits(batch.layout, batch.object, OTHER_COLOUR))  # (B,)
+    ways = {RECOLOURED_OTHER: (other, colour), REMOVED_OTHER: (other, torch.full_like(colour, _GONE))}
+    if target:
+        ways = {RECOLOURED_TARGET: (batch.object, label), **ways}
+    obj, given = (torch.cat(column) for column in zip(*ways.values()))  # (W·B,) each
+    is_gone, scene = given == _GONE, distinct(batch.scene)[1].repeat(len(ways))  # (W·B,) each
+    # Pictures without a digit come last, small digits first: what changes alike is encoded together.
+    side = batch.layout.side.repeat(len(ways), 1).gather(1, obj[:, None]).squeeze(1)  # (W·B,)
+    order = is_gone * (batch.layout.spec.size + 1) + side  # (W·B,)
+    place = (order * len(batch) + scene) * batch.layout.present.shape[1] + obj  # (W·B,)
+    first, number = distinct(place * (_GONE + 1) + given)  # (P,), (W·B,)
+    row, obj, given = first % len(batch), obj[first], given[first]  # (P,) each
+    layout, kept = batch.layout[row], int((given != _GONE).sum())
+    changed = layout[:kept].recolour(obj[:kept], given[:kept]), layout[kept:].remove(obj[kept:])
+    images = torch.cat([drawn(scenes) for scenes in changed])  # (P,3,H,W)
+    return ChangedScenes(images, row, dict(zip(ways, torch.split(number, len(batch)))), label)

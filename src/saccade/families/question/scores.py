@@ -1,0 +1,322 @@
+"""Scores of a model that answers questions: its answers, and its attention beside baselines and bounds.
+
+Maps are scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input. Baselines and the bound are
+made on all grids of the model's total map and combined as it is. A model that only cuts out crops has no grid of
+weights: its baselines live on the picture's own pixels, and there is no bound, which would be the target's mask and no
+bound for boxes.
+
+:class:`SceneScoring` is for generated scenes, which can be rendered again with one thing changed;
+``table_scores.py`` has what is known of given pictures alone.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from saccade.data.tables.sampling import first_numbers
+from saccade.errors import DataError
+from saccade.families.question.scenes import SceneBatch, SceneData
+from saccade.families.question.twin_scores import twin_scores
+from saccade.families.question.twins import RECOLOURED_OTHER, RECOLOURED_TARGET, REMOVED_OTHER, changed_scenes
+from saccade.geometry import Size
+from saccade.metrics import CausalAnswers, accuracy_by_scale, deletion_and_insertion, scores_of_answers
+from saccade.metrics.maps.twins import TwinScores
+from saccade.metrics.result import Summary, without_nan
+from saccade.models.base import QueryModel
+from saccade.outputs import QuestionOutput
+from saccade.tasks.evaluate import Job, Kept, Scoring
+from saccade.tasks.forward_passes import (
+    BATCH,
+    EncodedPictures,
+    answers_of,
+    at_once,
+    distinct,
+    in_parts,
+    numbers_in_batches,
+)
+from saccade.tasks.thread_map import thread_count
+from saccade.trace import Output
+
+_SWEPT = 25  # questions whose scenes a CPU alters together for deletion and insertion
+_TWIN_STEP = 3  # every third question is taken, so that there are many scenes: intervals count scenes
+_EDIT_STEP = 2  # of every second batch of them attention is edited
+_TWINS = 25  # questions that a CPU scores with all their twins: what a model has seen of these takes some 200 MB
+_TWINS_ELSEWHERE = 250  # a GPU starves on few
+
+
+def right_answers(logits: Tensor, label: Tensor) -> Tensor:
+    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
+    answer = logits.argmax(-1)  # (B,)
+    return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
+
+
+class QuestionScoring(Scoring):
+    """What is measured whatever the questions are about.
+
+    Args:
+        model: in eval mode, on the device of ``data``.
+        data: the split, in the words of the model.
+        numbers: (N,) of the questions.
+        swept: (n,) of those for deletion and insertion, which cost dozens of forward passes each.
+        size: (H, W) of the pictures.
+    """
+
+    swept_at_once = 10
+
+    def __init__(self, model: QueryModel, data: Any, numbers: Tensor, swept: Tensor, size: Size) -> None:
+        self.model, self.data, self.numbers, self.swept, self.size = model, data, numbers, swept, size
+        self.right = "top1" if model.multi_label else "accuracy"
+
+    def take(self, numbers: Tensor) -> Any:
+        """The questions ``numbers`` (B,)."""
+        return self.data.take(numbers)
+
+    @abstractmethod
+    def add(self, kept: Any, batch: Any, seen: EncodedPictures, output: Output, swapped: Tensor) -> None:
+        """Measure the maps of a batch, and what this kind of data knows besides.
+
+        Args:
+            kept: where it goes.
+            batch: the questions.
+            seen: their different pictures.
+            output: to the questions.
+            swapped: (B,K) logits of other questions about the same pictures.
+        """
+
+    @abstractmethod
+    def fill(self, images: Tensor) -> Tensor:
+        """What stands for pixels (P,3,H,W) that are deleted."""
+
+    def measure(self, numbers: Tensor, before: int) -> Kept:
+        """Answers, also to another question about the same picture, and maps of the questions ``numbers`` (B,)."""
+        kept, batch = self.kept(), self.take(numbers)
+        first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
+        seen = EncodedPictures(self.model, batch.images[first])
+        other, has_other = batch.other_query()  # (B,), (B,)
+        raw, swapped = _asked(seen, batch.query, other, picture, len(self.data.queries))
+        output = self.model.wrap(raw, self.size)
+        right = {self.right: right_answers(output.logits, batch.label).double()}
+        if not self.model.multi_label:
+            is_right = right_answers(swapped, batch.label).double()
+            right["swapped_query"] = torch.where(has_other, is_right, torch.nan)
+        if "argmax_logits" in output.aux:  # where a model sums over locations, what the likeliest alone would have said
+            is_right = right_answers(output.aux["argmax_logits"], batch.label)
+            right[f"{self.right}_argmax_location"] = is_right.double()
+        kept.answers.add_values(right)
+        kept.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
+        kept.columns.append(answer=answers_of(output.trace))
+        self.add(kept, batch, seen, output, torch.where(has_other[:, None], swapped, torch.nan))
+        return kept
+
+    def further(self) -> Iterator[Job]:
+        """Deletion and insertion."""
+        for numbers in torch.split(self.swept, self.swept_at_once) if len(self.swept) else ():
+            yield self._swept, numbers
+
+    def _swept(self, numbers: Tensor) -> Kept:
+        """Deletion and insertion for the model's map and for pixels in random order (a uniform map)."""
+        kept, batch, model = self.kept(), self.take(numbers), self.model
+        first, picture = distinct(batch.picture)  # (P,), (B,): the random order is the same for all questions of one
+        images = batch.images[first]
+        trace = model.wrap(EncodedPictures(model, images).ask(batch.query, picture), self.size).trace
+        asked, total, fill = (batch.query, answers_of(trace)), trace.image_map("total"), self.fill(images)  # (B,H,W)
+        alone = torch.arange(len(numbers), device=picture.device)  # (B,)
+        kept.acts.add_values(sweep_areas(model, batch.images, total, *asked, alone, fill=fill[picture]))
+        kept.columns.append(act_picture=batch.picture)
+        even = torch.ones_like(total[first])  # (P,H,W)
+        kept.rivals.add_values("uniform", sweep_areas(model, images, even, *asked, picture, fill=fill))
+        return kept
+
+    def scores(self, kept: Kept) -> dict[str, Any]:
+        """Scores of answers, of maps, and of answers to changed pictures."""
+        groups = kept.maps.groups
+        return {
+            "metrics": kept.answers.means(),
+            "maps": kept.maps,
+            "measured": [(kept.answers, groups), (kept.causal, groups)],
+            "attention": kept.causal.means(),
+        }
+
+
+@dataclass
+class SceneKept(Kept):
+    """With the scores of the maps of re-rendered scenes, from fewer questions."""
+
+    twins: TwinScores = field(default_factory=TwinScores)
+
+
+class SceneScoring(QuestionScoring):
+    """Measures a model on a finite split of scenes.
+
+    Args:
+        model: in eval mode, on the device of ``data``.
+        data: the split.
+        limit: at most this many triples, from the first on.
+        sweeps: triples for deletion and insertion, from the first on.
+        twins: triples whose scenes are rendered again for scores of maps under intervention, see
+            :mod:`saccade.metrics.maps.interventions`; from the first on.
+        absent: the same split, asked for digits that are not there; None: the model says of none that it is not.
+    """
+
+    data: SceneData
+
+    def __init__(
+        self,
+        model: QueryModel,
+        data: SceneData,
+        *,
+        limit: int | None = None,
+        sweeps: int = 200,
+        twins: int = 0,
+        absent: SceneData | None = None,
+    ) -> None:
+        fewest = 2 * data.spec.slots  # so many surely have maps to exchange: no more than half are about one scene
+        if limit is not None and limit < fewest:
+            raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
+        numbers = first_numbers(data.size, limit, data.split)
+        super().__init__(model, data, numbers, numbers[:sweeps], (data.spec.size, data.spec.size))
+        self.twins, self.absent = twins, absent
+        self.on_cpu = data.device.type == "cpu"
+        self.threads, self.swept_at_once = thread_count(data.device), _SWEPT if self.on_cpu else BATCH
+        self._taking = Lock()  # scenes are kept by who makes them
+
+    def kept(self) -> SceneKept:
+        """What nothing was measured of yet."""
+        return SceneKept()
+
+    def take(self, numbers: Tensor) -> SceneBatch:
+        """The triples ``numbers`` (B,), by one thread at a time."""
+        with self._taking:
+            return self.data.take(numbers)
+
+    def fill(self, images: Tensor) -> Tensor:
+        """Black."""
+        return torch.zeros_like(images)
+
+    def add(self, kept: SceneKept, batch: SceneBatch, seen: EncodedPictures, output: Output, swapped: Tensor) -> None:
+        """Maps, and answers when the target, or another object, is changed; no answer follows a planted cause."""
+        first, scene = distinct(batch.picture)  # (S,), (B,)
+        masks = batch.layout[first].masks()  # (S,N,H,W)
+        target, objects = masks[scene, batch.object], masks.any(1)[scene]  # (B,H,W) each
+        kept.columns.append(scale=batch.scale)
+        kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
+        is_planted = self.data.config.planted != "none"
+        changed = changed_scenes(batch, target=not is_planted)
+        pictures = torch.cat(list(changed.picture.values()))  # (W·B,)
+        query = batch.query.repeat(len(changed.picture))  # (W·B,)
+        logits = seen.logits_of_changed(changed.images, scene[changed.row], query, pictures)  # (W·B,K)
+        after = dict(zip(changed.picture, torch.split(logits.argmax(-1), len(batch))))
+        answers = CausalAnswers(
+            truth=batch.label,
+            before=answers_of(output.trace),
+            target_changed=after.get(RECOLOURED_TARGET),
+            new_truth=None if is_planted else changed.new_label,
+            others_changed={"recoloured": after[RECOLOURED_OTHER], "removed": after[REMOVED_OTHER]},
+        )
+        causal = scores_of_answers(answers)
+        kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
+
+    def further(self) -> Iterator[Job]:
+        """Deletion and insertion, and scenes rendered again."""
+        yield from super().further()
+        total = len(self.numbers)
+        wanted = min(self.twins, total)
+        rendered = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
+        for number, numbers in enumerate(self.data.by_scene(rendered, _TWINS if self.on_cpu else _TWINS_ELSEWHERE)):
+            yield partial(self._twinned, edits=number % _EDIT_STEP == 0), numbers
+
+    def _twinned(self, numbers: Tensor, *, edits: bool) -> SceneKept:
+        return SceneKept(twins=twin_scores(self.model, self.take(numbers), edits=edits))
+
+    def scores(self, kept: Kept) -> dict[str, Any]:
+        """The scores, of answers by the scale of the digit too."""
+        parts = super().scores(kept)
+        bins = accuracy_by_scale(kept.columns["answer"], kept.columns["label"], kept.columns["scale"])
+        label = {scale: f"({scale.low:g},{scale.high:g}]" for scale in bins}
+        by_scale = {"accuracy_by_scale": {label[scale]: scale.accuracy for scale in bins}}
+        absent = {} if self.absent is None else {"accuracy_absent": self._accuracy_absent(self.absent)}
+        return {
+            **parts,
+            "metrics": {**parts["metrics"], **by_scale, **absent},
+            "counts": {"accuracy_by_scale": {label[scale]: scale.n for scale in bins}},
+            "keep_undefined": True,
+        }
+
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+        """The scores of maps under intervention."""
+        twins = cast(SceneKept, kept).twins
+        return {"interventions": without_nan(twins.summary())} if len(twins) else {}
+
+    @torch.inference_mode()
+    def _accuracy_absent(self, data: SceneData) -> float:
+        """How often the model says that a digit is not there, asked for digits that are not."""
+        right = []
+        for numbers in numbers_in_batches(len(self.numbers), BATCH):
+            batch = data.take(numbers)
+            is_absent = batch.label == len(data.answers) - 1  # a scene may have all ten digits
+            logits = in_parts(self.model, batch.images, batch.query).logits  # (B,K)
+            right.append(right_answers(logits, batch.label)[is_absent])
+        return float(torch.cat(right).double().mean())
+
+
+def _asked(
+    seen: EncodedPictures, query: Tensor, other: Tensor, picture: Tensor, queries: int
+) -> tuple[QuestionOutput, Tensor]:
+    """What is answered to the queries (B,) about the pictures (B,), and the logits (B,K) of ``other`` queries (B,).
+
+    Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
+    """
+    asked, wanted = (picture * queries + each for each in (query, other))  # (B,): a number for each pair
+    is_new = ~torch.isin(wanted, asked)  # (B,)
+    raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([picture, picture[is_new]]))
+    known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
+    logits = raw.logits[order[torch.searchsorted(known, wanted)]]  # (B,K)
+    return cast(QuestionOutput, raw[: len(query)]), logits
+
+
+def sweep_areas(
+    model: QueryModel,
+    images: Tensor,
+    maps: Tensor,
+    query: Tensor,
+    answers: Tensor,
+    picture: Tensor,
+    *,
+    fill: float | Tensor,
+) -> dict[str, Tensor]:
+    """``deletion`` and ``insertion`` (B,) of the probability that a model gives its answers.
+
+    Args:
+        model: in eval mode.
+        images: (P,3,H,W).
+        maps: (P,H,W), the order of the pixels of each.
+        query: (B,) what is asked.
+        answers: (B,) what was answered.
+        picture: (B,) the number of the picture that each question is about; altered once, it is asked all of them.
+        fill: what replaces a pixel.
+    """
+    place = (picture[:, None] == picture).tril(-1).sum(1)  # (B,): how many questions about the same picture come before
+    asked = torch.full((len(images), int(place.max()) + 1), -1, device=picture.device)  # (P,A): the questions of each
+    asked[picture, place] = torch.arange(len(picture), device=picture.device)
+
+    def probability(altered: Tensor, pictures: Tensor) -> Tensor:
+        question = asked[pictures]  # (N,A)
+        copy, column = (question >= 0).nonzero().unbind(1)  # (M,) each
+        which = question[copy, column]  # (M,)
+        seen = EncodedPictures(model, altered)
+        logits = seen.ask(query[which], copy if question.shape[1] > 1 else None).logits  # (M,K)
+        shares = model.probabilities(logits).gather(1, answers[which][:, None])  # (M,1)
+        table = shares.new_zeros(question.shape)  # (N,A); where a picture has fewer questions nothing is read
+        table[copy, column] = shares.squeeze(1)
+        return table
+
+    curves = deletion_and_insertion(probability, images, maps, fill=fill, max_batch=at_once(images))
+    return {name: curve.area[picture, place] for name, curve in zip(("deletion", "insertion"), curves)}
