@@ -19,7 +19,7 @@ def losses(out: Path, *, compiled: bool) -> list[float]:
     """The losses of two steps of a small SOFT."""
     torch.compiler.reset()
     config = {"channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
-    task = SceneTask(model="soft", model_config=config, data={"glyphs": "pack", "asks": 1})
+    task = SceneTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack", "asks": 1})
     phase = {"steps": 2, "optimizer": {"name": "sgd", "lr": 0.1}}
     recipe = tiny_recipe(phase, batch_size=4, log_every=1, compile=compiled, precision="32-true")
     fit(task, recipe, out, device="cpu", progress="quiet")

@@ -35,7 +35,7 @@ def data():
 
 
 def new_task(model, **settings):
-    return SceneTask(model=model, model_config=SMALL | settings, data={"glyphs": "pack"})
+    return SceneTask(model=model, model_config=SMALL | settings, data={"name": "mref", "glyphs": "pack"})
 
 
 def test_a_penalty_is_added_and_told():
@@ -111,7 +111,7 @@ def test_a_turned_window_is_scored_whole():
     torch.manual_seed(0)
     model = model_spec("stn").build(SMALL).eval()
     nn.init.normal_(model.transformer.to_theta.weight, std=1.0)
-    found = SceneTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=2)
+    found = SceneTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=2)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["attention"]["by_look"] == {}
     assert 0 < found["attention"]["true_positive_strength"] < 1
@@ -121,6 +121,6 @@ def test_a_turned_window_is_scored_whole():
 
 def test_gates_are_scored_look_by_look():
     model = model_spec("hattnet-ctx").build(SMALL).eval()
-    found = SceneTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=0)
+    found = SceneTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=0)
     assert list(found["attention"]["by_look"]) == ["stage1", "stage2", "stage3", "stage4"]
     assert set(found["baselines"]) == set(BASELINES)

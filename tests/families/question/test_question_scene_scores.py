@@ -150,7 +150,7 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
 
 @pytest.fixture(scope="module")
 def evaluated():
-    return SceneTask.evaluate(tiny_soft(), {"glyphs": "pack"}, "test", limit=30, sweeps=3)
+    return SceneTask.evaluate(tiny_soft(), {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=3)
 
 
 def leaves(value):

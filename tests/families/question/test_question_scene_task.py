@@ -28,7 +28,9 @@ def _small_splits(monkeypatch):
 
 
 def new_task(*, protocol="unlimited", seed=0, **data) -> SceneTask:
-    return SceneTask(model="soft", model_config=SMALL, data={"glyphs": "pack", **data}, protocol=protocol, seed=seed)
+    return SceneTask(
+        model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", **data}, protocol=protocol, seed=seed
+    )
 
 
 def batches(task, count, *, start=0, **options):
@@ -134,7 +136,9 @@ def test_training_and_validation_share_no_scene():
 def test_scenes_of_another_data_seed_are_others():
     assert (
         new_task(seed=0).split("val").seed
-        != SceneTask(model="soft", model_config=SMALL, data={"glyphs": "pack", "seed": 5}).split("val").seed
+        != SceneTask(model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", "seed": 5})
+        .split("val")
+        .seed
     )
 
 
@@ -206,7 +210,9 @@ def test_drawn_locations_can_be_left_untaught():
 
 @pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
 def test_hard_attention_is_trained_by_either_estimator(estimator):
-    task = SceneTask(model="hard", model_config=SMALL | {"estimator": estimator}, data={"glyphs": "pack"})
+    task = SceneTask(
+        model="hard", model_config=SMALL | {"estimator": estimator}, data={"name": "mref", "glyphs": "pack"}
+    )
     batch = batches(task, 1, batch_size=6)[0]
     found = task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, Default())
     found["loss"].backward()
@@ -257,9 +263,9 @@ def test_moving_makes_splits_anew():
         ({"model": "sfot"}, "no model 'sfot': did you mean 'soft'"),
         ({"model_config": {"chanels": 4}}, "unknown setting 'model.config.chanels': did you mean 'channels'"),
         ({"model_config": {"channels": "many"}}, "model.config.channels: expected int"),
-        ({"data": {"nmae": "mref"}}, "unknown setting 'data.nmae': did you mean 'name'"),
+        ({"data": {"name": "mref", "nmae": "mref"}}, "unknown setting 'data.nmae': did you mean 'name'"),
         ({"data": {"name": "mreff"}}, "name: found 'mreff'; did you mean 'mref'"),
-        ({"data": {"glyphs": "pakc"}}, "data.glyphs: found 'pakc'; did you mean 'pack'"),
+        ({"data": {"name": "mref", "glyphs": "pakc"}}, "data.glyphs: found 'pakc'; did you mean 'pack'"),
         ({"protocol": "author"}, "data.protocol: found 'author'; did you mean 'authors'"),
         ({"seed": -1}, "seed: .*found -1"),
         ({"seed": 1 << 40}, "seed: .*found 1099511627776"),
@@ -267,4 +273,4 @@ def test_moving_makes_splits_anew():
 )
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ConfigError, match=words):
-        SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"glyphs": "pack"}, **settings})
+        SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"name": "mref", "glyphs": "pack"}, **settings})

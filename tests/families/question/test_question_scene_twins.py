@@ -252,7 +252,7 @@ def test_a_model_that_ignores_the_question_has_nothing_about_the_scene(batch: Sc
 
 @pytest.fixture(scope="module")
 def result() -> dict:
-    found = SceneTask.evaluate(Blind().eval(), {"glyphs": "pack"}, "test", limit=60, sweeps=0, twins=20)
+    found = SceneTask.evaluate(Blind().eval(), {"name": "mref", "glyphs": "pack"}, "test", limit=60, sweeps=0, twins=20)
     return {"model": "m", **found}
 
 

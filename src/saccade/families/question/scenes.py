@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, ClassVar, Literal, cast, get_args
 
 import torch
 from torch import Tensor
@@ -89,6 +89,8 @@ class SceneDataConfig:
     augment: Augmentation | None = None
     """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
     seed: Seed = 0
+
+    is_generated: ClassVar[bool] = True
 
     @property
     def answers(self) -> tuple[str, ...]:
