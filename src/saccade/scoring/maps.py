@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.maps.arrays import SUFFIXES, as_map, npy_header
-from saccade.data.maps.members import SEPARATOR, by_short_name, open_members
+from saccade.data.maps.arrays import SEPARATOR, SUFFIXES, as_map, by_short_name, npy_header, open_members
 from saccade.errors import DataError, SaccadeError, ShapeError
 from saccade.untrusted import open_regular
 
@@ -25,7 +24,7 @@ class Maps:
 
     Args:
         where: what messages call them.
-        paths: what they are called before they are named, see :mod:`saccade.data.maps.members`.
+        paths: what they are called before they are named, see :mod:`saccade.data.maps.arrays`.
         read: path → map (h,w).
         ignored: files that hold no map by their suffix.
         is_fixed: whether they have their names already.

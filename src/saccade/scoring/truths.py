@@ -11,9 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.maps.arrays import SUFFIXES, as_mask
+from saccade.data.maps.arrays import SUFFIXES, as_mask, by_short_name, open_members, truth_for
 from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
-from saccade.data.maps.members import by_short_name, open_members, truth_for
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.geometry import Size
 from saccade.scoring.maps import as_stack, npy_stack, numbered, numbers_by_name
@@ -58,7 +57,7 @@ class Truths:
     """All that a map can be compared with."""
 
     def paths(self) -> list[str]:
-        """What they are called before they are named, see :mod:`saccade.data.maps.members`."""
+        """What they are called before they are named, see :mod:`saccade.data.maps.arrays`."""
         return list(self.names)
 
     def name(self, short: bool, separator: str) -> None:
