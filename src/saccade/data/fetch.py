@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from saccade.atomic import locked, make_folder, write_bytes
 from saccade.cache import FILES, REGISTERED, RemoteFile, cache_home
@@ -61,7 +61,7 @@ class Mirror:
             _download(f"{self.url}/{file.name}.gz", packed, progress)
             try:
                 with gzip.open(packed, "rb") as stream:
-                    _install(stream, file, folder)
+                    _install(stream.read(file.size + 1), file, folder)
             except _DAMAGED as error:
                 raise SourceError(f"{file.name}.gz is damaged ({error})") from error
             finally:
@@ -191,7 +191,7 @@ def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requ
             for name, stream in _members(archive):
                 file = wanted.pop(Path(name).name, None)
                 if file is not None:
-                    _install(stream, file, folder)
+                    _install(stream.read(file.size + 1), file, folder)
         except subprocess.CalledProcessError as error:
             lines = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {error.returncode}"]
             telling = [line for line in lines if "error" in line.lower()]  # clients warn before they fail
@@ -243,10 +243,11 @@ def _download(url: str, target: Path, progress: Progress) -> None:
         raise SourceError(f"the connection broke off after {done} of {total} bytes; trying again continues from there")
 
 
-def _install(stream: IO[bytes], file: RemoteFile, folder: Path) -> None:
-    """Write what ``stream`` holds to its place, once size and digest are checked."""
-    # One byte more than expected is enough to know that it is wrong; a bomb is not unpacked further.
-    content = stream.read(file.size + 1)
+def _install(content: bytes, file: RemoteFile, folder: Path) -> None:
+    """Write a file to its place, once size and digest are checked.
+
+    Of ``content`` one byte more than expected is read, enough to know that it is wrong: a bomb is not unpacked further.
+    """
     digest = hashlib.sha256(content).hexdigest()
     if len(content) != file.size or digest != file.sha256:
         raise SourceError(f"{file.name}: content differs (SHA-256 {digest[:12]}…, {len(content)} bytes)")
