@@ -167,7 +167,7 @@ def test_ways_to_write_a_line(tmp_path, change, attribute, value):
         ({"story": 3}, "no story (line 2, found 3)"),
         ({"story": ["Mary left.", 7]}, "sentence without a word (line 2, '7')"),
         ({"question": "?"}, "question without a word (line 2, '?')"),
-        ({"answer": []}, "answer without a word (line 2, '')"),
+        ({"answer": []}, "empty answer (line 2)"),
         ({"answer": None}, "no answer (line 2)"),
         ({"supporting": [2]}, "unusable supporting (line 2, [2]; sentences are numbered 0 to 1)"),
         ({"supporting": [True]}, "unusable supporting (line 2, [True]"),

@@ -132,7 +132,7 @@ class StorySource:
         if config.is_generated:
             many = {"train": config.questions, "val": max(1, config.questions // 10)}.get(split)
             many = min(1000, config.questions) if many is None else many
-            first = SPLITS.index(split)  # type: ignore[arg-type]  # the splits take stories in turn
+            first = SPLITS.index(split)  # the splits take stories in turn
             tasks = config.tasks or tuple(TASKS)
             return {split: [each for task in tasks for each in generated(config, task, many, first, 3)]}
         reader, path = split_reference(config.name, READERS)
@@ -300,7 +300,8 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
         if isinstance(story, str)
         else [" ".join(_worded("sentence", text).split()) for text in story]
     )
-    several = isinstance(answer, list) and all(isinstance(word, (str, int, float)) for word in answer)
+    if isinstance(answer, list) and all(isinstance(word, (str, int, float)) for word in answer):
+        answer = ",".join(map(str, answer))
     numbers = supporting if isinstance(supporting, list) else [] if supporting is None else [supporting]
     if not all(type(number) is int and 0 <= number < len(sentences) for number in numbers):
         told = f"0 to {len(sentences) - 1}" if sentences else "none, the story is empty"
@@ -308,7 +309,7 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
     return StoryExample(
         tuple(sentences),
         _worded("question", text_in(cells, "question")),
-        _worded("answer", ",".join(map(str, answer)) if several else text_in(cells, "answer")),
+        _worded("answer", text_in({"answer": answer}, "answer")),
         tuple(numbers),
         "" if is_blank(cells.get("task")) else text_in(cells, "task"),
         where,
