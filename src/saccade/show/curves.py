@@ -46,7 +46,7 @@ def training_curves(rows: Sequence[Row], *, names: Sequence[str] | None = None, 
     ink, soft, rule, *colours = _THEMES[theme]
     columns = min(COLUMNS, len(chosen))
     lines = -(-len(chosen) // columns)
-    style = {
+    style: Any = {  # matplotlib names every key in its type
         "axes.edgecolor": soft, "axes.labelcolor": soft, "xtick.color": soft, "ytick.color": soft,
         "axes.titlecolor": ink, "legend.labelcolor": ink, "grid.color": rule,
         "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "axes.facecolor": "none",
