@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from saccade.commands.look import stream_looks
+from saccade.commands.look_files import stream_looks
 from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scenes.data import SceneData, SceneDataConfig

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention import AdditiveScorer, ProgressiveAttention
-from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -108,9 +107,6 @@ def test_a_gate_starts_where_it_is_told(assert_near: Near) -> None:
     odds = drawn / (1 - drawn)
     assert_near(openings[0.75], 3 * odds / (1 + 3 * odds))
     assert_near(openings[0.25], odds / (3 + odds))
-    for start in (0.0, 1.0, -3.0):
-        with pytest.raises(ConfigError, match="start: a gate opens between 0 and 1"):
-            ProgressiveAttention(4, 3, start=start)
 
 
 def test_the_look_is_what_was_used(assert_near: Near) -> None:

@@ -104,7 +104,7 @@ def test_softmax_survives_huge_scores() -> None:
     assert weights.tolist() == [[[0.5, 0.0], [0.0, 0.5]]]
 
 
-@pytest.mark.parametrize("context", [1, 3, 5])
+@pytest.mark.parametrize("context", [1, 3, 4, 5])
 def test_gradients(context: int) -> None:
     """Finite differences against autograd; the seed keeps every unit away from the kink of the rectifier."""
     torch.manual_seed(3)
@@ -115,13 +115,14 @@ def test_gradients(context: int) -> None:
     assert torch.autograd.gradcheck(lambda f, q: spatial_softmax(scorer(f, q)), (features, query))
 
 
-@pytest.mark.parametrize("context", [1, 3, 5])
+@pytest.mark.parametrize("context", [1, 3, 4, 5])
 def test_a_cell_sees_its_neighbourhood_and_nothing_else(context: int) -> None:
+    """An even window has one cell more behind: 4 reads cells −1 to +2."""
     scorer = AdditiveScorer(3, 2, hidden=64, context=context)
     features = torch.randn(1, 3, 9, 9, requires_grad=True)
     scorer(features, torch.randn(1, 2))[0, 4, 4].backward()
     assert features.grad is not None
     seen = (features.grad[0].abs().sum(0) > 0).nonzero()  # (N,2) cells with a gradient
-    reach = context // 2
-    expected = [[i, j] for i in range(4 - reach, 5 + reach) for j in range(4 - reach, 5 + reach)]
+    window = range(4 - (context - 1) // 2, 5 + context // 2)
+    expected = [[i, j] for i in window for j in window]
     assert seen.tolist() == expected

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from saccade.commands.look import stream_looks
+from saccade.commands.look_files import stream_looks
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, load
 from saccade.record import read_record

@@ -55,7 +55,7 @@ def test_the_usual_numbers_have_names() -> None:
         (["attributes", "--precision", "64"], "32-true"),
         (["hsal-mnist-multiset", "--steps", "5"], "phases"),
         (["soft-mref", "--phase", "mian"], "main"),
-        (["hard-mreff"], "'hard-mref', 'hard-mbg' or 'hattnet-mref'"),
+        (["hard-mreff"], "'hard-mref'"),
         (["--resume", "--lr", "0.1"], "lr"),
         (["--resume", "--seeds", "2"], "recipe"),
         ([], "recipe"),

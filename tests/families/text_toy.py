@@ -23,13 +23,13 @@ from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families import DataEntry, Family, ModelSpec
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import summarise
 from saccade.models.base import AttentionModel, Given
 from saccade.models.facts import ModelFacts
 from saccade.outputs import Act, LookSpec, ModelOutput
+from saccade.tasks.examples import OpenedSplit
 from saccade.tasks.losses import PhaseSettings
 from saccade.tasks.task import Batch, Task
 
@@ -158,6 +158,7 @@ class StoryTask(Task):
     model_kind = StoryModel
     model_description = "reads stories"
     losses: ClassVar = {"default": Default}
+    data_settings = StoryData
 
     def __init__(self, *, data: Mapping[str, Any], **more: Any) -> None:
         self.data_config = from_dict(StoryData, data, where="data")
@@ -187,7 +188,7 @@ class StoryTask(Task):
 
     @classmethod
     def evaluate(
-        cls, model: nn.Module, data: Mapping[str, Any], split: str, *, limit: int | None = None, progress: Any = None
+        cls, model: nn.Module, data: Mapping[str, Any], split: str, *, limit: int | None = None, **more: Any
     ) -> dict[str, Any]:
         config = from_dict(StoryData, data, where="data")
         found = scored(model, StorySplit(config, split), limit or 40)

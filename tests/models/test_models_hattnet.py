@@ -66,6 +66,28 @@ def test_context_is_for_gates_only() -> None:
         assert model.attention.scorer.from_features.kernel_size == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["soft", "hard", "hattnet-ctx"])
+def test_settings_of_the_authors_training(name: str) -> None:
+    """The constants arrive in every norm; Glorot-uniform weights reach but do not pass their bound, biases are zero."""
+    torch.manual_seed(0)
+    model = model_spec(name).build({"norm_eps": 0.01, "norm_momentum": 0.5, "initial": "glorot"})
+    norms = [module for module in model.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    assert len(norms) == (4 if name == "hattnet-ctx" else 1)
+    assert {(norm.eps, norm.momentum) for norm in norms} == {(0.01, 0.5)}
+    for layer in model.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            window = layer.weight[0, 0].numel()
+            bound = (6 / (window * sum(layer.weight.shape[:2]))) ** 0.5
+            assert 0.8 * bound < layer.weight.abs().max() <= bound
+            assert layer.bias is None or not layer.bias.any()
+
+
+def test_glorot_leaves_gates_as_far_open_as_they_are_set() -> None:
+    model = model_spec("hattnet").build({"initial": "glorot", "gate_start": 0.75})
+    assert isinstance(model, HAttNetModel)
+    assert [round(gate.scorer.to_score.bias.sigmoid().item(), 6) for gate in model.gates.values()] == [0.75] * 3  # type: ignore[union-attr, operator]
+
+
 def test_every_stage_sees_what_the_gate_before_it_let_through() -> None:
     """Eq. (5)-(8) step by step, with plain modules, in training mode so that norms are not the identity."""
     model = published().train()
@@ -293,7 +315,6 @@ def test_without_gates_it_is_soft() -> None:
         ({"gate_penalty": -0.1}, "gate_penalty"),
         ({"spread_penalty": -1.0}, "spread_penalty"),
         ({"gate_start": 1.0}, "gate_start"),
-        ({"context": 2}, "odd side"),
         ({"contxt": 3}, "did you mean 'context'"),
     ],
 )

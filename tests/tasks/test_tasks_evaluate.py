@@ -100,7 +100,7 @@ class Reader(ImageOnlyModel):
 
 
 def scored(say: Callable[[Tensor], Tensor], limit: int | None = None) -> dict[str, Any]:
-    return dict(evaluate(LabelScoring(Reader(say).eval(), Halves(), (SIDE, SIDE), limit)))
+    return dict(evaluate(LabelScoring(Reader(say).eval(), Halves(), limit)))
 
 
 def test_an_oracle_is_right_sure_and_rests_on_the_evidence() -> None:

@@ -91,6 +91,7 @@ def _floats(entry: dict[str, Any]) -> torch.Tensor:
         ("hattnet", {}),
         ("hattnet-ctx", {}),
         ("hattnet-ctx", {"context": 5}),
+        ("hattnet-ctx", {"context": 4}),
         ("hattnet-ctx", {"gated": ("stage2",)}),
         ("hattnet", {"gated": ()}),
         ("hattnet-ctx", {"norm_after_gates": False}),

@@ -11,8 +11,8 @@ Eq. (5)    f̂_ij = α_ij f_ij                        the product in :meth:`Prog
 The last attention of the paper, a softmax (Eq. 6, l = L) and a sum (Eq. 8) without context, is
 :class:`saccade.attention.SoftAttention`. Eq. (7), the next layer, belongs to the model.
 
-Deviations from the paper: it takes the context as large as the footprint of the next convolution and pooling together
-(4×4 for 3×3 and 2×2); a cell needs a centre, and the authors' released code has 3×3.
+Deviations from the paper: it takes the context as large as the footprint of the next convolution and pooling together,
+4×4 for 3×3 and 2×2; the authors' released code has 3×3, and so have the recipes. Context 4 is that footprint.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ProgressiveAttention(nn.Module):
         channels: C of the features.
         query_size: Q of the query vector.
         hidden: units in which they meet.
-        context: side of the neighbourhood that each cell may see (odd); 1 looks at the cell alone.
+        context: side of the neighbourhood that each cell may see; 1 looks at the cell alone.
         start: how far the gate is open before training, about; near 1 it lets a pretrained network see what it knows.
 
     >>> gate = ProgressiveAttention(8, 4, context=3)
@@ -61,11 +61,13 @@ class ProgressiveAttention(nn.Module):
         self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1, start: float = 0.5
     ) -> None:
         super().__init__()
-        if not 0 < start < 1:
-            raise ConfigError(f"start: a gate opens between 0 and 1, exclusive, found {start:g}")
         self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
-        with torch.no_grad():
-            self.scorer.to_score.bias.add_(math.log(start / (1 - start)))  # type: ignore[union-attr]  # σ⁻¹(start)
+        self.open(start)
+
+    @torch.no_grad()
+    def open(self, start: float) -> None:
+        """Move the bias so that the gate is as far open, about: between 0 and 1, exclusive."""
+        self.scorer.to_score.bias.add_(math.log(start / (1 - start)))  # type: ignore[union-attr]  # σ⁻¹(start)
 
     def shared(self, features: Tensor) -> Tensor:
         """What of the act does not depend on the query, to ask the same features many times: (B,C,H,W) → (B,D,H,W)."""

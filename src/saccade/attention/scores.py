@@ -12,7 +12,7 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393); l
 
 =========  ==============================================================
 Eq. (2)    s_ij = g_att(f_ij, q): :class:`AdditiveScorer` with context 1
-Eq. (9)    s_ij = g_att(f_ij, F_ij, q), F the (2δ+1)² neighbourhood: context 2δ+1
+Eq. (9)    s_ij = g_att(f_ij, F_ij, q), F the (2δ+1)² neighbourhood: context 2δ+1; 4 is the text's footprint
 =========  ==============================================================
 
 Deviations from the paper: none. It leaves g_att open; here features and query are each mapped to ``hidden`` channels,
@@ -33,7 +33,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import DataError, ShapeError
 
 
 def given_or_own(given: Tensor | None, own: Tensor) -> Tensor:
@@ -68,6 +68,16 @@ def check_not_negative(given: Tensor, name: str) -> None:
     raise DataError(f"{name}: weights are 0 or more, found {found}; clip them or take absolute values")
 
 
+class EvenConv2d(nn.Conv2d):
+    """A convolution of even side that keeps the grid: one zero more behind than before."""
+
+    behind = 1
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(B,C,H,W) → (B,D,H,W)."""
+        return super().forward(F.pad(features, (0, self.behind, 0, self.behind)))
+
+
 class AdditiveScorer(nn.Module):
     """g_att: features (B,C,H,W) and a query vector (B,Q) → scores (B,H,W).
 
@@ -75,7 +85,8 @@ class AdditiveScorer(nn.Module):
         channels: C of the features.
         query_size: Q of the query vector.
         hidden: D of the space in which they meet.
-        context: side of the neighbourhood that each cell may see (odd); 1 looks at the cell alone.
+        context: side of the neighbourhood that each cell may see; 1 looks at the cell alone. An even side has no
+            middle: it begins one cell less before than it ends behind, 4 is the cells from −1 to +2.
         activation: the non-linearity on the sum of both, which it may change in place.
 
     >>> scorer = AdditiveScorer(8, 4, hidden=16, context=3)
@@ -93,10 +104,9 @@ class AdditiveScorer(nn.Module):
         activation: Callable[[Tensor], Tensor] = F.relu,
     ) -> None:
         super().__init__()
-        if context < 1 or context % 2 == 0:
-            raise ConfigError(f"context: expected an odd side (1, 3, 5 …) so that a cell has a centre, found {context}")
         self.channels, self.query_size, self.activation = channels, query_size, activation
-        self.from_features = nn.Conv2d(channels, hidden, context, padding=context // 2)
+        convolve = nn.Conv2d if context % 2 else EvenConv2d
+        self.from_features = convolve(channels, hidden, context, padding=(context - 1) // 2)
         self.from_query = nn.Linear(query_size, hidden, bias=False)
         self.to_score = nn.Conv2d(hidden, 1, 1)
 

@@ -18,12 +18,13 @@ import traceback
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from saccade.commands.signature import Argument, Command, Stream, arguments_of
+from saccade.commands.signature import REQUIRED, Argument, Command, Stream
 from saccade.commands.terminal import fail, print_json, progress, say, warn
 from saccade.errors import ConfigError, SaccadeError
 
@@ -32,13 +33,11 @@ VERBS = (
     *("data", "list", "doctor"),
 )
 _HELP = {"help_option_names": ["-h", "--help"]}
-_SHOWN = {"str": "TEXT", "Path": "PATH", "int": "N", "float": "X"}
+_SHOWN = {str: "TEXT", Path: "PATH", int: "N", float: "X"}
 
 
 class Lazy(TyperGroup):
     """A group of verbs that are imported when they are named, and whose errors are one line."""
-
-    verbs: tuple[str, ...] = VERBS
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``--debug`` may stand anywhere: it belongs to the group, so it is moved to the front."""
@@ -46,11 +45,11 @@ class Lazy(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The verbs, in the order of help."""
-        return list(self.verbs)
+        return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb, or None where there is none."""
-        if cmd_name not in self.verbs:
+        if cmd_name not in VERBS:
             return None
         module = import_module(f"saccade.commands.{cmd_name}")
         if hasattr(module, "COMMANDS"):
@@ -59,8 +58,13 @@ class Lazy(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The verbs with their summaries, without making commands of them."""
+        modules = {verb: import_module(f"saccade.commands.{verb}") for verb in VERBS}
+        docs = {
+            verb: module.__doc__ if hasattr(module, "COMMANDS") else module.COMMAND.function.__doc__
+            for verb, module in modules.items()
+        }
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _summary_of(name)) for name in self.verbs])
+            formatter.write_dl([(verb, _summary(doc)) for verb, doc in docs.items()])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; an error of the input becomes one line and exit code 2."""
@@ -78,15 +82,14 @@ class Lazy(TyperGroup):
             raise typer.Exit(2) from error
 
 
+_PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 app = typer.Typer(
     name="saccade",
     cls=Lazy,
     help="Models that answer, and show where they looked.",
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
     context_settings=_HELP,
+    **_PLAIN,
 )
 
 
@@ -110,36 +113,33 @@ def _everywhere(
 
 def group(name: str, doc: str | None, commands: Mapping[str, Command]) -> Any:
     """Verbs under one name, such as those of ``saccade data``."""
-    made = typer.Typer(name=name, help=_summary(doc), no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-    made.callback()(lambda: None)
-    below: Any = typer.main.get_group(made)
+    typed = typer.Typer(name=name, help=_summary(doc), no_args_is_help=True, **_PLAIN)
+    typed.callback()(lambda: None)
+    below: Any = typer.main.get_group(typed)
     below.commands |= {each: as_command(each, command) for each, command in commands.items()}
     return below
 
 
 def as_command(name: str, command: Command) -> Any:
     """A verb as typer has it."""
-    typed = command.arguments()
-    options = [_parameter(each, command) for each in typed.values()]
-    every = {**arguments_of(command.function), **({} if command.run is None else arguments_of(command.run))}
+    arguments = command.arguments()
     own = [_switch("json", "Print JSON on stdout, and nothing else.")] if command.json else []
-    own += [_switch("quiet", "No progress and no remarks.", "-q")] if "quiet" not in typed else []
+    own += [_switch("quiet", "No progress and no remarks.", "-q")] if "quiet" not in arguments else []
 
     def verb(**values: Any) -> None:
         json, quiet = values.pop("json", False), values["quiet"]
-        if "quiet" not in typed:
-            del values["quiet"]
         try:
-            given = {each: _value(typed[each], value, command) for each, value in values.items()}
+            given = {
+                each: _value(arguments[each], value, command) for each, value in values.items() if each in arguments
+            }
             with progress(name, shown=not quiet and not json) as update:
-                calls = {"on_progress": update} if "on_progress" in every else {}
+                calls = {"on_progress": update} if "on_progress" in command.every_argument() else {}
                 result = (command.run or command.function)(**given, **calls)
-                if isinstance(result, Stream):
-                    for each in result:
-                        if json:
-                            print_json(each, indent=None)
+                for each in result if isinstance(result, Stream) else ():
+                    if json:
+                        print_json(each, indent=None)
         except SaccadeError as error:
-            error.args = (_typed(str(error), command),)
+            error.args = (_as_typed(str(error), command),)
             raise
         if not json:
             command.show(result, given, quiet)
@@ -148,21 +148,16 @@ def as_command(name: str, command: Command) -> Any:
         if code := command.code(result):
             raise typer.Exit(code)
 
-    parameters = sorted([*options, *own], key=lambda each: each.default is not inspect.Parameter.empty)
+    parameters = [*(_parameter(each, command) for each in arguments.values()), *own]
+    parameters.sort(key=lambda each: each.default is not REQUIRED)
     verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions take attributes
     verb.command = command  # type: ignore[attr-defined]  # as above; the reference pages read it
     verb.__annotations__ = {each.name: each.annotation for each in parameters}
-    made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    lines = "\n".join(f"  {line}" for line in inspect.cleandoc(command.example).splitlines())
+    lines = "\n".join(f"  {line}" for line in command.example.splitlines())
     epilog = f"\b\nExample:\n{lines}" if lines else None
-    made.command(name, help=_summary(command.function.__doc__), epilog=epilog, context_settings=_HELP)(verb)
-    return typer.main.get_command(made)
-
-
-def _summary_of(verb: str) -> str:
-    """What a verb does; of several under one name, what they do."""
-    module = import_module(f"saccade.commands.{verb}")
-    return _summary(module.__doc__ if hasattr(module, "COMMANDS") else module.COMMAND.function.__doc__)
+    typed = typer.Typer(**_PLAIN)
+    typed.command(name, help=_summary(command.function.__doc__), epilog=epilog, context_settings=_HELP)(verb)
+    return typer.main.get_command(typed)
 
 
 def _summary(doc: str | None) -> str:
@@ -170,46 +165,39 @@ def _summary(doc: str | None) -> str:
     return " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].replace("`", "").split())
 
 
-def _parameter(each: Argument, command: Command) -> inspect.Parameter:
+def _parameter(argument: Argument, command: Command) -> inspect.Parameter:
     """An argument as typer takes it."""
-    name, kind = each.name, each.kind
-    place, names = command.place.get(name, ""), command.names.get(name, "").split()
-    many = each.many and name not in command.commas
-    shows = command.words.get(name) or ("A,B,…" if name in command.commas else "|".join(map(str, each.choices)))
-    is_required = each.default is inspect.Parameter.empty
-    is_unset = each.default in (None, ()) or name in command.commas
-    help_, without = (_typed(text, command).replace("`", "") for text in (each.help, each.without))
-    more: dict[str, Any] = {"help": f"{help_}." if help_ else None}
-    more["show_default"] = each.without != "none" and (
-        without or not (is_required or is_unset or each.default is False)
-    )
-    annotation: Any = list[kind] if many else str if name in command.commas else kind  # type: ignore[valid-type]
-    default = (
-        inspect.Parameter.empty
-        if is_required
-        else None
-        if is_unset
-        else list(each.default)
-        if isinstance(each.default, tuple)
-        else each.default
-    )
+    name, default, in_one = argument.name, argument.default, argument.name in command.commas
+    annotation: Any = str if in_one else list[argument.kind] if argument.many else argument.kind  # type: ignore[name-defined]  # a type
+    help_, without = (_as_typed(text, command).replace("`", "") for text in (argument.help, argument.without))
+    is_unset = in_one or default in (None, ())
+    is_plain = is_unset or default is REQUIRED or default is False
+    shows_default = without != "none" and (without or not is_plain)
+    if is_unset:
+        default, annotation = None, annotation | None
+    elif isinstance(default, tuple):
+        default = list(default)
     info: Any
-    if place:
-        info = typer.Argument(metavar=place, **more)
+    if place := command.place.get(name):
+        info = typer.Argument(metavar=place, help=help_ and f"{help_}.", show_default=shows_default)
     else:
+        names = command.names.get(name, "").split()
         own = [] if any(option.startswith("--") for option in names) else [f"--{name.replace('_', '-')}"]
-        metavar = None if kind is bool else shows or _SHOWN[kind.__name__]  # type: ignore[union-attr]
-        info = typer.Option(*own, *names, metavar=metavar, **more)
-    annotation = Annotated[annotation if default is not None else annotation | None, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        values = "A,B,…" if in_one else "|".join(map(str, argument.choices)) or _SHOWN.get(argument.kind)  # type: ignore[arg-type]  # a type
+        metavar = command.words.get(name) or values
+        info = typer.Option(*own, *names, metavar=metavar, help=help_ and f"{help_}.", show_default=shows_default)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[annotation, info], default=default
+    )
 
 
-def _typed(text: str, command: Command) -> str:
+def _as_typed(text: str, command: Command) -> str:
     """Text in which arguments stand as they are typed: `out` is --out, `resume=True` is --resume."""
+    arguments = command.arguments()
 
     def option(found: re.Match[str]) -> str:
         name, value = found.groups()
-        if name not in command.arguments():
+        if name not in arguments:
             return found[0]
         own = [each for each in command.names.get(name, "").split() if each.startswith("--")]
         flag = own[0].partition("/")[0] if own else f"--{name.replace('_', '-')}"
@@ -223,16 +211,16 @@ def _switch(name: str, text: str, *short: str) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[bool, info], default=False)
 
 
-def _value(each: Argument, value: Any, command: Command) -> Any:
+def _value(argument: Argument, value: Any, command: Command) -> Any:
     """What was typed, as the function takes it."""
     if value is None or value == []:
-        return None if each.default is inspect.Parameter.empty else each.default
-    if each.name not in command.commas:
+        return None if argument.default is REQUIRED else argument.default
+    if argument.name not in command.commas:
         return value
     try:
-        return [(each.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
+        return [(argument.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
     except ValueError as error:
-        raise ConfigError(f"`{each.name}`: expected numbers with commas, as in 1,2,1, found '{value}'") from error
+        raise ConfigError(f"`{argument.name}`: expected numbers with commas, as in 1,2,1, found '{value}'") from error
 
 
 def _warning(message: Warning | str, *where: object, **more: object) -> None:

@@ -85,7 +85,6 @@ def evaluate(
     from saccade.devices import wake_cuda
     from saccade.families import data_entries, family
     from saccade.models.folder import load_model
-    from saccade.tasks.eval_request import EvalRequest
     from saccade.zoo import resolve
 
     wake_cuda(device)  # before torch is imported, which takes a second
@@ -96,16 +95,14 @@ def evaluate(
     started = time.monotonic()
     own = family(facts.family)
     task = own.task_for(data or facts.data.get("name", ""))
-    request = EvalRequest(
-        data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack
-    )
-    asked = {"beam": beam, "length_penalty": length_penalty, "twins": twins}
-    search: dict[str, Any] = {name: each for name, each in asked.items() if each is not None}
-    if unknown := [name for name in search if name not in own.options]:
+    changes = {"name": data, "protocol": protocol, "glyphs": glyphs, "drawing": drawing, "seed": seed}
+    settings = task.eval_settings(facts, {name: value for name, value in changes.items() if value is not None})
+    options = {"beam": beam, "length_penalty": length_penalty, "twins": twins, "sweeps": sweeps}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    if unknown := [name for name in chosen if name not in own.options]:
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
-    given = search | ({} if sweeps is None else {"sweeps": sweeps})
     scored: Evaluation = task.evaluate(
-        network, split=split, limit=limit, progress=on_progress, **given, **task.eval_kwargs(facts, request)
+        network, settings, split, facts=facts, limit=limit, allow_pack=allow_pack, progress=on_progress, **chosen
     )
     result: Evaluation = {"model": facts.name or str(model), "protocol": facts.protocol, "seed": seed, **scored}
     if how := facts.training.get("maps_supervised"):

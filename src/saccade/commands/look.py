@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.look_show import Compared, Looks, show
-from saccade.commands.signature import Command, Number, arguments_of, check_call
+from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
+from saccade.commands.terminal import plain, print_table, remark, warn
 from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from saccade.adapters.folder import FolderLooks
     from saccade.predict import Predictor
+    from saccade.show.slot_table import SlotGrid
     from saccade.sighting import Sighting
 
+ROWS_SHOWN = 40
+TABLES_SHOWN = 3
+WARNED = 20
+"""Different remarks about inputs that are printed; --json has all."""
+PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
+"""Photographs that Pillow does not read, or not everywhere."""
 _OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
 
 
@@ -140,88 +149,16 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
 
 def _begin(given: Mapping[str, Any], *, are_paths: bool = False) -> tuple[Predictor, Sequence[Any], Iterator[Sighting]]:
     """The model, what it looks at, and its answers as they come; of paths all must be there."""
+    from saccade.commands.look_files import expanded, stream_looks
+
     _check_unasked(given, _OF_ROWS, "goes with `engine`")
     if given["parquet"] and given["out"] is None:
         raise ConfigError("parquet: it writes a table beside the pictures that are kept; give `out` too")
-    options = _options(given)
-    predictor = _opened(given["model"], given)
-    sources = given["sources"]
+    options, predictor, sources = _options(given), _opened(given["model"], given), given["sources"]
     files = predictor.reads.find(sources) if are_paths else expanded(predictor, sources)
     kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
     out = None if given["out"] is None else Path(given["out"])
     return predictor, files, stream_looks(predictor, files, given["ask"], out=out, **kept, **options)
-
-
-def stream_looks(
-    predictor: Predictor,
-    sources: Sequence[Any],
-    ask: int | str | None = None,
-    *,
-    out: Path | None = None,
-    filmstrip: bool | None = None,
-    cells: bool = False,
-    parquet: bool = False,
-    batch_size: int = 32,
-    on_bad: Callable[[Any, DataError], None] | None = None,
-    **options: Any,
-) -> Iterator[Sighting]:
-    """A sighting of each source, in order; what was asked for wrongly is said before one is read.
-
-    With ``out`` the files of each sighting are written before it is handed on. Arguments as in :func:`look`.
-    """
-    _check_kind(predictor, sources)  # before the question, which is of the model's kind too
-    predictor.question(ask)
-    predictor.responder.options(options)
-    if (cells or filmstrip is False) and predictor.facts.preprocessing is None:
-        option = "cells" if cells else "overlay"
-        raise ConfigError(f"{option}: '{predictor.name}' does not read pictures, so nothing can be drawn on them")
-    strips = not predictor.facts.queries if filmstrip is None else filmstrip
-    if cells and (out is None or not strips):
-        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
-    if out is None:
-        return predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
-    from saccade.commands.look_files import kept, parquet_modules
-
-    if parquet:
-        parquet_modules()
-    sightings = predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
-    return kept(sightings, out, filmstrip=filmstrip, cells=cells, parquet=parquet)
-
-
-def expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
-    """``sources`` with the files of folders and globs in their place; anything else as it is."""
-    found: list[Any] = []
-    for source in sources:
-        found += predictor.reads.find([str(source)]) if _stands_for_several(source) else [source]
-    return found
-
-
-def _stands_for_several(source: object) -> bool:
-    """Whether it is a folder or a glob."""
-    if not isinstance(source, (str, Path)) or "\n" in str(source):  # a story
-        return False
-    try:
-        return Path(source).is_dir() or any(sign in str(source) for sign in "*?[")
-    except (OSError, ValueError):  # a story may be longer than a name of a file can be
-        return False
-
-
-def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
-    """Refuse files that are all of one kind which other models read, by their endings; a mixed list goes on."""
-    endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
-    if not endings or not endings.isdisjoint(predictor.reads.suffixes):
-        return
-    from saccade.families import families
-    from saccade.zoo import shipped
-
-    for family in families().values():
-        reads = family.reads()
-        if endings <= reads.suffixes:
-            models = " or ".join(name for name in family.featured if name in shipped()) or f"{reads.thing} models"
-            raise DataError(
-                f"{files[0]}: a {reads.thing}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
-                f"{plural(reads.thing)} are for {models}"
-            )
 
 
 def _opened(model: str | Path, given: Mapping[str, Any]) -> Predictor:
@@ -268,17 +205,15 @@ def _rows(given: Mapping[str, Any]) -> FolderLooks:
 
 def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
     """What several models say of each source; with ``out``, a picture of all of them and a page."""
-    saved = ("filmstrip", "cells", "parquet", "on_bad")
-    _check_unasked(given, (*_OF_ROWS, *saved), "is for one model; leave it out")
+    from saccade.commands.look_files import expanded, write_comparison
+
+    _check_unasked(given, (*_OF_ROWS, "filmstrip", "cells", "parquet", "on_bad"), "is for one model; leave it out")
     predictors = [_opened(model, given) for model in given["model"]]
     sources = given["sources"] if isinstance(given["sources"], (list, tuple)) else [given["sources"]]
     for source in expanded(predictors[0], sources):
-        each = [
-            predictor.look(predictor.reads.item(source), given["ask"], **_options(given)) for predictor in predictors
-        ]
+        options = _options(given)
+        each = [predictor.look(predictor.reads.item(source), given["ask"], **options) for predictor in predictors]
         if given["out"] is not None:
-            from saccade.commands.look_files import write_comparison
-
             write_comparison(each, Path(given["out"]))
         yield each
 
@@ -319,11 +254,197 @@ def seen(
     from saccade.devices import wake_cuda
 
     wake_cuda(given["device"])  # before torch is imported, which takes a second
-    if len(model) > 1:
-        return Compared(_side_by_side(given))
-    looks = Looks(on_progress)
-    predictor, files, sightings = _begin({**given, "on_bad": looks.skip}, are_paths=True)
-    return looks.over(predictor, files, sightings, skipped_files(paths, predictor.reads.suffixes))
+    return Compared(given) if len(model) > 1 else Looks(given)
+
+
+class Looks(Stream):
+    """The answers of one model as they come, and of them what is printed at the end."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._on_progress, self._bad = given["on_progress"], list[tuple[object, DataError]]()
+        self.predictor, self.files, self._sightings = _begin({**given, "on_bad": self._skip}, are_paths=True)
+        self.is_picture = self.predictor.facts.preprocessing is not None
+        self.rows: list[tuple[object, ...]] = []
+        self.tables: list[Sighting] = []
+        self.ways: list[Sighting] = []
+        self.remarks: dict[str, list[str]] = {}
+        self.answered = self.told = self.skipped = self.unlike = 0
+        self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
+        if any(kind in PHOTOGRAPHS for kind in self.left_out):
+            warn(self.of_left_out())
+
+    def __iter__(self) -> Iterator[Sighting | dict[str, str]]:
+        error = ""
+        for each in chain(self._sightings, [None]):
+            for source, why in self._bad:
+                error = error or str(why)
+                yield {"picture" if self.is_picture else "source": str(source), "error": str(why)}
+            self._bad.clear()
+            if each is not None:
+                self._note(each)
+                yield each
+            if len(self.files) > 1:
+                self._on_progress(self.answered + self.skipped, len(self.files))
+        if not self.answered:
+            none = f"none of the {self.skipped} {plural(self.predictor.reads.thing)} could be read; see the lines above"
+            raise DataError(error if self.skipped == 1 else none)
+
+    def _skip(self, source: object, error: DataError) -> None:
+        """Go on without a source that cannot be read."""
+        self.skipped += 1
+        self._bad.append((source, error))
+        if len(self.files) > 1:  # one picture alone ends in the error line
+            warn(f"skipped: {error}")
+
+    def _note(self, each: Sighting) -> None:
+        """Keep of an answer what is printed: of a hundred thousand, those that are shown."""
+        for text in each.remarks:
+            self.remarks.setdefault(text, []).append(each.source.name)
+        self.tables += [each] if not each.is_spatial and len(self.tables) < TABLES_SHOWN else []
+        self.ways += [each] if each.on_the_way and len(self.ways) < ROWS_SHOWN else []
+        rows = _cells(each)
+        self.rows += rows[: max(0, ROWS_SHOWN - len(self.rows))]
+        self.answered, self.told = self.answered + 1, self.told + len(rows)
+        self.unlike += bool(each.unlike)
+
+    def of_left_out(self) -> str:
+        """What of the folders is not looked at, counted by kind, and what to do about photographs among it."""
+        named = ", ".join(f"{count} {kind}" for kind, count in self.left_out.most_common())
+        told = f"left out {self.left_out.total()} file{'s' * (self.left_out.total() != 1)} of other kinds: {named}"
+        photographs = [kind for kind in PHOTOGRAPHS if kind in self.left_out and self.is_picture]
+        return told + (f"; save {' and '.join(photographs)} as JPEG or PNG to look at them" if photographs else "")
+
+
+class Compared(Stream):
+    """What several models say of each source."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._several = _side_by_side(given)
+        self.rows: list[tuple[object, ...]] = []
+
+    def __iter__(self) -> Iterator[Sighting]:
+        for each in chain.from_iterable(self._several):
+            if len(self.rows) < ROWS_SHOWN:
+                first = _cells(each)[0]
+                self.rows.append((first[0], each.model, *first[1:4], first[5]))
+            yield each
+
+
+def _cells(each: Sighting) -> list[tuple[object, ...]]:
+    """A row for the answer; of captions one for each, as each has words of its own."""
+    fit = each.fit.verdict if each.fit.p is None else f"{each.fit.verdict} ({each.fit.p:.2g})"
+    if each.is_caption:
+        every = (each, *each.others)
+        return [(each.source.name, None, one.answer, f"{one.confidence:.1%}", None, None, fit) for one in every]
+    second = f"{each.alternatives[0][0]} {each.alternatives[0][1]:.1%}" if each.alternatives else None
+    looked_at = " · ".join(f"{x}, {y}" for x, y in each.looked_at) if each.looked_at else each.top_slot
+    answer = (each.answer, f"{each.confidence:.1%}") if each.is_answered else (None, None)
+    return [(each.source.name, each.question, *answer, second, looked_at, fit)]
+
+
+def show(result: Looks | Compared | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
+    """Print what was seen."""
+    if isinstance(result, Looks):
+        _show_looks(result, given["out"], quiet)
+    elif isinstance(result, Compared):
+        columns = ("input", "model", "asked", "answer", "confidence", "looked at x, y")
+        _table("side by side", columns, result.rows, _short_names([str(row[0]) for row in result.rows]))
+        if not quiet and given["out"] is not None:
+            remark(f"wrote one picture and one page for each input to {given['out']}")
+    else:
+        _show_rows(result, quiet)
+
+
+def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
+    predictor, thing = looks.predictor, looks.predictor.reads.thing
+    names = [each.source.name for each in (*looks.ways, *looks.tables)]
+    short = _short_names(
+        [*(str(row[0]) for row in looks.rows), *names, *(names[0] for names in looks.remarks.values())]
+    )
+    looked_at = "looked at x, y" if looks.is_picture else "looked at"
+    columns = (thing, "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
+    _table(f"{predictor.name} ({predictor.facts.architecture})", columns, looks.rows, short)
+    if looks.ways:
+        steps = [name for name, _, _ in looks.ways[0].on_the_way]
+        rows = [
+            (short[each.source.name], *(f"{answer} {share:.0%}" for _, answer, share in each.on_the_way), each.answer)
+            for each in looks.ways
+        ]
+        print_table("what each step says", (thing, *steps, "all together"), rows)
+    for each in looks.tables:
+        _print_slots(f"{short[each.source.name]}: {each.question or ''} → {each.answer}", each.slot_grid)
+    for text, names in list(looks.remarks.items())[:WARNED]:
+        who = short[names[0]] if len(names) == 1 else f"{len(names):,} of {looks.answered:,} {plural(thing)}"
+        warn(f"{who}: {text}")
+    if len(looks.remarks) > WARNED:
+        warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
+    if looks.unlike:
+        warn(predictor.of_unlike(looks.unlike, looks.answered))
+    if quiet:
+        return
+    if looks.left_out and not any(kind in PHOTOGRAPHS for kind in looks.left_out):
+        remark(looks.of_left_out())
+    if looks.told > ROWS_SHOWN:
+        remark(f"… and {looks.told - ROWS_SHOWN} more; --json prints them all")
+    if looks.skipped:
+        remark(f"{looks.answered} answered, {looks.skipped} skipped because they could not be read")
+    kept = "pictures, records and one table of all (looks.csv)" if looks.answered > 1 else "pictures and records"
+    remark(f"{kept} are in {out}" if out is not None else "--out DIR keeps pictures and records")
+    for text in predictor.caveats:
+        remark(text)
+
+
+def _print_slots(title: str, grid: SlotGrid) -> None:
+    """Looks over slots: a line for each sentence, a column for each look, cells coloured by weight."""
+    from rich.color import Color
+    from rich.style import Style
+    from rich.text import Text
+
+    from saccade.show.slot_table import NEEDED
+
+    def cell(row: int, column: int) -> Text:
+        ink, fill = (Color.from_rgb(*colour) for colour in (grid.ink(row, column), grid.fill(row, column)))
+        return Text(f" {grid.weights[row, column]:.2f} ", Style(color=ink, bgcolor=fill))
+
+    columns = range(len(grid.headings))
+    rows = [
+        ("*" if row in grid.supporting else "", text, *(cell(row, column) for column in columns))
+        for row, text in enumerate(grid.texts)
+    ]
+    note = grid.legend + (f"; *: {NEEDED}" if grid.supporting else "")
+    print_table(title, ("", "sentence", *map(plain, grid.headings)), rows, note=note)
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], short: Mapping[str, str]) -> None:
+    """Those columns that have something in them; inputs by their short names."""
+    used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
+    shown = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in rows]
+    print_table(title, [columns[place] for place in used], shown)
+
+
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """Each file, named from the folder that all of them are in: a terminal has no room for more."""
+    files = {name: Path(name) for name in names}
+    try:
+        shared = os.path.commonpath([file.parent for file in files.values()])
+    except ValueError:  # on several drives, or some absolute and some not
+        return {name: name for name in files}
+    return {name: str(file.relative_to(shared)) for name, file in files.items()}
+
+
+def _show_rows(looked: FolderLooks, quiet: bool) -> None:
+    for text in looked.first_errors:
+        warn(text)
+    rate = f"{looked.rows / looked.seconds:.1f}" if looked.seconds and not looked.resumed else None
+    row = (looked.rows, looked.errors, looked.parts, looked.seconds, rate)
+    print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
+    if quiet:
+        return
+    if looked.resumed:
+        remark(f"{looked.resumed} of {looked.parts} files were there already")
+    for text in looked.remarks:
+        remark(text)
+    remark(f"'saccade report {looked.out}' draws some, 'saccade score {looked.out} --truth …' scores the maps")
 
 
 COMMAND = Command(

@@ -1,23 +1,26 @@
-"""What ``look`` keeps: each answer as it comes, and one table of all; of several models, what they say side by side.
+"""Many inputs through one model, and what ``look`` keeps of them: files of each answer as it comes, and one table.
 
-``looks.csv``, and where asked for ``looks.parquet``, has a row for each input.
+``looks.csv``, and where asked for ``looks.parquet``, has a row for each input. Of several models a picture and a page
+show what they say side by side.
 """
 
 from __future__ import annotations
 
 import csv
-import importlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.atomic import growing, make_folder, write_bytes
-from saccade.errors import MissingExtraError
+from saccade.data.files import plural
+from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from saccade.predict import Predictor
     from saccade.sighting import Sighting
 
 SAVED_AT_ONCE = 2
@@ -31,49 +34,107 @@ _FLOATS = ("confidence", "next_confidence", "raw_confidence", "fit_p")
 _WHOLE = ("x", "y")
 
 
-def kept(
-    sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool, parquet: bool
+def stream_looks(
+    predictor: Predictor,
+    sources: Sequence[Any],
+    ask: int | str | None = None,
+    *,
+    out: Path | None = None,
+    filmstrip: bool | None = None,
+    cells: bool = False,
+    parquet: bool = False,
+    batch_size: int = 32,
+    on_bad: Callable[[Any, DataError], None] | None = None,
+    **options: Any,
 ) -> Iterator[Sighting]:
-    """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other.
+    """A sighting of each source, in order; what was asked for wrongly is said before one is read.
 
-    A folder that is made for them goes again if nothing is kept in it.
+    With ``out`` the files of each sighting are written before it is handed on. Arguments as in :func:`saccade.look`.
     """
+    _check_kind(predictor, sources)  # before the question, which is of the model's kind too
+    predictor.question(ask)
+    predictor.responder.options(options)
+    if cells and (out is None or not (bool(filmstrip) if filmstrip is not None else not predictor.facts.queries)):
+        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
+    if parquet:
+        from saccade.adapters.rows import parquet_modules
+
+        parquet_modules()
+    sightings = predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
+    return sightings if out is None else _kept(sightings, out, parquet, filmstrip=filmstrip, cells=cells)
+
+
+def expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
+    """``sources`` with the files of folders and globs in their place; anything else as it is."""
+    files: list[Any] = []
+    for source in sources:
+        files += predictor.reads.find([str(source)]) if _stands_for_several(source) else [source]
+    return files
+
+
+def _stands_for_several(source: object) -> bool:
+    """Whether it is a folder or a glob."""
+    if not isinstance(source, (str, Path)) or "\n" in str(source):  # a story
+        return False
+    try:
+        return Path(source).is_dir() or any(sign in str(source) for sign in "*?[")
+    except (OSError, ValueError):  # a story may be longer than a name of a file can be
+        return False
+
+
+def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
+    """Refuse files that are all of one kind which other models read, by their endings; a mixed list goes on."""
+    endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
+    if not endings or not endings.isdisjoint(predictor.reads.suffixes):
+        return
+    from saccade.families import families
+    from saccade.zoo import shipped
+
+    for family in families().values():
+        reads = family.reads()
+        if endings <= reads.suffixes:
+            models = " or ".join(name for name in family.featured if name in shipped()) or f"{reads.thing} models"
+            raise DataError(
+                f"{files[0]}: a {reads.thing}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
+                f"{plural(reads.thing)} are for {models}"
+            )
+
+
+def _kept(sightings: Iterable[Sighting], folder: Path, parquet: bool, **drawn: Any) -> Iterator[Sighting]:
+    """The sightings, each saved and in the table; a folder that is made for them goes again if it stays empty."""
     is_new = not folder.exists()
     make_folder(folder)
+    try:
+        with _table(folder, parquet=parquet) as add_row:
+            for seen, stem in _saved(sightings, folder, **drawn):
+                add_row(seen, stem)
+                yield seen
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _saved(sightings: Iterable[Sighting], folder: Path, **drawn: Any) -> Iterator[tuple[Sighting, str]]:
+    """Each with the name of its files once these are written: a/1.png and b/1.png must not overwrite each other."""
     taken: Counter[str] = Counter()
     waiting: deque[tuple[Sighting, str, Future[Any]]] = deque()
-
-    def every() -> Iterator[Sighting]:
-        with _table(folder, parquet=parquet) as add_row, ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
-            try:
-                for seen in sightings:
+    with ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
+        try:
+            for seen in chain(sightings, [None] * SAVED_AT_ONCE):
+                if seen is not None:
                     stem = seen.stem
                     while taken[stem]:  # 1-2 may be taken too, by a picture of that name
                         taken[seen.stem] += 1
                         stem = f"{seen.stem}-{taken[seen.stem]}"
                     taken[stem] += 1
-                    saved = saving.submit(seen.save, folder, stem, filmstrip=filmstrip, cells=cells)
-                    waiting.append((seen, stem, saved))
-                    while len(waiting) > SAVED_AT_ONCE:
-                        yield first(add_row)
-                while waiting:
-                    yield first(add_row)
-            finally:
-                saving.shutdown(cancel_futures=True)
-
-    def first(add_row: Callable[[Sighting, str], None]) -> Sighting:
-        """The first that waits, once its files are written, or the error that kept them from it."""
-        seen, stem, saved = waiting.popleft()
-        saved.result()
-        add_row(seen, stem)
-        return seen
-
-    try:
-        yield from every()
-    finally:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
+                    waiting.append((seen, stem, saving.submit(seen.save, folder, stem, **drawn)))
+                if waiting and (seen is None or len(waiting) > SAVED_AT_ONCE):
+                    first, stem, saved = waiting.popleft()
+                    saved.result()
+                    yield first, stem
+        finally:
+            saving.shutdown(cancel_futures=True)
 
 
 def _row(seen: Sighting, stem: str) -> tuple[object, ...]:
@@ -81,10 +142,10 @@ def _row(seen: Sighting, stem: str) -> tuple[object, ...]:
     second = seen.alternatives[0] if seen.alternatives else ("", None)
     x, y = seen.peak if seen.has_places else ("", "")
     share = "" if second[1] is None else f"{second[1]:.6f}"
-    said = (seen.answer, f"{seen.confidence:.6f}" if seen.is_answered else "", second[0], share)
+    answer = (seen.answer, f"{seen.confidence:.6f}" if seen.is_answered else "", second[0], share)
     fit = (seen.fit.verdict, "" if seen.fit.p is None else f"{seen.fit.p:.6f}")
-    told = ("; ".join(seen.notes), f"{seen.said.raw_confidence:.6f}" if seen.is_answered else "", *fit)
-    return (seen.source.name, seen.question or "", *said, x, y, stem, *told)
+    more = ("; ".join(seen.notes), f"{seen.said.raw_confidence:.6f}" if seen.is_answered else "", *fit)
+    return (seen.source.name, seen.question or "", *answer, x, y, stem, *more)
 
 
 @contextmanager
@@ -115,19 +176,12 @@ def _table(folder: Path, *, parquet: bool) -> Iterator[Callable[[Sighting, str],
                 _write_parquet(draft, folder / PARQUET)
 
 
-def parquet_modules() -> tuple[Any, Any, Any]:
-    """The modules ``pyarrow``, ``pyarrow.csv`` and ``pyarrow.parquet``."""
-    try:
-        names = ("pyarrow", "pyarrow.csv", "pyarrow.parquet")
-        arrow, tables, parquet = (importlib.import_module(name) for name in names)
-    except ImportError as error:
-        raise MissingExtraError("a table of looks as Parquet", "tables") from error
-    return arrow, tables, parquet
-
-
 def _write_parquet(table: Path, target: Path) -> None:
     """The rows of a CSV as Parquet, some at a time; numbers are numbers there, and empty cells of numbers are null."""
-    arrow, tables, parquet = parquet_modules()
+    import pyarrow as arrow
+    import pyarrow.csv as tables
+    import pyarrow.parquet as parquet
+
     types = dict.fromkeys(COLUMNS, arrow.string())
     types |= dict.fromkeys(_FLOATS, arrow.float64()) | dict.fromkeys(_WHOLE, arrow.int64())
     read = tables.ConvertOptions(column_types=types, strings_can_be_null=False)

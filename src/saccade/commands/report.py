@@ -12,11 +12,11 @@ from saccade.errors import ConfigError, DataError, SaccadeError
 
 if TYPE_CHECKING:
     from saccade.data.examples import Example
-    from saccade.families.splits import OpenedSplit
     from saccade.predict import Predictor
     from saccade.record import Record
     from saccade.show.report import Block, Picture, Report, Section
     from saccade.sighting import Sighting
+    from saccade.tasks.examples import OpenedSplit
 
 TITLE = "Where it looks"
 SPLIT = "val"

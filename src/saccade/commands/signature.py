@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from saccade.errors import ConfigError, nearest, shown_value
 
+REQUIRED = inspect.Parameter.empty
 _ENTRY = re.compile(r"^    \*{0,2}(\w+): ", re.MULTILINE)
 _WITHOUT = re.compile(r"(?:^|(?<=[.;]) )None: (.*?)\.?$")
-_SEVERAL = (list, collections.abc.Sequence, collections.abc.Iterable)
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,52 @@ class Number:
     least: float
     most: float | None = None
 
+    def hold(self, value: Any) -> bool:
+        """Whether it is within them."""
+        return bool(self.least <= value and (self.most is None or value <= self.most))
+
+    def __str__(self) -> str:
+        return f"{self.least:g} or more" if self.most is None else f"{self.least:g} to {self.most:g}"
+
 
 @dataclass(frozen=True)
 class Argument:
     """One argument of a function."""
 
     name: str
+    default: Any = REQUIRED
+    text: str = ""
+    """What the docstring says."""
     kind: type | None = None
     """What is typed on a command line; None: it is for Python alone."""
-    default: Any = inspect.Parameter.empty
     many: bool = False
     choices: tuple[Any, ...] = ()
     bounds: Number | None = None
-    is_open: bool = False
-    """Python may give it what the annotation does not name."""
-    text: str = ""
-    """What the docstring says."""
-    help: str = ""
-    """The first sentence of it."""
-    without: str = ""
-    """What happens where it is not given."""
+
+    @property
+    def without(self) -> str:
+        """What happens where it is not given."""
+        without = _WITHOUT.search(self.text)
+        return without.group(1).split(". ")[0] if without else ""
+
+    @property
+    def help(self) -> str:
+        """The first sentence of its text, with a capital letter unless it begins with a name."""
+        first = re.split(r"(?<=[.?!]) (?=[A-Z`'0-9])", _WITHOUT.sub("", self.text))[0].rstrip(".")
+        return first[:1].upper() + first[1:] if first.partition(" ")[0].strip(",;:").isalpha() else first
+
+    def check(self, value: object) -> None:
+        """Refuse a word that is no choice, and a number out of bounds."""
+        if self.choices:
+            for word in value if self.many and isinstance(value, (list, tuple)) else (value,):
+                if word not in self.choices:
+                    raise ConfigError(f"{self.name}: no '{word}'; {nearest(str(word), self.choices)}")
+        elif self.kind in (int, float) and not self.many:
+            is_number = isinstance(value, Integral if self.kind is int else Real) and not isinstance(value, bool)
+            if not is_number or (self.bounds is not None and not self.bounds.hold(value)):
+                wanted = "a whole number" if self.kind is int else "a number"
+                wanted += f", {self.bounds}" if self.bounds else ""
+                raise ConfigError(f"{self.name}: expected {wanted}, found {shown_value(value)}")
 
 
 @dataclass(frozen=True)
@@ -89,11 +115,14 @@ class Command:
     json: bool = True
     """Whether there is a --json."""
 
+    def every_argument(self) -> dict[str, Argument]:
+        """Those of Python too."""
+        return {**arguments_of(self.function), **({} if self.run is None else arguments_of(self.run))}
+
     def arguments(self) -> dict[str, Argument]:
         """Those that can be typed."""
-        own = {} if self.run is None else arguments_of(self.run)
-        both = {**arguments_of(self.function), **own}
-        return {name: each for name, each in both.items() if each.kind is not None and name not in self.leave_out}
+        every = self.every_argument()
+        return {name: each for name, each in every.items() if each.kind is not None and name not in self.leave_out}
 
 
 class Stream:
@@ -107,45 +136,28 @@ class Stream:
 @cache
 def arguments_of(function: Callable[..., Any]) -> Mapping[str, Argument]:
     """Its arguments, in order; those of ``**options`` have no names and are not among them."""
-    texts = _texts(function.__doc__ or "")
-    found = {}
+    texts, arguments = _texts(function.__doc__ or ""), {}
     for each in inspect.signature(function).parameters.values():
-        if each.kind is each.VAR_KEYWORD:
-            continue
-        annotation = each.annotation
-        if isinstance(annotation, str):  # those of the arguments alone: others may stand under TYPE_CHECKING
-            annotation = eval(annotation, function.__globals__)  # noqa: S307  # our own source
-        text = texts.get(each.name, "")
-        without = _WITHOUT.search(text)
-        first = re.split(r"(?<=[.?!]) (?=[A-Z`'0-9])", text[: without.start()] if without else text)[0]
-        read: dict[str, Any] = {
-            "text": text,
-            "help": _capital(first.rstrip(".")),
-            "without": without.group(1).split(". ")[0] if without else "",
-        }
-        found[each.name] = Argument(each.name, default=each.default, **read, **_read(annotation))
-    return found
+        if each.kind is not each.VAR_KEYWORD:
+            annotation = each.annotation
+            if isinstance(annotation, str):  # those of the arguments alone: others may stand under TYPE_CHECKING
+                annotation = eval(annotation, function.__globals__)  # noqa: S307  # our own source
+            arguments[each.name] = Argument(each.name, each.default, texts.get(each.name, ""), **_typed_as(annotation))
+    return arguments
 
 
-def _read(annotation: Any) -> dict[str, Any]:
+def _typed_as(annotation: Any) -> dict[str, Any]:
     """Kind, choices and bounds of an annotation."""
-    bounds = None
-    if typing.get_origin(annotation) is typing.Annotated:
-        annotation, bounds = typing.get_args(annotation)
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    parts = typing.get_args(annotation) if is_union else (annotation,)
-    read: dict[str, Any] = {"bounds": bounds, "is_open": Any in parts}
-    for part in parts:
-        if part in (str, int, float, bool, Path):
-            return read | {"kind": part}
-        if typing.get_origin(part) is typing.Annotated:
-            return read | _read(part)
-        if typing.get_origin(part) is typing.Literal:
-            return read | {"kind": str, "choices": typing.get_args(part)}
-        if typing.get_origin(part) in _SEVERAL:
-            inner = _read(typing.get_args(part)[0])
-            return read | {"kind": inner["kind"], "choices": inner.get("choices", ()), "many": True}
-    return read | {"kind": None}
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return _typed_as(inner[0]) | {"bounds": inner[1]}
+    if origin in (typing.Union, types.UnionType):
+        return next((typed for typed in map(_typed_as, inner) if typed), {})
+    if origin is typing.Literal:
+        return {"kind": str, "choices": inner}
+    if origin in (list, collections.abc.Sequence, collections.abc.Iterable):
+        return _typed_as(inner[0]) | {"many": True}
+    return {"kind": annotation} if annotation in (str, int, float, bool, Path) else {}
 
 
 def _texts(docstring: str) -> dict[str, str]:
@@ -159,41 +171,8 @@ def _texts(docstring: str) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2])}
 
 
-def _capital(sentence: str) -> str:
-    """The sentence with a capital letter, unless it begins with a name."""
-    return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].strip(",;:").isalpha() else sentence
-
-
 def check_call(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse numbers out of bounds and words that are no choice, by the signature of ``function``.
-
-    Args:
-        function: a verb, or a class of settings.
-        given: its arguments; others are passed over.
-
-    Raises:
-        ConfigError: it names the argument, what was found and what could have been given.
-    """
+    """Refuse numbers out of bounds and words that are no choice in ``given``, by the signature of ``function``."""
     for name, argument in arguments_of(function).items():
-        value = given.get(name)
-        if value is None or (value is argument.default and not isinstance(value, int)):
-            continue
-        each = value if argument.many and isinstance(value, (list, tuple)) else (value,)
-        if argument.choices:
-            for word in each:
-                if word not in argument.choices:
-                    raise ConfigError(f"{name}: no '{word}'; {nearest(str(word), argument.choices)}")
-        elif argument.kind in (int, float) and not argument.is_open and not argument.many:
-            _check_number(argument, value)
-
-
-def _check_number(argument: Argument, value: object) -> None:
-    wanted = "a whole number" if argument.kind is int else "a number"
-    kind = Integral if argument.kind is int else Real
-    if isinstance(value, bool) or not isinstance(value, kind):  # arrays and tensors are none
-        found = f"the text '{value}'" if isinstance(value, str) else shown_value(value)
-        raise ConfigError(f"{argument.name}: expected {wanted}, found {found}; give one, as in {argument.name}=1")
-    bounds = argument.bounds
-    if bounds and not (bounds.least <= value and (bounds.most is None or value <= bounds.most)):  # type: ignore[operator]  # a number
-        range_ = f"{bounds.least:g} or more" if bounds.most is None else f"{bounds.least:g} to {bounds.most:g}"
-        raise ConfigError(f"{argument.name}: expected {range_}, found {value}")
+        if given.get(name) is not None:
+            argument.check(given[name])

@@ -3,7 +3,7 @@
 ==============================  ========================================================================================
 a picture                       ``read_picture``, ``Picture``, ``find_pictures``, ``prepare``; ``example`` ships
 your own tables and folders     ``read_table``, ``Table``, ``Row``
-batches to learn from           ``LabelData``, ``TableData``, ``SceneData``, ``CaptionData``, ``MultisetData`` and
+batches to learn from           ``TableData``, ``SceneData``, ``CaptionData``, ``MultisetData`` and
                                 ``StorySource``, each with its settings, such as ``SceneDataConfig``
 generated pictures of your own  ``DrawnPictures``, ``LabelledBatch``; ``hash_u32`` draws by number
 scenes with their twins         ``read_causal_set``, ``CausalSet``, ``CausalScene``, ``CausalTwin``
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from saccade.data.tables.table import Row, Table
     from saccade.families import read_table
     from saccade.families.caption.data import CaptionData, CaptionDataConfig
-    from saccade.families.classify.data import LabelData, LabelDataConfig
+    from saccade.families.classify.data import LabelDataConfig
     from saccade.families.multiset.data import MultisetData, MultisetDataConfig
     from saccade.families.question.scenes.data import SceneData, SceneDataConfig
     from saccade.families.question.tables.data import TableData, TableDataConfig
@@ -43,7 +43,6 @@ __all__ = [
     "CausalTwin",
     "DrawnPictures",
     "FeatureCache",
-    "LabelData",
     "LabelDataConfig",
     "LabelledBatch",
     "MultisetData",

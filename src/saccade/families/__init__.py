@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from saccade.data.tables.table import Table
     from saccade.families.reading import InputReader, Item, Pictures, Prepared, ReadItem
     from saccade.families.responder import Responder, Response, decode_labels
-    from saccade.families.splits import OpenedSplit
+    from saccade.tasks.examples import OpenedSplit
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
     from saccade.tasks.task import Task

@@ -39,25 +39,20 @@ from saccade.attention.hard import (
 )
 from saccade.attention.scores import grid_of
 from saccade.config import Within
-from saccade.models.base import MAX_STEPS, Given, Units
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.base import MAX_STEPS, Given
+from saccade.models.picture_query import AttendingConfig, PictureQueryModel, start_glorot
 from saccade.models.quadrants import quadrant_batch
 from saccade.outputs import MIXTURE, Act, QuestionOutput
 
 
 @dataclass(frozen=True)
-class HardConfig(PictureQueryConfig):
+class HardConfig(AttendingConfig):
     """Sizes of HARD; the defaults are the paper's."""
 
-    hidden: Units = 32
-    """Units in which feature and query meet."""
     estimator: Literal["marginal", "reinforce"] = "marginal"
     """Sum over all locations, or draw some."""
     samples: Annotated[int, Within(2, MAX_STEPS)] = 4
     """Locations drawn for each picture in training (reinforce); at least two, as each is judged by the others."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
 
 
 class HardModel(PictureQueryModel):
@@ -71,6 +66,8 @@ class HardModel(PictureQueryModel):
         self.look_specs = {self.look_name: MIXTURE.at(self.backbone.frames[self.look_name])}
         self.attention = HardAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
+        if config.initial == "glorot":
+            start_glorot(self.attention, self.head)
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:

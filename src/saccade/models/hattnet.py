@@ -42,8 +42,8 @@ from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.config import Within
 from saccade.errors import ConfigError
-from saccade.models.base import Depth, Given, Units
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
+from saccade.models.base import Depth, Given
+from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends, start_glorot
 from saccade.models.quadrants import quadrant_batch
 from saccade.outputs import GATE, Act, QuestionOutput
 
@@ -52,13 +52,11 @@ OPEN = 0.9
 
 
 @dataclass(frozen=True)
-class HAttNetConfig(PictureQueryConfig):
+class HAttNetConfig(AttendingConfig):
     """Sizes of HAttNet; the defaults are the paper's."""
 
-    hidden: Units = 32
-    """Units in which feature and query meet, in each attention."""
     context: Depth = 1
-    """Side of the neighbourhood that a gate sees (odd); the last attention never has context."""
+    """Side of the neighbourhood that a gate sees (4: cells −1 to +2 of each axis); the last attention never has one."""
     gated: tuple[str, ...] | None = None
     """Stages followed by a gate; None: all but the last of the small stack, and of any other backbone the two stages
     before the last that end a resolution."""
@@ -113,15 +111,20 @@ class HAttNetModel(PictureQueryModel):
         start = (OPEN if config.pretrained else 0.5) if config.gate_start is None else config.gate_start
         self.gates = nn.ModuleDict(
             {
-                name: ProgressiveAttention(channels[name], queries, hidden=hidden, context=config.context, start=start)
+                name: ProgressiveAttention(channels[name], queries, hidden=hidden, context=config.context)
                 for name in gated
             }
         )
         normed = not config.pretrained if config.norm_after_gates is None else config.norm_after_gates
-        self.norms = nn.ModuleDict({name: nn.BatchNorm2d(channels[name]) for name in gated if normed})
+        constants = (config.norm_eps, config.norm_momentum)
+        self.norms = nn.ModuleDict({name: nn.BatchNorm2d(channels[name], *constants) for name in gated if normed})
         self.look_specs = {name: GATE.at(self.backbone.frames[name]) for name in gated} | dict(self.look_specs)
         self.attention = SoftAttention(self.channels, queries, hidden=hidden)
         self.head = self.new_head()
+        if config.initial == "glorot":
+            start_glorot(self.gates, self.attention, self.head)
+        for gate in self.gates.values():
+            gate.open(start)  # type: ignore[operator]  # torch types the parts of a ModuleDict as modules
 
     @classmethod
     def tiny(cls) -> HAttNetConfig:

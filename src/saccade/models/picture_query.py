@@ -5,8 +5,9 @@ backbone (Eq. 1: f = CNN(I)) and one linear layer for the answer. They differ in
 the small stack, trained from nothing; Section 5.2 a VGG-16 with ImageNet weights, many labels at once, and a prior.
 
 Deviations from the paper: BatchNorm and dropout before the classifier (the authors' released code has them, the text
-does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5; Xavier-uniform
-initial weights of the small stack (the code's), torch's usual ones elsewhere. The query is a one-hot vector. With
+does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5 (``norm_eps``,
+``norm_momentum``); Glorot-uniform initial weights of the small stack, as in the code, and torch's usual ones elsewhere
+unless ``initial`` says otherwise. The query is a one-hot vector. With
 several labels at once each is answered by a sigmoid of its own, which the paper leaves open. It does not say what its
 prior is either; here it is a term of the logits (:class:`QueryPrior`), so that the classifier never sees the query.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, fields
+from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +24,7 @@ from torch import Tensor, nn
 
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
-from saccade.config import Portion
+from saccade.config import Portion, Share, Within
 from saccade.models.base import Depth, QueryModel, Units, Words
 from saccade.models.quadrants import quadrant_batch
 from saccade.outputs import SOFT, Act, QuestionOutput
@@ -54,10 +56,24 @@ class PictureQueryConfig:
     """Whether several answers may hold at once; the sigmoid of a logit is then the probability of that answer."""
     prior: bool = False
     """Whether the query adds a learned term of its own to the logits."""
+    norm_eps: Annotated[float, Within(0, 1, above=True)] = 1e-5
+    """ε of the BatchNorms behind gates and before the classifier."""
+    norm_momentum: Share = 0.1
+    """Share of the newest batch in their running statistics."""
 
     def __post_init__(self) -> None:
         if self.pretrained:
             check_pretrained(self.backbone)
+
+
+@dataclass(frozen=True)
+class AttendingConfig(PictureQueryConfig):
+    """Settings of those in which features and query meet in an additive scorer."""
+
+    hidden: Units = 32
+    """Units in which feature and query meet, in each attention."""
+    initial: Literal["torch", "glorot"] = "torch"
+    """How weights outside the backbone start: as torch starts them, or Glorot-uniform with biases of zero."""
 
 
 class AnswerHead(nn.Module):
@@ -67,9 +83,11 @@ class AnswerHead(nn.Module):
     a dropout of one half before it, and so does this.
     """
 
-    def __init__(self, channels: int, answers: int, *, dropout: float = 0.5) -> None:
+    def __init__(
+        self, channels: int, answers: int, *, dropout: float = 0.5, eps: float = 1e-5, momentum: float = 0.1
+    ) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm1d(channels)
+        self.norm = nn.BatchNorm1d(channels, eps, momentum)
         self.drop = nn.Dropout(dropout)
         self.classify = nn.Linear(channels, answers)
 
@@ -127,9 +145,16 @@ class PictureQueryModel(QueryModel):
             through=self.config.through,
         )
 
-    def new_head(self) -> AnswerHead:
-        """From the attended feature to the answer."""
-        return AnswerHead(self.channels, self.config.answers, dropout=self.config.dropout)
+    def new_head(self, channels: int | None = None) -> AnswerHead:
+        """From the attended feature, of as many channels as the last stage if not said otherwise, to the answer."""
+        config = self.config
+        return AnswerHead(
+            channels or self.channels,
+            config.answers,
+            dropout=config.dropout,
+            eps=config.norm_eps,
+            momentum=config.norm_momentum,
+        )
 
     def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
@@ -169,6 +194,16 @@ class PictureQueryModel(QueryModel):
     def classify_attended(self, attended: Act, asked: Tensor) -> QuestionOutput:
         """The classifier on what soft attention made of the last stage."""
         return QuestionOutput(self.classify(attended.context, asked), {self.look_name: attended})
+
+
+def start_glorot(*parts: nn.Module) -> None:
+    """Glorot-uniform weights, ±√(6 / (fan in + fan out)), and zero biases of all convolutions and linear layers."""
+    for part in parts:
+        for layer in part.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
 
 
 def resolution_ends(backbone: Stages) -> tuple[str, ...]:

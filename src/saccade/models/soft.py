@@ -21,17 +21,14 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
-from saccade.models.base import Given, Units
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.base import Given
+from saccade.models.picture_query import AttendingConfig, PictureQueryModel, start_glorot
 from saccade.outputs import QuestionOutput
 
 
 @dataclass(frozen=True)
-class SoftConfig(PictureQueryConfig):
+class SoftConfig(AttendingConfig):
     """Sizes of SOFT; the defaults are the paper's."""
-
-    hidden: Units = 32
-    """Units in which feature and query meet."""
 
 
 class SoftModel(PictureQueryModel):
@@ -44,6 +41,8 @@ class SoftModel(PictureQueryModel):
         super().__init__(config)
         self.attention = SoftAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
+        if config.initial == "glorot":
+            start_glorot(self.attention, self.head)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (2)-(4), then the classifier."""

@@ -54,7 +54,7 @@ from torch import Tensor
 from saccade.attention.spatial_transformer import PointingTransformer, SpatialTransformer
 from saccade.geometry import Size
 from saccade.models.base import Given, Pixels, Units, check_pictures, check_size
-from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.outputs import Act, QuestionOutput, crop_spec
 
@@ -176,7 +176,7 @@ class StnModel(CroppingModel):
             pace=config.pace,
         )
         asked = config.queries if config.query_to_classifier else 0
-        self.head = AnswerHead(self.channels + asked, config.answers, dropout=config.dropout)
+        self.head = self.new_head(self.channels + asked)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""

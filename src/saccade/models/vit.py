@@ -35,7 +35,7 @@ from saccade.attention.class_token import SelfAttention, attention_rollout
 from saccade.attention.scores import grid_of
 from saccade.geometry import Size
 from saccade.models.base import Depth, Given, Units
-from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.outputs import Act, LookSpec, QuestionOutput
 
 
@@ -94,7 +94,7 @@ class VitModel(PictureQueryModel):
         self.from_query = nn.Linear(config.queries, width)
         self.layers = nn.ModuleList(Layer(width, heads) for _ in range(config.layers))
         self.norm = nn.LayerNorm(width)
-        self.head = AnswerHead(width, config.answers, dropout=config.dropout)
+        self.head = self.new_head(width)
 
     @classmethod
     def tiny(cls) -> VitConfig:

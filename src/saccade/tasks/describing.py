@@ -24,7 +24,7 @@ from saccade.models.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.folder import load_model, note_inputs
 from saccade.models.input_features import input_feature_names, input_features
 from saccade.outputs import ModelOutput
-from saccade.tasks.held_out import HeldOut
+from saccade.tasks.examples import HeldOut
 from saccade.tasks.picture_task import PictureTask
 
 HELD_OUT = 1000

@@ -44,7 +44,7 @@ class LabelSplit(Protocol):
     answers: tuple[str, ...]
     """What the labels are called."""
 
-    def take(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
+    def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,)."""
 
     def sampled(self, limit: int | None) -> Tensor:
@@ -57,13 +57,14 @@ class LabelScoring(Scoring):
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
-        size: (height, width) of the network input.
         limit: at most this many pictures: of files a sample, else the first.
     """
 
-    def __init__(self, model: ImageOnlyModel, data: LabelSplit, size: Size, limit: int | None) -> None:
-        self.model, self.data, self.size = model, data, size
+    def __init__(self, model: ImageOnlyModel, data: LabelSplit, limit: int | None) -> None:
+        self.model, self.data = model, data
         self.numbers = data.sampled(limit)
+        height, width = data.take(self.numbers[:1]).images.shape[-2:]
+        self.size: Size = (height, width)
 
     def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """What the model makes of pictures (B,3,H,W), a few at a time."""
@@ -71,7 +72,7 @@ class LabelScoring(Scoring):
 
     def measure(self, numbers: Tensor, before: int) -> Kept:
         """Whether the pictures ``numbers`` (B,) are answered right, how surely, and where the model looked."""
-        kept, batch = self.kept(), self.data.take(numbers)
+        kept, batch = self.kept(), self.data.take(numbers).in_float()
         raw = self.seen(batch.images, batch.evidence)
         output = self.model.wrap(raw, self.size)
         shares = self.model.probabilities(output.logits.float())  # (B,K)
@@ -97,7 +98,7 @@ class LabelScoring(Scoring):
 
     def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
         """The pictures ``numbers`` (B,) with their evidence, where that is known."""
-        batch = self.data.take(numbers)
+        batch = self.data.take(numbers).in_float()
         evidence, label = batch.evidence, batch.label
         if evidence is None:
             return None
@@ -122,13 +123,13 @@ class LabelScoring(Scoring):
             "maps": kept.maps,
             "measured": [(kept.answers, picture), (kept.causal, picture)],
             "baselines": {"commonest_label": {"accuracy": float(guessed.mean())}},
+            "counts": {"skipped_pictures": len(self.data.skipped)} if isinstance(self.data, ImageSplit) else {},
         }
 
     def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
         """What was taken for what, class by class, and the worst mistakes."""
         said, label, confidence, of_true = (kept.columns[name] for name in ("answer", "label", "confidence", "of_true"))
-        source = getattr(self.data, "source", None)
-        rows = source.rows if isinstance(source, ImageSplit) else ()
+        rows = self.data.rows if isinstance(self.data, ImageSplit) else ()
 
         def place(number: int) -> Part:
             return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
@@ -138,10 +139,10 @@ class LabelScoring(Scoring):
 
     def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
         """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""
-        source, grids = getattr(self.data, "source", None), grids_of(trace, self.size)
-        if not isinstance(source, ImageSplit) or grids is None:
+        grids = grids_of(trace, self.size)
+        if not isinstance(self.data, ImageSplit) or grids is None:
             return {}
-        box = source.boxes_of_objects(numbers)  # (B,4)
+        box = self.data.boxes_of_objects(numbers)  # (B,4)
         centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
         known = ~centre.isnan().any(1)  # (B,)
         if not bool(known.any()):

@@ -6,34 +6,28 @@ A family of generated pictures subclasses :class:`LabelTask` and names its pictu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import Weight, from_dict
-from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.export import write_drawn
+from saccade.config import Weight
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
-from saccade.data.tables.splits import Split, checked_split
-from saccade.errors import ConfigError
-from saccade.families.splits import OpenedSplit, Progress, config_of
+from saccade.data.tables.splits import Split
+from saccade.errors import DataError
 from saccade.losses import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import top_k_correct
-from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.outputs import LabelOutput
-from saccade.tasks.evaluate import evaluate
+from saccade.tasks.examples import AS_IS, HeldOut, Opening
 from saccade.tasks.forward_passes import in_parts
-from saccade.tasks.held_out import HeldOut
 from saccade.tasks.label_scores import FIRST, LabelScoring
-from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, in_batches
 
 VALIDATION_BATCH = 1000
@@ -52,12 +46,7 @@ class CrossEntropy:
 class LabelTask(PictureTask):
     """Trains one model that gives a picture one label.
 
-    Args:
-        model: name of the model, a ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are.
-        model_config: settings of the model; ``answers`` comes from the data.
-        data: settings of :attr:`pictures`.
-        protocol: the recipe's name for its splits; kept with the model.
-        seed: of the weights and of fresh training pictures. Validation and test pictures do not depend on it.
+    Its model is an ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are; the data decides it.
     """
 
     pictures: ClassVar[type[DrawnPictures]]
@@ -65,45 +54,27 @@ class LabelTask(PictureTask):
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
-    scoring: ClassVar[type[LabelScoring]] = LabelScoring
+    scores: ClassVar[type[LabelScoring]] = LabelScoring
+    answers: tuple[str, ...]
+    """What the labels are called."""
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.read(data)
-        labels = len(self.answers)
-        if (found := model_config.get("answers", labels)) != labels:
-            raise ConfigError(f"model.config.answers: found {found}, but the data has {labels}; leave it out")
-        super().__init__(
-            model=model,
-            model_config={**model_config, "answers": labels},
-            size=self.data_config.size,
-            protocol=protocol,
-            seed=seed,
-        )
+    def __init_subclass__(cls) -> None:
+        cls.data_settings = cls.__dict__.get("pictures", cls.data_settings)
 
-    def read(self, data: Mapping[str, object]) -> None:
-        """Set ``data_config`` and ``answers``, what the labels are called, from the settings of the data."""
-        self.data_config = from_dict(self.pictures, data, where="data")
-        self.answers: tuple[str, ...] = self.data_config.answers
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """``answers`` comes from the data."""
+        self.answers = self.data_config.answers if self.table is None else self.table.answers
+        return filled_in(model_config, {"answers": len(self.answers)}, "the data")
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what the labels are called."""
         return (), self.answers
 
-    def make_split(self, name: str) -> Any:
-        """One split of the pictures, on the device; training pictures are drawn anew for each seed."""
-        config = self.data_config
-        if name == "train":
-            config = replace(config, seed=config.seed + self.seed)
-        return DrawnSplit(config, cast(Split, name), self.device)
+    @classmethod
+    def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
+        """The pictures of a split."""
+        return with_labels_of(DrawnSplit(config, split, device), how.facts)
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,) for training; ``number`` is that of the batch."""
@@ -129,8 +100,8 @@ class LabelTask(PictureTask):
 
     def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,) with their labels."""
-        made = data.take(numbers)
-        return HeldOut(made.images, label=made.label)
+        batch = data.take(numbers).in_float()
+        return HeldOut(batch.images, label=batch.label)
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
@@ -160,7 +131,7 @@ class LabelTask(PictureTask):
         height, width = self.size
         together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
         for batch in in_batches(self.split("val"), together):
-            scores.add_values(self.values(cast(ImageOnlyModel, model), batch))
+            scores.add_values(self.values(cast(ImageOnlyModel, model), batch.in_float()))
         return scores.means()
 
     def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
@@ -175,89 +146,15 @@ class LabelTask(PictureTask):
         return found | ({"top5": top_k_correct(logits, label, FIRST)} if len(self.answers) > FIRST else {})
 
     @classmethod
-    def open(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        device: torch.device | str = "cpu",
-        *,
-        answers: tuple[str, ...] | None = None,
-        count: int | None = None,
-        progress: Progress | None = None,
-    ) -> tuple[Any, str]:
-        """A split of the data that ``settings`` describe, and what is to be known of it, in words.
-
-        Args:
-            settings: of the data, as a recipe has them.
-            split: train, val or test.
-            device: where batches are made.
-            answers: the labels of a trained model, in its order.
-            count: read at most so many pictures of files.
-            progress: called while files are read.
-        """
-        return DrawnSplit(config_of(cls.pictures, settings), checked_split(split), device), ""
-
-    @classmethod
-    def evaluate(
-        cls,
-        model: nn.Module,
-        data: Mapping[str, object],
-        split: str,
-        *,
-        answers: tuple[str, ...] | None = None,
-        limit: int | None = None,
-        sweeps: int = 0,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
-
-        ``answers`` are the model's words.
-        """
-        if sweeps:
-            raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        model = cast(ImageOnlyModel, model)
-        chosen, _ = cls.open(data, checked_split(split), next(model.parameters()).device, answers=answers)
-        example = chosen.take(torch.arange(1)).images
-        size = (example.shape[-2], example.shape[-1])
-        scores = evaluate(cls.scoring(model, chosen, size, limit), progress)
-        if isinstance(chosen, DrawnSplit):
-            return evaluation(scores, data=chosen.pictures.name, split=split, seed=chosen.pictures.seed)
-        return evaluation(scores, data=chosen.config.name.partition(":")[0], split=split)
-
-    @classmethod
-    def open_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        *,
-        facts: ModelFacts | None = None,
-        count: int | None = None,
-        progress: Progress | None = None,
-    ) -> OpenedSplit:
-        """The pictures of a split with their labels, to be looked at."""
-        words = None if facts is None else facts.answers
-        chosen, summary = cls.open(settings, split, answers=words, count=count, progress=progress)
-        return OpenedSplit(lambda many: label_examples(chosen, many), summary)
-
-    @classmethod
-    def write_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        count: int,
-        out: Path,
-        *,
-        start: int = 0,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write pictures as PNGs, and ``scenes.jsonl``: image, label, box of the evidence, seed, split and index."""
-        chosen = DrawnSplit(config_of(cls.pictures, settings), split)
-        return write_drawn(chosen, count, out, start=start, progress=progress)
+    def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> LabelScoring:
+        """Answers, and maps where the evidence is known."""
+        return cls.scores(model, examples, limit)
 
 
-def label_examples(data: Any, count: int) -> list[Example]:
-    """The first ``count`` pictures with their labels."""
-    made = data.take(torch.arange(count if data.size is None else min(count, data.size)))
-    masks = [()] * len(made) if made.evidence is None else [seen_masks(mask[None]) for mask in made.evidence]
-    truths = [data.answers[label] for label in made.label.tolist()]
-    return [Example(*each) for each in zip(made.images, truths, masks)]
+def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:
+    """``examples``, if they have the labels of a trained model, in its order."""
+    if facts is not None and examples.answers != facts.answers:
+        own, theirs = (", ".join(words[:5]) for words in (examples.answers, facts.answers))
+        name = examples.described()["data"]
+        raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
+    return examples

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from saccade.data.tables.doubts import check_named, check_trainable
+from saccade.data.tables.references import read_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.geometry import Size
@@ -15,21 +18,22 @@ from saccade.models.base import ImageModel
 from saccade.models.facts import Preprocessing
 from saccade.outputs import ModelOutput
 from saccade.tasks.evidence_term import EvidenceTerm
-from saccade.tasks.held_out import HeldOut, evenly_spaced
+from saccade.tasks.examples import HeldOut, evenly_spaced
 from saccade.tasks.task import Batch, Task
 
 HELD_OUT_AT_ONCE = 100
 
 
 class PictureTask(Task):
-    """Trains one model on pictures.
+    """Trains one model on pictures, drawn or of a table.
 
     Args:
         model: name of the model, as its family declares it.
         model_config: settings of the model.
-        size: (height, width) of the network input.
+        data: settings of the data.
         protocol: sizes and splits by name; kept with the model.
-        seed: of the weights and of the order of a finite training set.
+        seed: of the weights, of the order of a finite training set, and of fresh training pictures. Validation and test
+            pictures do not depend on it.
     """
 
     model_kind: ClassVar[type] = ImageModel
@@ -37,17 +41,44 @@ class PictureTask(Task):
     """Whether a phase can learn from kept features of a frozen encoder."""
     model: ImageModel
     table: Table | None = None
-    """The rows of picture files; None of pictures that are made."""
 
     def __init__(
-        self, *, model: str, model_config: Mapping[str, object], size: Size, protocol: str | None, seed: int
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
+        protocol: str | None = None,
+        seed: int = 0,
     ) -> None:
-        super().__init__(model=model, model_config=model_config, protocol=protocol, seed=seed)
-        self.size = size
+        if self.readers:
+            check_named(data, self.readers, "pictures")
+        self.data_config = self.configure(data, protocol)
+        self.table = self.read(self.data_config)
+        if self.table is not None:
+            check_trainable(self.table, self.table.columns.thing)
+        settings = self.model_settings(model_config)
+        super().__init__(model=model, model_config=settings, protocol=protocol, seed=seed)
+        self.size = self.network_size()
+        """(height, width) of the network input."""
         self.evidence_weight = 0.0
         """The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence."""
         self._evidence_term = EvidenceTerm()
-        self.model.check_input(size)
+        self.model.check_input(self.size)
+
+    @abstractmethod
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """The settings of the model with those that the data decides, once data and table are read."""
+
+    def network_size(self) -> Size:
+        """(height, width) of the network input."""
+        height, width = self.data_config.size
+        return height, width
+
+    @classmethod
+    def read(cls, config: Any) -> Table | None:
+        """The rows of READER:PATH; None of pictures that are drawn."""
+        return None if config.is_generated else read_reference(config.name, cls.readers, config.options)
 
     @property
     def preprocessing(self) -> Preprocessing:

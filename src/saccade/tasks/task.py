@@ -9,22 +9,33 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import to_dict
+from saccade.config import from_dict, to_dict
+from saccade.data.scenes.glyphs import pack_if_missing
+from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest, prefix_errors
 from saccade.families import family, model_spec
-from saccade.families.splits import OpenedSplit
-from saccade.metrics.result import Evaluation
+from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, load_model, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
-from saccade.tasks.eval_request import EvalRequest, requested_settings
+from saccade.tasks.evaluate import Progress, Scoring, evaluate
+from saccade.tasks.examples import (
+    AS_IS,
+    Examples,
+    OpenedSplit,
+    Opening,
+    check_settings,
+    field_names,
+    requested_settings,
+)
 from saccade.tasks.losses import PhaseSettings, build_loss
 
 Batch = dict[str, Any]
@@ -60,7 +71,9 @@ class Task(ABC):
     readers: ClassVar[Mapping[str, Any]] = {}
     """How tables and collections are read, by the name of the :class:`~saccade.data.tables.references.Reader`."""
     data_config: Any
-    """The settings of the data, a dataclass."""
+    """The settings of the data, a dataclass; ``is_generated`` says whether examples are drawn rather than read."""
+    table: Any = None
+    """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
 
     @classmethod
@@ -80,9 +93,29 @@ class Task(ABC):
         self._splits: dict[str, Any] = {}
         self._shuffled: tuple[tuple[Any, int, int], Tensor] | None = None
 
-    @abstractmethod
+    @classmethod
+    def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> Any:
+        """The dataclass of the data's ``settings``; the ``protocol`` of a recipe counts where the data has one."""
+        return from_dict(cast(type, cls.data_settings), settings, where="data")
+
+    @classmethod
+    def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
+        """One split of the data on a device, see :class:`~saccade.tasks.examples.Examples`.
+
+        Args:
+            config: what :meth:`configure` gave.
+            split: train, val or test.
+            device: where batches are made.
+            how: table, words, glyphs and progress, where they matter.
+        """
+        raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
+
     def make_split(self, name: str) -> Any:
-        """A split of the data on the device: has ``size`` (None when it has no end), ``split`` and ``take``."""
+        """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
+        config = self.data_config
+        if name == "train" and config.is_generated and getattr(config, "protocol", "unlimited") == "unlimited":
+            config = replace(config, seed=config.seed + self.seed)
+        return self.open(config, cast(Split, name), self.device, Opening(self.table))
 
     @abstractmethod
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
@@ -260,27 +293,110 @@ class Task(ABC):
         return torch.randperm(data.size, generator=generator)
 
     @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        readers = [name for name, entry in family(facts.family).data.items() if entry.kind == "reader"]
-        settings = requested_settings(facts, request, readers)
-        if "seed" not in facts.data:  # nothing is drawn
-            del settings["seed"]
-        return {"data": settings}
+    def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:
+        """What is measured of ``model`` on ``examples``; ``options`` are those that the family declares."""
+        raise NotImplementedError
 
     @classmethod
-    @abstractmethod
-    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> Evaluation:
+    def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
+        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place."""
+        return requested_settings(cast(type, cls.data_settings), facts, changes, cls.readers)
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        facts: ModelFacts | None = None,
+        limit: int | None = None,
+        allow_pack: bool = False,
+        progress: Progress = lambda done, total: None,
+        **options: Any,
+    ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        It is called with ``split``, ``limit``, ``progress``, what :meth:`eval_kwargs` gives, and the options that the
-        family declares.
+        Args:
+            model: in eval mode.
+            data: settings of the data.
+            split: train, val or test.
+            facts: of the model: its words count.
+            limit: score at most so many examples.
+            allow_pack: as of :meth:`open`.
+            progress: called with examples done and examples in all.
+            **options: those that the family declares.
         """
+        device = next(model.parameters()).device
+        how = Opening(facts=facts, allow_pack=allow_pack)
+        examples = cls.open(cls.configure(data), checked_split(split), device, how)
+        scores = evaluate(cls.scoring(model, examples, limit=limit, **options), progress)
+        described = dict(examples.described())
+        return evaluation(scores, data=str(described.pop("data")), split=split, **described)
 
     @classmethod
-    def open_split(cls, *arguments: Any, **options: Any) -> OpenedSplit:
-        """A split for a person to look at, where the family declares no ``splits`` of its own; see ``OpenSplit``."""
-        raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
+    def read(cls, config: Any) -> Any:
+        """The rows of READER:PATH; None where examples are drawn."""
+        return None
+
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, Any],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> OpenedSplit:
+        """A split for a person to look at.
+
+        Args:
+            settings: of the data, as a recipe has them; ``name`` is a generator or READER:PATH.
+            split: train, val or test.
+            facts: of a model whose words the examples should be in; its scenes do without MNIST.
+            count: read at most so many examples of files.
+            progress: called while files are read.
+        """
+        remark = ""
+        if facts is not None and "glyphs" in field_names(cast(type, cls.data_settings)):
+            settings, remark = pack_if_missing(settings, split)
+        check_settings(cast(type, cls.data_settings), settings)
+        config = cls.configure(cls.settings_to_show(settings, facts))
+        table = cls.read(config)
+        first = table if table is None or count is None else table.first(split, count)
+        examples: Examples = cls.open(config, split, how=Opening(first, facts, True, progress))
+        return OpenedSplit(examples.shown, remark if table is None else cls.summary_of(table, examples))
+
+    @classmethod
+    def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
+        """``settings`` with what shows the data best to a person, where they say nothing of it."""
+        return settings
+
+    @classmethod
+    def summary_of(cls, table: Any, examples: Any) -> str:
+        """What a table holds, in one line, and below it what looks wrong with it."""
+        return str(table.summary())
+
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, Any],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write the generated examples ``start`` … ``start + count − 1`` to disk, all or nothing."""
+        check_settings(cast(type, cls.data_settings), settings)
+        config = cls.configure(cls.settings_to_show(settings, None))
+        if not config.is_generated:
+            raise DataError(f"{config.name} is read, not generated; it cannot be made")
+        examples = cls.open(config, split, how=Opening(allow_pack=True))
+        written: Path = examples.write(range(start, start + count), Path(out), progress)
+        return written
 
     def check_model(self, folder: Path) -> None:
         """Load the model in ``folder``; a CheckpointError says what is wrong with it."""

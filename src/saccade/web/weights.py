@@ -19,6 +19,7 @@ import base64
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer
@@ -84,11 +85,12 @@ def _look(look: Look) -> dict[str, object]:
 def convolution(layer: nn.Conv2d) -> dict[str, object]:
     """A square convolution."""
     bias = torch.zeros(layer.out_channels) if layer.bias is None else layer.bias  # (D,)
+    weight = layer.weight if layer.kernel_size[0] % 2 else F.pad(layer.weight, (1, 0, 1, 0))  # zeros before: odd again
     return {
-        "side": layer.kernel_size[0],
+        "side": weight.shape[-1],
         "inputs": layer.in_channels,
         "outputs": layer.out_channels,
-        "weight": matrix(layer.weight.permute(0, 2, 3, 1).flatten(1)),  # (D,kkC)
+        "weight": matrix(weight.permute(0, 2, 3, 1).flatten(1)),  # (D,kkC)
         "bias": floats(bias),
     }
 

@@ -10,7 +10,8 @@ from PIL import Image
 
 from saccade.data import read_table
 from saccade.errors import DataError
-from saccade.families.classify.data import LabelData, LabelDataConfig
+from saccade.families.classify.data import LabelDataConfig
+from saccade.families.classify.task import ClassifyTask
 
 SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross")
 
@@ -51,7 +52,7 @@ def test_species_splits_and_boxes(folder: Path) -> None:
 def test_boxes_are_evidence_in_the_network_input(folder: Path) -> None:
     """A picture of 40 × 20 in an input of 40 × 40 has its bird in the left half of the middle rows."""
     with pytest.warns(UserWarning, match="no such picture"):
-        data = LabelData(LabelDataConfig(name=f"cub:{folder}", size=(40, 40)), "test")
+        data = ClassifyTask.open(LabelDataConfig(name=f"cub:{folder}", size=(40, 40)), "test")
     batch = data.take(torch.arange(2))
     assert batch.evidence is not None
     expected = torch.zeros(40, 40, dtype=torch.bool)

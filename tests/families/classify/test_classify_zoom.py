@@ -23,7 +23,7 @@ from saccade.engine.phases import plan_phases
 from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
-from saccade.families.classify.data import LabelData, LabelDataConfig
+from saccade.families.classify.data import LabelDataConfig, varied
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, drawn_again, zoom_values
 from saccade.families.classify.zooming import (
@@ -122,7 +122,7 @@ def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     """By the side that a loss teaches; not of a scale that is taught another region, nor may a phase choose by it."""
     told = task(smallest=0.2)
     assert told.validate(told.model.eval())["scale2_proposal_error"] >= 0
-    batch = LabelData(LabelDataConfig(name="details", size=(224, 224)), "val").take(torch.arange(1))
+    batch = ClassifyTask.open(LabelDataConfig(name="details", size=(224, 224)), "val").take(torch.arange(1)).in_float()
     raw = told.model.forward_raw(batch.images)
     raw.strongest = torch.full((1, 2, 2), 0.5)
     raw.boxes = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
@@ -171,13 +171,13 @@ def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
 def test_evidence_goes_with_varied_pictures() -> None:
     """A mirrored, cut picture has its evidence where the mark now is: the pixels there are the same grey."""
     config = LabelDataConfig(name="details", size=(224, 224), augment=Augmentation())
-    plain = LabelData(config, "val").take(torch.arange(4))
-    varied = LabelData(config, "val").take(torch.arange(4), vary=3)
-    assert varied.evidence is not None
+    plain = ClassifyTask.open(config, "val").take(torch.arange(4)).in_float()
+    changed = varied(plain, config, 3)
+    assert changed.evidence is not None
     assert plain.evidence is not None
-    moved = [not torch.equal(*masks) for masks in zip(plain.evidence, varied.evidence)]
+    moved = [not torch.equal(*masks) for masks in zip(plain.evidence, changed.evidence)]
     assert any(moved)
-    for image, mask in zip(varied.images, varied.evidence):
+    for image, mask in zip(changed.images, changed.evidence):
         if int(mask.sum()) > 100:
             assert float(image[:, mask].mean()) == pytest.approx(0.5, abs=0.06)
 
@@ -185,8 +185,8 @@ def test_evidence_goes_with_varied_pictures() -> None:
 def test_scores_tell_of_scales_crops_and_changes() -> None:
     """Of an untrained model: every score is there, with its rivals; crops in the middle are no better than centred."""
     model = RacnnModel(RacnnConfig(answers=12, through="layer1", hidden=4, coarse=(32, 32), crop=(24, 24))).eval()
-    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
-    told = evaluate(ClassifyScoring(model, data, (224, 224), None))
+    data = ClassifyTask.open(LabelDataConfig(name="details", size=(224, 224)), "test")
+    told = evaluate(ClassifyScoring(model, data, None))
     for name in ("accuracy", "scale1_accuracy", "scale2_accuracy", "scale3_accuracy", "calibration_error"):
         assert 0 <= told["metrics"][name] <= 1
     assert told["attention"]["scale2_side"] == pytest.approx(0.5)
@@ -217,12 +217,12 @@ class _Oracle(RacnnModel):
 def test_who_looks_at_the_mark_follows_every_change() -> None:
     """All six causal scores are 1 for an oracle, and undefined for pictures that it gets wrong."""
     model = _Oracle(RacnnConfig(answers=12, through="layer1", hidden=4, coarse=(32, 32), crop=(24, 24))).eval()
-    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
+    data = ClassifyTask.open(LabelDataConfig(name="details", size=(224, 224)), "test")
     numbers = torch.arange(1)  # as many as a CPU takes at once
     again = drawn_again(data, numbers)
     assert again is not None
-    batch = data.take(numbers)
-    shown = labelled.LabelledBatch((batch.images * 255).round().byte(), batch.label, batch.evidence)
+    shown = data.take(numbers)
+    batch = shown.in_float()
     model.know([shown, *again.values()])
     raw = model.forward_raw(batch.images)
     found = causal_values(model, raw, batch, again)
@@ -258,7 +258,8 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     assert result.phase == "classes"
     assert {"scale1_accuracy", "scale3_covers_evidence"} <= set(result.validation)
     model = saccade.load(tmp_path / "run")
-    picture = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test").take(torch.arange(1)).images[0]
+    data = ClassifyTask.open(LabelDataConfig(name="details", size=(224, 224)), "test")
+    picture = data.take(torch.arange(1)).images[0]
     seen = model.look(picture)
     assert [name for name, _, _ in seen.on_the_way] == ["scale1", "scale2", "scale3"]
     told = seen.to_json()

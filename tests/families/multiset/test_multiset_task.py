@@ -35,7 +35,6 @@ from saccade.metrics import cells_in_boxes
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from saccade.outputs import MultisetOutput
-from saccade.tasks.eval_request import EvalRequest
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
 
@@ -282,19 +281,17 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     assert (facts.queries, facts.answers, facts.family) == ((), tuple("0123456789"), "multiset")
     assert facts.preprocessing.size == (100, 100)
     model, _ = load_model(tmp_path / "model")
-    given = MultisetTask.eval_kwargs(facts, EvalRequest())
-    found = MultisetTask.evaluate(model, split="test", limit=8, **given)
+    settings = MultisetTask.eval_settings(facts, {})
+    found = MultisetTask.evaluate(model, settings, "test", facts=facts, limit=8)
     assert (found["data"], found["split"], found["n"]) == ("mnist-multiset", "test", 8)
     assert found["glyphs"].startswith("pack")
     assert {"metrics", "attention", "baselines", "intervals", "counts"} <= set(found)
-    other = MultisetTask.eval_kwargs(facts, EvalRequest(data="mnist-set", seed=5))["data"]
+    other = MultisetTask.eval_settings(facts, {"name": "mnist-set", "seed": 5})
     assert (other["name"], other["seed"]) == ("mnist-set", 5)
     with pytest.raises(ConfigError, match="sweeps"):
-        MultisetTask.evaluate(model, split="test", sweeps=5, **given)
-    with pytest.raises(ConfigError, match="protocol"):
-        MultisetTask.eval_kwargs(facts, EvalRequest(protocol="authors"))
+        MultisetTask.evaluate(model, settings, "test", facts=facts, sweeps=5)
     with pytest.raises(ConfigError, match="drawing"):
-        MultisetTask.eval_kwargs(facts, EvalRequest(drawing="authors"))
+        MultisetTask.eval_settings(facts, {"drawing": "authors"})
 
 
 def test_a_model_folder_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
@@ -335,9 +332,9 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     facts = read_facts(tmp_path / "model")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"  # where it lies is nobody's business
     with pytest.raises(ConfigError, match="data=csv:PATH"):
-        MultisetTask.eval_kwargs(facts, EvalRequest())
-    given = MultisetTask.eval_kwargs(facts, EvalRequest(data=task.data_config.name))
-    scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
+        MultisetTask.eval_settings(facts, {})
+    settings = MultisetTask.eval_settings(facts, {"name": task.data_config.name})
+    scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], settings, "test", facts=facts)
     assert (scored["data"], scored["n"], scored["counts"]["beyond_most"]) == ("csv", 2, 0)
     assert 0 <= scored["baselines"]["training_prior"]["exact_match"] <= 1
     assert task.summary() == task.table.summary() != new_task().summary() == ""
@@ -353,10 +350,10 @@ def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path:
     data = {"name": f"svhn:{tmp_path}", "size": 40}
     task = new_task(data=data)
     assert (task.model.config.most, task.model.config.input_size) == (2, (40, 40))
-    scored = MultisetTask.evaluate(task.model.eval(), data, "test", answers=task.answers)
+    scored = MultisetTask.evaluate(task.model.eval(), data, "test")
     assert "held-out part of the training pictures" in scored["note"]
     assert scored["scored_part"] == "held-out training pictures"
-    assert "note" not in MultisetTask.evaluate(task.model, data, "val", answers=task.answers)
+    assert "note" not in MultisetTask.evaluate(task.model, data, "val")
 
 
 def test_wrong_settings_are_named() -> None:

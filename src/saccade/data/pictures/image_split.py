@@ -105,6 +105,10 @@ class ImageSplit:
         """READER:PATH."""
         return self.table.name
 
+    def described(self) -> dict[str, object]:
+        """The reader; where the table lies is private."""
+        return {"data": self.name.partition(":")[0]}
+
     @cached_property
     def beyond(self) -> int:
         """Rows with more labels than ``most``, so that no answer can be right."""

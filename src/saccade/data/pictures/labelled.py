@@ -8,13 +8,17 @@ picture does not depend on the batch it is made in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.reading import SIDE_LIMIT
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.export import WrittenPictures, write_pictures
+from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.sampling import checked_numbers, first_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
@@ -38,6 +42,10 @@ class LabelledBatch:
     def __len__(self) -> int:
         return len(self.label)
 
+    def in_float(self) -> LabelledBatch:
+        """The same with pictures in 0..1."""
+        return self if self.images.is_floating_point() else replace(self, images=as_float(self.images))
+
 
 @dataclass(frozen=True)
 class DrawnPictures(ABC):
@@ -51,6 +59,7 @@ class DrawnPictures(ABC):
 
     answers: ClassVar[tuple[str, ...]]
     """What the labels are called, by number."""
+    is_generated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 63:
@@ -83,7 +92,48 @@ class DrawnSplit:
         """Numbers of the first ``limit`` pictures; None or 0: of all."""
         return first_numbers(self.size, limit, self.split)
 
-    def take(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
-        """The pictures ``indices`` (B,), in that order; a seed to ``vary`` them by changes none."""
+    def take(self, indices: Tensor) -> LabelledBatch:
+        """The pictures ``indices`` (B,), in that order."""
         numbers = checked_numbers(indices, self.size, self.split, "pictures")
         return self.pictures.draw(self.stream, to_device(numbers, self.device))
+
+    def described(self) -> dict[str, object]:
+        """The name of the generator."""
+        return {"data": self.pictures.name}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` pictures with their labels."""
+        return label_examples(self, count)
+
+    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+        """Write these pictures; each line holds image, label, box of the evidence, seed, split and index."""
+
+        def make(some: range) -> WrittenPictures:
+            batch = self.take(torch.tensor(some))
+
+            def facts(at: int, file: str) -> dict[str, object]:
+                named = {"image": file, "label": self.answers[int(batch.label[at])]}
+                box = None if batch.evidence is None else _box(batch.evidence[at])
+                return {**named, "box": box, "seed": self.pictures.seed, "split": self.split, "index": some[at]}
+
+            images = batch.images  # bytes already, or float in 0..1
+            return WrittenPictures((images * 255).round().byte() if images.is_floating_point() else images, facts)
+
+        return write_pictures(make, f"{self.pictures.name} {self.split}", numbers, out, progress, length=self.size)
+
+
+def label_examples(data: Any, count: int) -> list[Example]:
+    """The first ``count`` pictures of a split with their labels."""
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size))).in_float()
+    masks = [()] * len(batch) if batch.evidence is None else [seen_masks(mask[None]) for mask in batch.evidence]
+    truths = [data.answers[label] for label in batch.label.tolist()]
+    return [Example(*example) for example in zip(batch.images, truths, masks)]
+
+
+def _box(mask: Tensor) -> list[int] | None:
+    """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
+    if not bool(mask.any()):
+        return None
+    ends = [axis.nonzero().flatten()[[0, -1]].tolist() for axis in (mask.any(0), mask.any(1))]  # of x, of y
+    (left, right), (top, bottom) = ends
+    return [left, top, right + 1, bottom + 1]

@@ -30,7 +30,7 @@ from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.tables.doubts import check_named, check_trainable, pluralise
+from saccade.data.tables.doubts import pluralise
 from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
@@ -51,7 +51,6 @@ from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import (
     caption_cross_entropy,
     doubly_stochastic,
@@ -66,10 +65,9 @@ from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.outputs import CaptionOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.evaluate import evaluate
+from saccade.tasks.examples import HeldOut, OpenedSplit, Progress, config_of, evenly_spaced
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
-from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch
@@ -106,24 +104,11 @@ class CaptionTask(PictureTask):
     data_choices = ("default", OWN_WORDS)
     caches_features = True
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        check_named(data, CAPTION_READERS, "captions")
-        config = self.data_config = from_dict(CaptionDataConfig, data, where="data")
-        self.table = read_table(config)
-        if self.table is not None:
-            check_trainable(self.table, "picture")
-        self.vocabulary = vocabulary_of(self.table, config)
-        given = {"input_size": config.size, **model_config}
-        settings = filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
-        super().__init__(model=model, model_config=settings, size=config.size, protocol=protocol, seed=seed)
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """The vocabulary and the size of the pictures come from the data."""
+        self.vocabulary = vocabulary_of(self.table, self.data_config)
+        given = {"input_size": self.data_config.size, **model_config}
+        return filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -280,19 +265,13 @@ class CaptionTask(PictureTask):
         return {**told, "log_likelihood": likelihood / steps}
 
     @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        settings = requested_settings(facts, request, CAPTION_READERS)
-        return {"data": settings, "answers": facts.answers, "allow_pack": request.allow_pack}
-
-    @classmethod
-    def evaluate(
+    def evaluate(  # type: ignore[override]
         cls,
         model: nn.Module,
         data: Mapping[str, object],
         split: str,
         *,
-        answers: tuple[str, ...],
+        facts: ModelFacts,
         beam: int = BEAM,
         length_penalty: float = 0.0,
         limit: int | None = None,
@@ -309,7 +288,7 @@ class CaptionTask(PictureTask):
         config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
         if sweeps and config.is_generated:
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
-        words, device = Vocabulary.of_model(answers), next(model.parameters()).device
+        words, device = Vocabulary.of_model(facts.answers), next(model.parameters()).device
         chosen = CaptionData(config, checked_split(split), device, words, allow_pack=allow_pack)
         scoring = CaptionScoring(
             model,

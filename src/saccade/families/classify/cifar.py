@@ -27,9 +27,10 @@ import torch
 from torch import Tensor
 
 from saccade.cache import cache_home
-from saccade.data.pictures.labelled import LabelledBatch
+from saccade.data.examples import Example
+from saccade.data.pictures.labelled import LabelledBatch, label_examples
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.sampling import to_device
+from saccade.data.tables.sampling import checked_numbers, first_numbers, to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -49,6 +50,7 @@ _BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "t
 _LABELS = {"train": "train_lables.json", "test": "test_lables.json"}  # spelt so in the package
 _MAX_LABELS = 1 << 20
 _BINARY_FOLDER = "cifar-10-batches-bin"
+LEARNS_VAL = f"{NAME}: val is a part of the 50,000 pictures that are learned from; choose nothing by its scores"
 
 
 class CifarPictures:
@@ -69,6 +71,8 @@ class CifarPictures:
             raise DataError(
                 f"{name}: its pictures are {SIDE} × {SIDE}, found size {size[0]} × {size[1]}; leave size out"
             )
+        self.split, self.device = split, device
+        self._note = LEARNS_VAL if split == "val" and not hold_out else ""
         images, labels = read_part(name, "test" if split == "test" else "train")
         kept = _members(len(labels), split, hold_out=hold_out)
         self._images, self._labels = images[kept].to(device), labels[kept].to(device)
@@ -78,10 +82,22 @@ class CifarPictures:
         """Number of pictures."""
         return len(self._labels)
 
-    def take(self, numbers: Tensor) -> LabelledBatch:
-        """The pictures ``numbers`` (B,) as bytes."""
-        numbers = to_device(numbers, self._labels.device)
+    def take(self, indices: Tensor) -> LabelledBatch:
+        """The pictures ``indices`` (B,) as bytes."""
+        numbers = to_device(checked_numbers(indices, self.size, self.split, "pictures"), self.device)
         return LabelledBatch(self._images[numbers], self._labels[numbers])
+
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of the first ``limit`` pictures; None or 0: of all."""
+        return first_numbers(self.size, limit, self.split)
+
+    def described(self) -> dict[str, object]:
+        """Its name, and what must be known of its val."""
+        return {"data": NAME, **({"note": self._note} if self._note else {})}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` pictures with their labels."""
+        return label_examples(self, count)
 
 
 def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:

@@ -6,8 +6,6 @@ cifar10[:FOLDER]  60,000 pictures of 32 × 32 kept as bytes, :mod:`.cifar`
 GENERATORS        pictures that are drawn, by name
 ================ ===================================================================================================
 
-Every source has the same face (:class:`Source`); :class:`LabelData` varies training pictures on top of it.
-
 The generated set ``details``: pictures whose class depends on a small detail, with the detail as evidence.
 
 What they show and how little a coarse view tells is in :mod:`saccade.data.details.layout` and ``render``.
@@ -15,9 +13,8 @@ What they show and how little a coarse view tells is in :mod:`saccade.data.detai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Protocol, cast
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -26,17 +23,15 @@ from saccade.config import Seed, Within, from_dict
 from saccade.data.details import layout as details
 from saccade.data.details.layout import SIZE, DetailLayout, sample_details
 from saccade.data.details.render import render_details
+from saccade.data.examples import Example
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.evidence import carried
 from saccade.data.pictures.image_split import ImageSplit
-from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
-from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.tables.references import check_reference, read_reference
-from saccade.data.tables.sampling import checked_numbers, first_numbers
-from saccade.data.tables.splits import Split
-from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError
-from saccade.families.classify.cifar import CLASSES, CifarPictures
+from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch, label_examples
+from saccade.data.pictures.reading import SIDE_LIMIT
+from saccade.data.tables.references import check_reference
+from saccade.errors import ConfigError
+from saccade.families.classify.cifar import CLASSES, LEARNS_VAL
 from saccade.families.classify.cifar import NAME as CIFAR
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.geometry import Size
@@ -77,20 +72,6 @@ GENERATORS: dict[str, type[DrawnPictures]] = {DETAILS: Details}
 """Generated sets by name."""
 
 
-class Source(Protocol):
-    """One split of pictures by number."""
-
-    answers: tuple[str, ...]
-    """What the labels are called, by number."""
-
-    @property
-    def size(self) -> int | None:
-        """Number of pictures; None for a stream without end."""
-
-    def take(self, numbers: Tensor) -> LabelledBatch:
-        """The pictures ``numbers`` (B,), all in range: float in 0..1 or bytes, with evidence where it is known."""
-
-
 class LabelFiles(ImageSplit):
     """The pictures of a table; arguments as of :class:`ImageSplit`."""
 
@@ -98,11 +79,15 @@ class LabelFiles(ImageSplit):
         super().__init__(*arguments, **how)
         self._label = self.ids(self.answers, lambda row: row.label)  # (N,)
 
-    def take(self, numbers: Tensor) -> LabelledBatch:
-        """The pictures ``numbers`` (B,), with evidence where any picture of the split has some."""
-        numbers = self.numbers(numbers)
+    def take(self, indices: Tensor) -> LabelledBatch:
+        """The pictures ``indices`` (B,), with evidence where any picture of the split has some."""
+        numbers = self.numbers(indices)
         evidence = self.marks(numbers).evidence() if self.has_evidence else None  # (B,H,W)
         return LabelledBatch(self.images(numbers)[0], self._label[numbers], evidence)
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` pictures with their labels."""
+        return label_examples(self, count)
 
 
 @dataclass(frozen=True)
@@ -165,9 +150,7 @@ class LabelDataConfig:
     @property
     def remark(self) -> str:
         """What must be known of the splits before a score of val is read; empty where there is nothing."""
-        if not self.learns_val:
-            return ""
-        return f"{CIFAR}: val is a part of the 50,000 pictures that are learned from; choose nothing by its scores"
+        return LEARNS_VAL if self.learns_val else ""
 
     def drawn(self) -> DrawnPictures:
         """The generated set: its ``side`` is the height of the network input, unless the options say another."""
@@ -175,82 +158,17 @@ class LabelDataConfig:
         return from_dict(GENERATORS[self.name], settings, where="options")
 
 
-def read_table(config: LabelDataConfig) -> Table | None:
-    """The rows of a table; None of other data."""
-    return read_reference(config.name, LABEL_READERS, config.options) if config.is_table else None
+def varied(batch: LabelledBatch, config: LabelDataConfig, seed: int) -> LabelledBatch:
+    """Training pictures, varied as ``config`` says; evidence goes with its pixels, but not where they are shifted.
 
-
-class LabelData:
-    """One split of pictures and their labels: numbers of pictures to batches.
-
-    Args:
-        config: which pictures.
-        split: train, val or test.
-        device: where pictures are made or kept.
-        table: the rows of ``config``, where they are read already.
-        answers: the labels of a trained model, in its order; those of the data if not given.
-        progress: called with (pictures decoded, pictures in all).
+    What is not resampled stays bytes, which are a quarter as many.
     """
-
-    def __init__(
-        self,
-        config: LabelDataConfig,
-        split: Split,
-        device: torch.device | str = "cpu",
-        table: Table | None = None,
-        answers: Sequence[str] | None = None,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self.config, self.split, self.device = config, split, torch.device(device)
-        self.source: Source
-        if config.is_table:
-            table = read_table(config) if table is None else table
-            self.source = LabelFiles(
-                table, split, config.size, device, answers=answers, cache_mb=config.cache_mb, progress=progress
-            )
-        elif config.is_generated:
-            self.source = DrawnSplit(config.drawn(), split, device)
-        else:
-            self.source = CifarPictures(config.name, split, config.size, self.device, hold_out=config.hold_out)
-        self.size, self.answers = self.source.size, self.source.answers
-        if answers is not None and tuple(answers) != self.answers:
-            mine, theirs = (", ".join(words[:5]) for words in (self.answers, tuple(answers)))
-            raise DataError(
-                f"{config.name}: its labels are {mine}, …; those of the model are {theirs}, …; name other data"
-            )
-
-    def __len__(self) -> int:
-        return cast(int, self.size)  # training scenes have no end and no length
-
-    def sampled(self, limit: int | None) -> Tensor:
-        """Numbers of at most ``limit`` pictures: of files a sample, else the first."""
-        if isinstance(self.source, LabelFiles):
-            return self.source.sampled(limit)
-        return first_numbers(self.size, limit, self.split)
-
-    def take(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
-        """The pictures ``indices`` (B,), in that order, float in 0..1.
-
-        Args:
-            indices: numbers of pictures.
-            vary: for training, vary the pictures by this seed, as ``config`` says; evidence goes with its pixels, but
-                not where pictures are shifted.
-        """
-        found = self.as_kept(indices, vary)
-        images = found.images if found.images.is_floating_point() else as_float(found.images)
-        evidence = found.evidence
-        if vary is not None and self.config.augment is not None:
-            images, frames = augment(images, self.config.augment, vary)
-            evidence = None if evidence is None else carried(evidence, frames)
-        return LabelledBatch(images, found.label, evidence)
-
-    def as_kept(self, indices: Tensor, vary: int | None = None) -> LabelledBatch:
-        """As :meth:`take`, but before anything that needs floats: bytes stay bytes, which are a quarter as many."""
-        found = self.source.take(checked_numbers(indices, self.size, self.split, "pictures"))
-        if vary is None or self.config.shift is None:
-            return found
-        images = found.images
+    if config.shift is not None:
+        images = batch.images
         if images.is_floating_point():
             images = (images * 255).round().to(torch.uint8)
-        return LabelledBatch(shifted(images, self.config.shift, vary), found.label)
+        return LabelledBatch(shifted(images, config.shift, seed), batch.label)
+    if config.augment is None:
+        return batch
+    images, frames = augment(batch.in_float().images, config.augment, seed)
+    return LabelledBatch(images, batch.label, None if batch.evidence is None else carried(batch.evidence, frames))

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from saccade.answer import Answer
-from saccade.config import from_dict
-from saccade.data.pictures.export import write_drawn
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
+from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.data.tables.splits import Split
-from saccade.errors import ConfigError, DataError
-from saccade.families.classify.cifar import part_digest
-from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig, read_table
+from saccade.data.tables.table import Table
+from saccade.errors import ConfigError
+from saccade.families.classify.cifar import CifarPictures, part_digest
+from saccade.families.classify.data import GENERATORS, LabelDataConfig, LabelFiles, varied
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.classify.zoom_scores import ClassifyScoring, zoom_metric_names, zoom_values
 from saccade.families.classify.zooming import (
@@ -34,15 +32,13 @@ from saccade.families.classify.zooming import (
     zoom_options,
 )
 from saccade.families.responder import decode_labels
-from saccade.families.splits import Progress, config_of
-from saccade.metrics.result import Evaluation
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
 from saccade.outputs import LabelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.eval_request import EvalRequest, requested_settings
-from saccade.tasks.label_task import LabelTask
+from saccade.tasks.examples import AS_IS, Opening
+from saccade.tasks.label_task import LabelTask, with_labels_of
 from saccade.tasks.task import Batch
 from saccade.trace import Output
 
@@ -62,31 +58,44 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
 
 
 class ClassifyTask(LabelTask):
-    """Trains one model that gives a picture one label; arguments as of :class:`LabelTask`.
-
-    ``data`` are settings of :class:`LabelDataConfig`; ``seed`` also decides how training pictures are varied.
-    """
+    """Trains one model that gives a picture one label; ``seed`` also decides how training pictures are varied."""
 
     name = "classify"
     data_settings = LabelDataConfig
     data_config: LabelDataConfig
     readers = LABEL_READERS
     losses = LOSSES
-    scoring = ClassifyScoring
+    scores = ClassifyScoring
 
-    def read(self, data: Mapping[str, object]) -> None:
-        """Read the settings and, of files, the table, which says what the labels are called."""
-        check_named(data, LABEL_READERS, "pictures")
+    @classmethod
+    def read(cls, config: LabelDataConfig) -> Table | None:
+        """The rows of a table; CIFAR-10 is none."""
+        return None if config.is_cifar else super().read(config)
+
+    @classmethod
+    def open(
+        cls, config: LabelDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
+    ) -> LabelFiles | DrawnSplit | CifarPictures:
+        """Files, drawn pictures, or CIFAR-10."""
+        table = cls.read(config) if how.table is None else how.table
+        examples: Any
+        if table is not None:
+            words = None if how.facts is None else how.facts.answers
+            more: dict[str, Any] = {"cache_mb": config.cache_mb, "progress": how.progress}
+            examples = LabelFiles(table, split, config.size, device, answers=words, **more)
+        elif config.is_generated:
+            examples = DrawnSplit(config.drawn(), split, device)
+        else:
+            examples = CifarPictures(config.name, split, config.size, torch.device(device), hold_out=config.hold_out)
+        return cast("LabelFiles | DrawnSplit | CifarPictures", with_labels_of(examples, how.facts))
+
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """``answers`` comes from the data."""
         self.taught: dict[str, Proposals] = {}  # what teaches the proposals of a scale, as far as phases say
-        self.data_config = from_dict(LabelDataConfig, data, where="data")
-        self.table = read_table(self.data_config)
-        if self.table is None:
-            self.answers = self.data_config.answers
-            return
-        check_trainable(self.table, "picture")
-        learned = (row.label for row in self.table.rows if row.split == "train")
-        warn_of_one_answer(self.table.name, learned, things="pictures", word="label")
-        self.answers = self.table.answers
+        if self.table is not None:
+            learned = (row.label for row in self.table.rows if row.split == "train")
+            warn_of_one_answer(self.table.name, learned, things="pictures", word="label")
+        return super().model_settings(model_config)
 
     @property
     def learns_val(self) -> bool:
@@ -111,19 +120,11 @@ class ClassifyTask(LabelTask):
             **words,
         }
 
-    def make_split(self, name: str) -> LabelData:
-        """One split of the pictures, on the device; generated training pictures are drawn anew for each seed."""
-        config = self.data_config
-        if name == "train" and config.is_generated:
-            config = replace(config, seed=config.seed + self.seed)
-        return LabelData(config, cast(Split, name), self.device, self.table)
-
-    def taken(self, data: LabelData, indices: Tensor, number: int) -> LabelledBatch:
+    def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,), varied anew for each batch."""
-        varied = derive_seed(self.seed, number)
-        return data.take(indices, varied) if data.config.augment is not None else data.as_kept(indices, varied)
+        return varied(data.take(indices), self.data_config, derive_seed(self.seed, number))
 
-    def batch(self, data: LabelData, indices: Tensor, number: int) -> Batch:
+    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels, and crops round the evidence for a model that needs them."""
         made = self.taken(data, indices, number)
         crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
@@ -174,59 +175,15 @@ class ClassifyTask(LabelTask):
         return self.values_of(raw.logits, batch.label) | zoom_values(model, raw, batch, self.taught)
 
     @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        return {"data": requested_settings(facts, request, LABEL_READERS), "answers": facts.answers}
+    def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
+        """Generated pictures have a side of their own; files are shown larger than a network of CIFAR-10 sees them."""
+        name = str(settings.get("name", ""))
+        if (drawn := GENERATORS.get(name)) is not None:
+            return {"size": (drawn.side, drawn.side), **settings}
+        is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
+        return {"size": (224, 224), **settings} if is_file and facts is None else settings
 
     @classmethod
-    def open(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        device: torch.device | str = "cpu",
-        *,
-        answers: tuple[str, ...] | None = None,
-        count: int | None = None,
-        progress: Progress | None = None,
-    ) -> tuple[LabelData, str]:
-        """A split of the data; for a person, files are opened at a size to be seen."""
-        config = config_of(LabelDataConfig, {**_seen_well(settings, answers is not None), **settings})
-        table = read_table(config)
-        shown = table if table is None or count is None else table.first(split, count)
-        data = LabelData(config, split, device, shown, answers, progress=progress)
-        return data, config.remark if table is None else table.summary()
-
-    @classmethod
-    def evaluate(cls, model: nn.Module, data: Mapping[str, object], split: str, **options: Any) -> Evaluation:
-        """As :meth:`LabelTask.evaluate`; of CIFAR-10 with what must be known of its val."""
-        found = super().evaluate(model, data, split, **options)
-        config = from_dict(LabelDataConfig, data, where="data")
-        if config.remark and split == "val":
-            found["note"] = config.remark
-        return found
-
-    @classmethod
-    def write_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        count: int,
-        out: Path,
-        *,
-        start: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Path:
-        """Write generated pictures as PNGs, and ``scenes.jsonl``, which ``jsonl:`` reads again."""
-        config = config_of(LabelDataConfig, {**_seen_well(settings, False), **settings})
-        if not config.is_generated:
-            raise DataError(f"{config.name} is read, not generated; it cannot be made")
-        return write_drawn(DrawnSplit(config.drawn(), split), count, out, start=start, progress=progress)
-
-
-def _seen_well(settings: Mapping[str, object], has_model: bool) -> dict[str, object]:
-    """A size at which a person can see pictures, where nobody says one: generated ones have a side of their own."""
-    name = str(settings.get("name", ""))
-    if (drawn := GENERATORS.get(name)) is not None:
-        return {"size": (drawn.side, drawn.side)}
-    is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
-    return {"size": (224, 224)} if is_file and not has_model else {}
+    def summary_of(cls, table: Table | None, examples: Any) -> str:
+        """What the table holds; of CIFAR-10 what must be known of its val."""
+        return "" if table is None else table.summary()

@@ -45,7 +45,6 @@ already wrong cannot show that it follows.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -55,7 +54,7 @@ from saccade.attention.zoom import theta_box
 from saccade.data.details.layout import moved, rewoven, surrounded
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
-from saccade.families.classify.data import Details, LabelData, LabelFiles, drawn
+from saccade.families.classify.data import Details, drawn
 from saccade.families.classify.zooming import Proposals, seen, wanted_regions
 from saccade.geometry import Size
 from saccade.metrics.maps import baselines
@@ -155,15 +154,10 @@ class ClassifyScoring(LabelScoring):
                 kept.acts.add_values(_named(name, crop_scores(crops, batch.evidence)))
                 kept.rivals.add_values("centred_crop", _named(name, crop_scores(centre, batch.evidence)))
                 kept.rivals.add_values("crop_anywhere", _named(name, anywhere_scores(crops, batch.evidence)))
-        if (again := drawn_again(cast(LabelData, self.data), numbers)) is not None:
+        if (again := drawn_again(self.data, numbers)) is not None:
             kept.causal.add_values(causal_values(model, raw, batch, again))
         if before < EDITED:
             kept.edits.join(zoom_edits(model, raw, batch, numbers))
-
-    def scores(self, kept: Kept) -> dict[str, Any]:
-        """Also how many files were left out."""
-        found, source = super().scores(kept), cast(LabelData, self.data).source
-        return found | ({"counts": {"skipped_pictures": len(source.skipped)}} if isinstance(source, LabelFiles) else {})
 
 
 def _named(name: str, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -249,12 +243,11 @@ HALF = 0.5
 _EDITS = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
 
 
-def drawn_again(data: LabelData, numbers: Tensor) -> dict[str, LabelledBatch] | None:
+def drawn_again(data: object, numbers: Tensor) -> dict[str, LabelledBatch] | None:
     """The pictures ``numbers`` (B,) with one thing changed, by name; None of data that is not drawn."""
-    source = data.source
-    if not isinstance(source, DrawnSplit) or not isinstance(source.pictures, Details):
+    if not isinstance(data, DrawnSplit) or not isinstance(data.pictures, Details):
         return None
-    layout = source.pictures.layout(source.stream, numbers.to(data.device))
+    layout = data.pictures.layout(data.stream, numbers.to(data.device))
     return {name: drawn(edit(layout)) for name, edit in _EDITS.items()}
 
 

@@ -27,7 +27,6 @@ from saccade.data.pictures.export import check_request
 from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.doubts import check_named, check_trainable
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.data import (
@@ -54,7 +53,7 @@ from saccade.families.multiset.scores import (
     read_all,
     saliency_at_glimpses,
 )
-from saccade.families.splits import OpenedSplit, Progress, config_of
+from saccade.geometry import Size
 from saccade.losses import (
     LookedRewards,
     count_loss,
@@ -76,10 +75,9 @@ from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.evaluate import Kept, evaluate
+from saccade.tasks.examples import HeldOut, OpenedSplit, Progress, config_of
 from saccade.tasks.forward_passes import answers_of
-from saccade.tasks.held_out import HeldOut
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, in_batches
@@ -181,32 +179,32 @@ class MultisetTask(PictureTask):
     losses = LOSSES
     data_choices = ("default", OBJECTS)
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        check_named(data, MULTISET_READERS, "pictures")
-        finite = {"protocol": protocol} if data.get("name") in SCENES and protocol in PROTOCOLS else {}
-        config = self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
-        self.table = read_table(config)
-        if self.table is not None:
-            check_trainable(self.table, "picture")
-        self.answers = DIGITS if self.table is None else self.table.answers
-        most = config.scenes("train").slots if self.table is None else self.table.most
-        decided = {"classes": len(self.answers), "most": most}
-        settings = {"input_size": (config.size, config.size), **filled_in(model_config, decided, "the data")}
-        height, width = settings["input_size"]
-        super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.is_list = self.table is not None and self.table.kind == "list"
         """Whether the order of the labels is part of the answer."""
         self._counts = isinstance(self.model, MultisetCountsModel)  # and glimpses nowhere
         self.elsewhere = 1.0
         """The least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look."""
+
+    @classmethod
+    def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> MultisetDataConfig:
+        """The protocol of a recipe counts where it says how many scenes there are."""
+        finite = {"protocol": protocol} if settings.get("name") in SCENES and protocol in PROTOCOLS else {}
+        return from_dict(MultisetDataConfig, {**settings, **finite}, where="data")
+
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """How many labels there are, and how many a picture has at most, come from the data."""
+        config = self.data_config
+        self.answers = DIGITS if self.table is None else self.table.answers
+        most = config.scenes("train").slots if self.table is None else self.table.most
+        decided = {"classes": len(self.answers), "most": most}
+        return {"input_size": (config.size, config.size), **filled_in(model_config, decided, "the data")}
+
+    def network_size(self) -> Size:
+        """That of the model: pictures are enlarged for it, as in the paper."""
+        height, width = self.model_config["input_size"]
+        return height, width
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -366,19 +364,13 @@ class MultisetTask(PictureTask):
         return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
 
     @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        settings = requested_settings(facts, request, MULTISET_READERS)
-        return {"data": settings, "answers": facts.answers, "allow_pack": request.allow_pack}
-
-    @classmethod
-    def evaluate(
+    def evaluate(  # type: ignore[override]
         cls,
         model: nn.Module,
         data: Mapping[str, object],
         split: str,
         *,
-        answers: tuple[str, ...],
+        facts: ModelFacts | None = None,
         limit: int | None = None,
         sweeps: int = 0,
         allow_pack: bool = False,
@@ -386,7 +378,7 @@ class MultisetTask(PictureTask):
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        ``answers`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
+        The words of ``facts`` count. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
         """
         if sweeps:
             raise ConfigError(
@@ -394,8 +386,9 @@ class MultisetTask(PictureTask):
             )
         config, model = from_dict(MultisetDataConfig, data, where="data"), cast(ImageOnlyModel, model)
         table, sizes, device = read_table(config), model.config, next(model.parameters()).device
+        answers = None if facts is None else facts.answers
         chosen = MultisetData(config, checked_split(split), device, table, answers, sizes.most, allow_pack=allow_pack)
-        habit = None if table is None else commonest_multiset(table, answers)
+        habit = None if table is None else commonest_multiset(table, chosen.answers)
         scores = evaluate(MultisetScoring(model, chosen, tuple(sizes.input_size), habit=habit, limit=limit), progress)
         source = chosen.source
         if isinstance(source, MultisetScenes):

@@ -17,8 +17,8 @@ from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
 from saccade.outputs import QuestionOutput
 from saccade.tasks.evidence_term import OverlapTerm
+from saccade.tasks.examples import HeldOut
 from saccade.tasks.forward_passes import in_parts
-from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 

@@ -92,6 +92,7 @@ FAMILY = Stories(
     folder=Path(__file__).parent,
     models=MODELS,
     data=DATA,
+    options=("sweeps",),
     headline=("mean_error", "accuracy"),
     columns=(frozenset({"story", "question", "answer"}),),
     featured=("memn2n-babi",),

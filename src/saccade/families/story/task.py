@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from saccade.config import Weight, from_dict
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError
-from saccade.families.splits import OpenedSplit, config_of
 from saccade.families.story.data import StoryDataConfig, StorySource, example_of, in_turn
 from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
@@ -28,8 +27,8 @@ from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
-from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.evaluate import evaluate
+from saccade.tasks.examples import OpenedSplit, config_of
 from saccade.tasks.task import Batch, Task
 
 
@@ -254,16 +253,16 @@ class StoryTask(Task):
         return values.means()
 
     @classmethod
-    def evaluate(
+    def evaluate(  # type: ignore[override]
         cls,
         model: nn.Module,
         data: Mapping[str, object],
         split: str,
         *,
-        words: Sequence[str],
-        note: str = "",
+        facts: ModelFacts,
         limit: int | None = None,
         sweeps: int = CAUSAL,
+        allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
@@ -272,26 +271,21 @@ class StoryTask(Task):
             model: what is scored.
             data: settings of :class:`StoryDataConfig`.
             split: train, val or test.
-            words: the vocabulary of the model.
-            note: what has to be said with its scores.
+            facts: of the model: its words, and whether it learned from supporting facts.
             limit: at most so many questions.
             sweeps: questions of the causal tests.
+            allow_pack: there are no glyphs.
             progress: called with questions done and questions in all.
         """
-        model, config = cast(StoryModel, model), config_of(StoryDataConfig, data)
+        model, config, words = cast(StoryModel, model), config_of(StoryDataConfig, data), facts.answers
         asked = StorySource(config).questions(checked_split(split))
         scoring = StoryScoring(model, asked, words, limit=limit, causal=sweeps)
         found = evaluation(evaluate(scoring, progress), data=config.name.partition(":")[0], split=split)
         unknown = unknown_words(scoring.asked, words, by_word=model.answers_word_by_word)
         recurrent = RECURRENT if model.slots_include_past else ""
-        if notes := [each for each in (unknown, note, recurrent) if each]:
+        if notes := [each for each in (unknown, taught_note(facts), recurrent) if each]:
             found["note"] = "; ".join(notes)
         return found
-
-    @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """The data, the vocabulary of the model, and what it learned from supporting facts."""
-        return {**super().eval_kwargs(facts, request), "words": facts.answers, "note": taught_note(facts)}
 
     @classmethod
     def open_split(

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
@@ -103,6 +103,8 @@ class SceneDataConfig:
     augment: Augmentation | None = None
     """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
     seed: Seed = 0
+
+    is_generated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.name not in SPECS:

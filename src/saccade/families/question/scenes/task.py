@@ -29,13 +29,14 @@ from saccade.errors import ConfigError
 from saccade.families.question.scenes.data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
 from saccade.families.question.scenes.scores import TWINS, SceneScoring
 from saccade.families.question.task import Loss, QuestionTask
-from saccade.families.splits import OpenedSplit, Progress, config_of
+from saccade.geometry import Size
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
-from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.evaluate import evaluate
+from saccade.tasks.examples import OpenedSplit, Progress, config_of
+from saccade.tasks.picture_task import filled_in
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
@@ -58,25 +59,29 @@ class SceneTask(QuestionTask):
 
     data_settings = SceneDataConfig
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        settings = dict(data) | ({"protocol": protocol} if protocol else {})
-        self.data_config = from_dict(SceneDataConfig, settings, where="data")
-        labels = len(answers_of(self.data_config))
-        if self.data_config.absent:
-            if (found := model_config.get("answers", labels)) != labels:
-                raise ConfigError(f"model.config.answers: found {found}, but with data.absent there are {labels}")
-            model_config = {**model_config, "answers": labels}
+    @classmethod
+    def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> SceneDataConfig:
+        """The protocol of a recipe overrides that of its data."""
+        return from_dict(SceneDataConfig, dict(settings) | ({"protocol": protocol} if protocol else {}), where="data")
+
+    @classmethod
+    def read(cls, config: Any) -> None:
+        """Scenes are drawn."""
+        return None
+
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """With questions for digits that are absent there is one answer more."""
+        decided = {"answers": len(answers_of(self.data_config))} if self.data_config.absent else {}
+        return filled_in(model_config, decided, "the data")
+
+    def network_size(self) -> Size:
+        """That of the scenes."""
         side = SPECS[self.data_config.name].size
-        chosen = str(self.data_config.protocol)
-        super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
+        return side, side
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.protocol = str(self.data_config.protocol)
 
     def summary(self) -> str:
         """The photographs behind the digits, the drawing if it is not saccade's own, and what makes scenes on a GPU.
@@ -153,20 +158,13 @@ class SceneTask(QuestionTask):
         return data.one_per_scene(count)
 
     @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        changes = {"name": request.data, "protocol": request.protocol, "seed": request.seed}
-        changes |= {"glyphs": request.glyphs, "drawing": request.drawing}
-        settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
-        return {"data": settings, "allow_pack": request.allow_pack}
-
-    @classmethod
-    def evaluate(
+    def evaluate(  # type: ignore[override]
         cls,
         model: nn.Module,
         data: Mapping[str, object],
         split: str,
         *,
+        facts: ModelFacts | None = None,
         limit: int | None = None,
         sweeps: int = 200,
         twins: int = TWINS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -62,6 +62,8 @@ class TableDataConfig:
     features_mb: Annotated[int, Within(0)] = FEATURES_MB
     """What kept features of a frozen backbone may take on disk, those of other trainings among them; 0: keep none. Of
     pictures that are not varied; 7,000 on 14 × 14 × 96 need 251."""
+
+    is_generated: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         try:

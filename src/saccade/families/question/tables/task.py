@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.examples import Example, seen_masks
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.doubts import check_named, check_trainable, warn_of_one_answer
+from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.data.tables.references import read_reference, split_reference
 from saccade.data.tables.splits import Split
 from saccade.data.tables.table import UNSEEN, Table
@@ -32,16 +32,15 @@ from saccade.families.question.tables.data import TableBatch, TableData, TableDa
 from saccade.families.question.tables.prior import training_prior
 from saccade.families.question.tables.scores import SWEEPS, TableScoring
 from saccade.families.question.task import QuestionTask
-from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.evaluate import evaluate
+from saccade.tasks.examples import OpenedSplit, Progress, config_of, evenly_spaced
 from saccade.tasks.forward_passes import distinct
-from saccade.tasks.held_out import evenly_spaced
+from saccade.tasks.picture_task import filled_in
 from saccade.tasks.task import Batch, in_batches
 
 
@@ -110,24 +109,13 @@ class TableTask(QuestionTask):
     data_settings = TableDataConfig
     table: Table
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        check_named(data, READERS, "pictures")
-        self.data_config = from_dict(TableDataConfig, data, where="data")
-        self.table = read_reference(self.data_config.name, READERS, self.data_config.options)
-        check_trainable(self.table, "question")
-        learned = (", ".join(row.labels) for row in self.table.rows if row.split == "train")
-        warn_of_one_answer(self.table.name, learned, things="questions", word="answer")
-        settings = _filled_in(model_config, self.table)
-        size = self.data_config.size
-        super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """``queries``, ``answers`` and ``multi_label`` come from the table."""
+        table = self.table
+        learned = (", ".join(row.labels) for row in table.rows if row.split == "train")
+        warn_of_one_answer(table.name, learned, things="questions", word="answer")
+        decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.several}
+        return filled_in(model_config, decided, table.name)
 
     def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
@@ -200,41 +188,40 @@ class TableTask(QuestionTask):
             yield model.ask(batch.encoding, batch.query).logits, batch.label
 
     @classmethod
-    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
-        reader = facts.data.get("name")
-        if request.data is None:
+    def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
+        """As of every task; a model that learned from scenes keeps the size of its pictures alone."""
+        reader, data = facts.data.get("name"), str(changes.get("name", ""))
+        if not data:
             raise ConfigError(f"a model does not store where its pictures are; give `data={reader}:PATH`")
         for name in ("protocol", "glyphs", "drawing"):
-            if getattr(request, name) is not None:
+            if name in changes:
                 raise ConfigError(f"`{name}` is about generated scenes; this model answers questions about pictures")
-        named = split_reference(request.data, READERS)[0]
+        named = split_reference(data, READERS)[0]
         if reader not in READERS:  # it learned from scenes, whose settings a table does not have
             size = None if facts.preprocessing is None else facts.preprocessing.size
-            settings: dict[str, object] = {"name": request.data} | ({} if size is None else {"size": size})
-        else:
-            settings = {**facts.data, "name": request.data}
-            if named != reader:
-                settings.pop("options", None)  # another reader has other options
-        return {"data": settings, "queries": facts.queries, "answers": facts.answers}
+            return {"name": data} | ({} if size is None else {"size": size})
+        settings = {**facts.data, "name": data}
+        if named != reader:
+            settings.pop("options", None)  # another reader has other options
+        return settings
 
     @classmethod
-    def evaluate(
+    def evaluate(  # type: ignore[override]
         cls,
         model: nn.Module,
         data: Mapping[str, object],
         split: str,
         *,
-        queries: tuple[str, ...],
-        answers: tuple[str, ...],
+        facts: ModelFacts,
         limit: int | None = None,
         sweeps: int = SWEEPS,
         twins: int = 0,
+        allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Evaluation:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
 
-        ``queries`` and ``answers`` are the model's words; questions in other words are left out and counted.
+        The words of ``facts`` count; questions in other words are left out and counted.
         """
         if twins:
             raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
@@ -242,6 +229,7 @@ class TableTask(QuestionTask):
         model = cast(QueryModel, model)
         table = read_reference(config.name, READERS, config.options)
         device = next(model.parameters()).device
+        queries, answers = facts.queries, facts.answers
         chosen = TableData(config, split, device, table=table, queries=queries, answers=answers)
         if chosen.multi_label != model.multi_label:
             has, gives = ("several labels", "one") if chosen.multi_label else ("one label", "several")
@@ -290,13 +278,3 @@ def table_examples(data: TableData, count: int) -> list[Example]:
         Example(image, ", ".join(row.labels), seen_masks(mask[None]), row.query)
         for image, mask, row in zip(batch.images, batch.evidence(), rows)
     ]
-
-
-def _filled_in(model_config: Mapping[str, object], table: Table) -> dict[str, Any]:
-    """The model's settings with what the table decides; a setting that says otherwise is an error."""
-    decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.several}
-    for name, value in decided.items():
-        if name in model_config and model_config[name] != value:
-            found = model_config[name]
-            raise ConfigError(f"model.config.{name}: found {found}, but {table.name} has {value}; leave it out")
-    return {**model_config, **decided}
