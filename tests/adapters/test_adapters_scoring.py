@@ -48,10 +48,9 @@ def test_its_maps_score_as_those_of_the_predictor_do(job: dict[str, Path]) -> No
 def test_parts_that_are_scored_apart_score_as_all_together(job: dict[str, Path], tmp_path: Path) -> None:
     """Values, pooled pixels and intervals to the last bit; exchanged maps are others."""
     from saccade.adapters.scoring import RowMaps
-    from saccade.scoring.maps import open_maps
     from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
-    from saccade.scoring.truths import open_truth
+    from saccade.scoring.sources import open_maps, open_truth
 
     together = open_maps({name: each for name, each in RowMaps(job["out"]).each() if not isinstance(each, Exception)})
     wanted = score_maps(together, open_truth(job["masks"]), Policies())

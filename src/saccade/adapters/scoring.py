@@ -18,10 +18,9 @@ from saccade.adapters.folder import row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
 from saccade.data.maps.members import SEPARATOR, by_short_name
 from saccade.errors import ConfigError, DataError, SaccadeError
-from saccade.scoring.maps import Maps, Named
 from saccade.scoring.results import Policies, ScoreResult
 from saccade.scoring.score import OnProgress, Scoring, Shard, score_maps
-from saccade.scoring.truths import open_truth
+from saccade.scoring.sources import Maps, Named, open_truth
 
 
 class RowMaps(Maps):

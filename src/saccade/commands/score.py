@@ -93,10 +93,9 @@ def score(
 
 
 def _scored(given: Mapping[str, Any]) -> ScoreResult:
-    from saccade.scoring.maps import open_maps
     from saccade.scoring.results import CHOICES, Policies
     from saccade.scoring.score import score_maps
-    from saccade.scoring.truths import open_truth
+    from saccade.scoring.sources import open_maps, open_truth
 
     maps, truth, method = given["maps"], given["truth"], given["method"]
     shared = {name: given[name] for name in ("objects", "key")}

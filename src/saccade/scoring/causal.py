@@ -25,6 +25,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +34,6 @@ from saccade.data.causal.truth import SCENE, TWINS, picture_name
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.maps.baselines import Grids
 from saccade.metrics.maps.interventions import map_hold
 from saccade.metrics.maps.localisation import where_defined
 from saccade.metrics.maps.twins import (
@@ -47,7 +47,7 @@ from saccade.metrics.maps.twins import (
 )
 from saccade.scoring.results import Policies, SceneScores
 from saccade.scoring.score import laid_over, reduced
-from saccade.scoring.truths import Evidence, Truths
+from saccade.scoring.sources import Evidence, Truths
 
 FIRST, SECOND = "first", "other_question"
 """Which map it is: of the scene, for its first or for its second question. Maps of twins are called as the twin is."""
@@ -89,15 +89,15 @@ class CausalTruth(Truths):
     is_fixed = True
 
     def __init__(self, folder: Path) -> None:
-        found = read_causal_set(folder)
-        self.where, self.facts = str(folder), found.facts
-        self.scenes = [_without_objects(scene) for scene in found]
+        causal = read_causal_set(folder)
+        self.where, self.facts = str(folder), causal.facts
+        self.scenes = [_without_objects(scene) for scene in causal]
         self.places: dict[str, Place] = {}
         """All maps that can be handed in, scene by scene."""
         self.name(True, "__")
 
     def name(self, short: bool, separator: str) -> None:
-        """See :class:`saccade.scoring.truths.Truths`."""
+        """See :class:`saccade.scoring.sources.Truths`."""
         self.places = {}
         for number, scene in enumerate(self.scenes):
             twins = [(twin, scene.question, twin) for twin in TWINS]
@@ -107,11 +107,11 @@ class CausalTruth(Truths):
 
     @property
     def wanted(self) -> Iterable[str]:
-        """See :class:`saccade.scoring.truths.Truths`."""
+        """See :class:`saccade.scoring.sources.Truths`."""
         return [name for name, place in self.places.items() if place.role in ROLES]
 
     def evidence(self, name: str, size: Size) -> Evidence:
-        """See :class:`saccade.scoring.truths.Truths`."""
+        """See :class:`saccade.scoring.sources.Truths`."""
         place = self.names[name]
         scene = self.scenes[place.scene]
         labels = torch.from_numpy(scene.label_map.copy())  # (H,W)
@@ -119,7 +119,7 @@ class CausalTruth(Truths):
         return Evidence(labels == asked + 1, labels > 0)
 
     def pool(self, policies: Policies) -> TwinPool:
-        """See :class:`saccade.scoring.truths.Truths`."""
+        """See :class:`saccade.scoring.sources.Truths`."""
         return TwinPool(self, policies)
 
 
@@ -130,12 +130,10 @@ def _without_objects(scene: CausalScene) -> CausalScene:
     return replace(scene, row={**row, "twins": files})
 
 
-class _Ready(NamedTuple):
-    """A scene whose maps lie on one size of pixels."""
-
-    scene: int
-    maps: dict[str, Tensor]
-    """(H,W) by role."""
+_Ready = tuple[int, dict[str, Tensor]]
+"""A scene, and its maps (H,W) by role, laid over its picture."""
+_Key = tuple[Size, Size, torch.dtype, torch.device]
+"""What scenes that are scored together have in common: size of the maps, and of the pixels that they lie on."""
 
 
 class TwinPool:
@@ -146,8 +144,7 @@ class TwinPool:
         self._own, self._rivals, self._kept = Values(), dict[str, Values](), ColumnBuffer()
         self._open: dict[int, dict[str, Tensor]] = {}
         self._closed: set[int] = set()
-        self._ready: dict[tuple[object, ...], list[_Ready]] = {}
-        self._grids: dict[tuple[object, ...], Grids | None] = {}
+        self._ready: dict[_Key, list[_Ready]] = {}
         self.unread = 0
         """Maps of twins that no score reads."""
 
@@ -164,7 +161,7 @@ class TwinPool:
         """Maps of twins that are not among those that came."""
         return [name for name in self._truth.wanted if name not in came and name not in self._truth.names]
 
-    def add(self, name: str, found: Tensor) -> None:
+    def add(self, name: str, map: Tensor) -> None:
         """Take one map (h,w).
 
         Raises:
@@ -179,9 +176,9 @@ class TwinPool:
                 f"scene {self._truth.scenes[place.scene].id}: its maps come more than {_OPEN} scenes apart in a "
                 "stream; give all maps of a scene one after the other, or a folder of them"
             )
-        held = self._open.setdefault(place.scene, {})
-        held[place.role] = found.clone()
-        if len(held) == len(ROLES):
+        maps = self._open.setdefault(place.scene, {})
+        maps[place.role] = map.clone()
+        if len(maps) == len(ROLES):
             self._close(place.scene)
         elif len(self._open) > _OPEN:
             self._close(next(iter(self._open)))
@@ -196,7 +193,7 @@ class TwinPool:
         order = groups.argsort()
         return SceneScores(
             scores=self._own.intervals(groups),
-            baselines={name: held.means() for name, held in self._rivals.items()},
+            baselines={name: values.means() for name, values in self._rivals.items()},
             names=tuple(self._truth.scenes[number].id for number in groups[order].tolist()),
             values={name: values[order] for name, values in self._own.values().items()},
             facts=self._truth.facts.to_json(),
@@ -205,37 +202,37 @@ class TwinPool:
     def _close(self, scene: int) -> None:
         """Lay the maps of a scene over its picture, and score them together with those of others."""
         self._closed.add(scene)
-        held = self._open.pop(scene)
-        given = held.get(FIRST, next(iter(held.values())))
-        own: Size = (given.shape[0], given.shape[1])
-        shown = own if self._policies.resize == "map" else self.shown
-        key = (own, shown, given.dtype, given.device)
-        _, self._grids[key] = laid_over(given[None], shown)
-        maps = {role: laid_over(each[None].to(given), shown)[0][0] for role, each in held.items()}
-        ready = self._ready.setdefault(key, [])
-        ready.append(_Ready(scene, maps))
+        maps = self._open.pop(scene)
+        like = maps.get(FIRST, next(iter(maps.values())))
+        size: Size = (like.shape[0], like.shape[1])
+        shown = size if self._policies.resize == "map" else self.shown
+        laid = {role: laid_over(map[None].to(like), shown)[0][0] for role, map in maps.items()}
+        ready = self._ready.setdefault(key := (size, shown, like.dtype, like.device), [])
+        ready.append((scene, laid))
         if len(ready) >= _AT_ONCE:
             self._score(key)
 
-    def _score(self, key: tuple[object, ...]) -> None:
-        ready, grids = self._ready.pop(key), self._grids[key]
-        empty = torch.zeros_like(next(iter(ready[0].maps.values())))
-        maps = {role: torch.stack([each.maps.get(role, empty) for each in ready]) for role in ROLES}  # (B,H,W) each
-        given = {role: torch.tensor([role in each.maps for each in ready], device=empty.device) for role in ROLES}
+    def _score(self, key: _Key) -> None:
+        numbers, laid = zip(*self._ready.pop(key))
+        size, shown, dtype, device = key
+        _, grids = laid_over(torch.zeros(1, *size), shown)
+        empty = torch.zeros(shown, dtype=dtype, device=device)
+        maps = {role: torch.stack([each.get(role, empty) for each in laid]) for role in ROLES}  # (B,H,W) each
+        given = {role: torch.tensor([role in each for each in laid], device=device) for role in ROLES}  # (B,) each
         maps["target_removed"] = torch.where(
             given["target_removed"][:, None, None], even_where_empty(maps["target_removed"]), empty
         )
-        truth, bright = self._seen(ready, empty)
+        truth, bright = self._seen([self._truth.scenes[number] for number in numbers], shown, device)
         of_twins = TwinMaps(**{each.name: maps[each.name] for each in fields(TwinMaps)})
         values = about_scene(of_twins, truth) | {"map_hold_background": map_hold(maps[FIRST], maps[BACKGROUND])}
         full = {role: each.flatten(1).any(1) for role, each in maps.items()}  # (B,) each
         for name, roles in NEEDS.items():
             is_full = torch.stack([full[role] for role in roles]).all(0)  # (B,)
             is_given = torch.stack([given[role] for role in roles]).all(0)  # (B,)
-            found = torch.where(is_full, values[name], torch.zeros_like(values[name]))
+            score = torch.where(is_full, values[name], torch.zeros_like(values[name]))
             defined = is_given | (self._policies.missing == "zero")
-            values[name] = where_defined(found, defined & truth.is_alike if name in _OF_LIKE_AREA else defined)
-        groups = torch.tensor([each.scene for each in ready])  # (B,)
+            values[name] = where_defined(score, defined & truth.is_alike if name in _OF_LIKE_AREA else defined)
+        groups = torch.tensor(numbers)  # (B,)
         self._kept.append(group=groups)
         self._own.add_values(values)
         for name, others in rivals(of_twins, truth, groups, bright=bright, grids=grids).items():
@@ -244,32 +241,36 @@ class TwinPool:
             }
             self._rivals.setdefault(name, Values()).add_values(beside)
 
-    def _seen(self, ready: list[_Ready], like: Tensor) -> tuple[TwinTruth, TwinMaps]:
-        """Where things are in the scenes and their twins, and which pixels are bright; as pixels of ``like`` (H,W)."""
-        scenes = [self._truth.scenes[each.scene] for each in ready]
+    @staticmethod
+    def _seen(scenes: list[CausalScene], size: Size, device: torch.device) -> tuple[TwinTruth, TwinMaps]:
+        """Where things are in the scenes and their twins, and which pixels are bright; at ``size``."""
 
-        def fitting(masks: list[Tensor]) -> Tensor:
-            found, size = torch.stack(masks).to(like.device), (like.shape[0], like.shape[1])  # (B,h,w)
-            return found if found.shape[-2:] == size else reduced(found, size)
+        def fitting(masks: Tensor) -> Tensor:
+            masks = masks.to(device)  # (B,h,w)
+            return masks if masks.shape[-2:] == size else reduced(masks, size)
 
         def pictures(name: str) -> list[CausalPicture]:
             return [scene if name == SCENE else scene.twins[name] for scene in scenes]
 
-        def of(obj: str, name: str) -> Tensor:
+        def of(obj: str, name: str = SCENE) -> Tensor:
             pairs = zip(scenes, pictures(name))
-            return fitting([torch.from_numpy(seen.label_map == getattr(scene, obj) + 1) for scene, seen in pairs])
+            return fitting(
+                torch.stack([torch.from_numpy(seen.label_map == getattr(scene, obj) + 1) for scene, seen in pairs])
+            )
 
         def bright(name: str) -> Tensor:
-            images = torch.stack([torch.from_numpy(seen.image.copy()).permute(2, 0, 1) for seen in pictures(name)])
-            return fitting(list(foreground(images / 255)))  # of (B,3,H,W)
+            images = torch.from_numpy(np.stack([seen.image for seen in pictures(name)])).permute(
+                0, 3, 1, 2
+            )  # (B,3,H,W)
+            return fitting(foreground(images / 255))
 
-        target, other = of("target", SCENE), of("other", SCENE)
+        target, other = of("target"), of("other")
         truth = TwinTruth(
             target=target,
             other=other,
             target_new=of("target", "target_moved"),
             other_new=of("other", "other_moved"),
-            has_moved=torch.ones(len(ready), dtype=torch.bool, device=like.device),
+            has_moved=torch.ones(len(scenes), dtype=torch.bool, device=device),
             is_alike=alike(target, other),
         )
         scene = bright(SCENE)

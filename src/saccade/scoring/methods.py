@@ -33,10 +33,8 @@ from saccade.data.pictures.decoding import SUFFIXES
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
-from saccade.outputs import ModelOutput
 from saccade.predict import Predictor
-from saccade.scoring.maps import Maps, Named, as_tensor, readable
-from saccade.scoring.truths import Truths
+from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
 CAMS = ("gradcam", "hirescam")
@@ -75,27 +73,27 @@ class MethodMaps(Maps):
         super().__init__(where, self._files, lambda path: torch.zeros(0))
 
     def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
-        """See :class:`saccade.scoring.maps.Maps`: a map for each truth whose question, if it has one, can be asked."""
-        known = [name for name in self._truths.wanted if picture_of(name, self._separator) in self._names]
-        with_question = [name for name in known if self._question(name) is not None]
-        asks = bool(with_question) if self._questions is None else bool(self._questions)
-        if asks and not with_question:
+        """See :class:`Maps`: a map for each truth whose question, if it has one, can be asked."""
+        questions = {
+            name: self._question(name)
+            for name in self._truths.wanted
+            if picture_of(name, self._separator) in self.names
+        }
+        has_questions = any(question is not None for question in questions.values())
+        asks = has_questions if self._questions is None else bool(self._questions)
+        if asks and not has_questions:
             raise DataError(
                 f"{self._truths.where}: no questions; call a truth PICTURE{self._separator}QUESTION, or label it"
             )
-        for name in known:
-            question = self._question(name)
-            if asks and question is not None:
-                is_wanted = self._questions is None or question.casefold() in self._questions
-            else:
-                is_wanted = not asks and question is None
-            if is_wanted:
+        for name, question in questions.items():
+            can_ask = question is not None and (self._questions is None or question.casefold() in self._questions)
+            if can_ask if asks else question is None:
                 yield name, readable(self.read, name)
 
     def read(self, name: str) -> Tensor:
-        """See :class:`saccade.scoring.maps.Maps`; the map is made again."""
-        file = self._files[self._names[picture_of(name, self._separator)]]
-        return as_tensor(self._make(file, self._question(name)), name).cpu()
+        """See :class:`saccade.scoring.sources.Maps`; the map is made again."""
+        file = self._files[self.names[picture_of(name, self._separator)]]
+        return map_of(self._make(file, self._question(name)), name).cpu()
 
     def _question(self, name: str) -> str | None:
         picture = picture_of(name, self._separator)
@@ -113,91 +111,91 @@ def method_maps(
         raise ConfigError(f"no method '{method}': {nearest(method, METHODS)}")
     if model is None:
         raise ConfigError(f"method={method} needs a model: a zoo name, a model folder or a run folder")
+
+    def own(picture: Path, question: str | None) -> Tensor:
+        return torch.from_numpy(model.look(picture, question).map())
+
     questions = {query.casefold() for query in model.facts.queries}
-    make, where = _Method(method, model), f"{method} of {model.name}"
+    make = own if method == "own" else _Method(method, model)
+    where = f"{method} of {model.name}"
     return MethodMaps(folder, make, truths, separator=separator, where=where, questions=questions)
 
 
 class _Method:
-    """One attribution method on one model."""
+    """One attribution method on one model of pictures."""
 
     def __init__(self, method: str, predictor: Predictor) -> None:
         self._method, self._predictor = method, predictor
-        if method == "own":
-            return
-        if predictor.facts.preprocessing is None:
-            raise ConfigError(f"method={method}: '{predictor.name}' reads no picture")
-        if method == "rollout" and not hasattr(predictor.model, "rollout"):
-            raise ConfigError(
-                f"method=rollout multiplies the attention of self-attention layers, and '{predictor.name}' has none; "
-                "its own attention is method=own"
-            )
         self._model = cast(ImageModel, predictor.model)
         self._stages = next((part for part in self._model.children() if isinstance(part, Stages)), None)
-        if method in CAMS and self._stages is None:
-            raise ConfigError(f"method={method}: '{predictor.name}' has no feature map of the whole picture")
+        lacks = None
+        if predictor.facts.preprocessing is None:
+            lacks = "reads no picture"
+        elif method == "rollout" and not hasattr(self._model, "rollout"):
+            lacks = "has no layers of self-attention; its own attention is method=own"
+        elif method in CAMS and self._stages is None:
+            lacks = "has no feature map of the whole picture"
+        if lacks is not None:
+            raise ConfigError(f"method={method}: '{predictor.name}' {lacks}")
         if method in ("gradcam", "ig", "occlusion"):
-            _captum(method)
+            _captum(method)  # what is missing is said before pictures are read
 
     def __call__(self, picture: Path, question: str | None) -> Tensor:
         """The map (H,W) over the picture."""
-        if self._method == "own":
-            return torch.from_numpy(self._predictor.look(picture, question).map())
         item = self._predictor.reads.item(picture)
         prepared = self._predictor.reads.prepare((item,), self._predictor.facts)
         (images,) = (tensor.to(self._predictor.device) for tensor in prepared.inputs)  # (1,3,H,W)
         (read,) = prepared.items
         canvas, image_size = cast(Tensor, read.canvas), cast(Tensor, read.image_size)  # as of all pictures
-        query = self._predictor.question(question)
-        made, frame = self._on_input(images, query)  # (1,h,w), (2,3)
+        map, frame = self._on_input(images, self._predictor.question(question))  # (1,h,w), (2,3)
         height, width = image_size.tolist()
         placed = geometry.compose(canvas.double().cpu(), frame.double().cpu())
-        return geometry.project(made.detach().cpu().float(), placed, (height, width))[0]
+        return geometry.project(map.detach().cpu().float(), placed, (height, width))[0]
 
     def _on_input(self, images: Tensor, query: Any) -> tuple[Tensor, Tensor]:
         """The map (1,h,w), and the frame (2,3) of its cells in the network input."""
+
+        def asked(pictures: Tensor) -> list[Tensor]:
+            has_questions = bool(self._predictor.facts.queries)
+            return [torch.full((len(pictures),), int(query), device=pictures.device)] if has_questions else []
+
         with torch.no_grad():
-            output = self._raw(images, query)
+            output = self._model.forward_raw(images, *asked(images))
             answer = int(self._model.logits_and_answer(output)[1][0])
-            if self._method in CAMS and any(look.kind == "crop" for look in self._model.looks(output)):
-                raise ConfigError(f"method={self._method}: the features of '{self._predictor.name}' lie on a crop")
+        if self._method in CAMS and any(look.kind == "crop" for look in self._model.looks(output)):
+            raise ConfigError(f"method={self._method}: the features of '{self._predictor.name}' lie on a crop")
 
         def logit(pictures: Tensor) -> Tensor:
-            return self._model.logits_and_answer(self._raw(pictures, query))[0][:, answer]  # (B,)
+            output = self._model.forward_raw(pictures, *asked(pictures))
+            return self._model.logits_and_answer(output)[0][:, answer]  # (B,)
 
-        size = (images.shape[-2], images.shape[-1])
-        if self._method == "rollout" and self._stages is not None:
+        if self._stages is None or self._method not in (*CAMS, "rollout"):
+            return _input_map(self._method, images, logit), geometry.identity()
+        name = self._stages.names[-1]
+        if self._method == "rollout":
             with torch.no_grad():
-                shares = cast(Any, self._model).rollout(self._model.encode(images), *self._asked(images, query))
-            return shares, self._stages.frames[self._stages.names[-1]]
-        if self._method in CAMS and self._stages is not None:
-            name = self._stages.names[-1]
-            return self._cam(self._stages.stages[name], images, logit), self._stages.frames[name]
-        return _input_map(self._method, images, logit, size), geometry.identity()
-
-    def _cam(self, layer: nn.Module, images: Tensor, logit: Callable[[Tensor], Tensor]) -> Tensor:
-        if self._method == "gradcam":
-            made: Tensor = _captum("gradcam").LayerGradCam(logit, layer).attribute(images, relu_attributions=True)
-            return made[:, 0]  # (1,h,w)
-        held: list[Tensor] = []
-        handle = layer.register_forward_hook(lambda module, given, made: held.append(made))
-        try:
-            with torch.enable_grad():
-                score = logit(images.detach().requires_grad_()).sum()
-                (gradient,) = torch.autograd.grad(score, held[-1])
-        finally:
-            handle.remove()
-        return hirescam(held[-1].detach(), gradient)  # (1,h,w)
-
-    def _raw(self, images: Tensor, query: Any) -> ModelOutput:
-        return self._model.forward_raw(images, *self._asked(images, query))
-
-    def _asked(self, images: Tensor, query: Any) -> list[Tensor]:
-        """What each of the pictures is asked, of a model that is asked anything."""
-        return [torch.full((len(images),), int(query), device=images.device)] if self._predictor.facts.queries else []
+                map = cast(Any, self._model).rollout(self._model.encode(images), *asked(images))
+        elif self._method == "gradcam":
+            cam = _captum("gradcam").LayerGradCam(logit, self._stages.stages[name])
+            map = cam.attribute(images, relu_attributions=True)[:, 0]  # (1,h,w)
+        else:
+            map = _hirescam(self._stages.stages[name], images, logit)
+        return map, self._stages.frames[name]
 
 
-def _input_map(method: str, images: Tensor, logit: Callable[[Tensor], Tensor], size: geometry.Size) -> Tensor:
+def _hirescam(layer: nn.Module, images: Tensor, logit: Callable[[Tensor], Tensor]) -> Tensor:
+    features: list[Tensor] = []
+    handle = layer.register_forward_hook(lambda module, inputs, output: features.append(output))
+    try:
+        with torch.enable_grad():
+            score = logit(images.detach().requires_grad_()).sum()
+            (gradient,) = torch.autograd.grad(score, features[-1])
+    finally:
+        handle.remove()
+    return hirescam(features[-1].detach(), gradient)  # (1,h,w)
+
+
+def _input_map(method: str, images: Tensor, logit: Callable[[Tensor], Tensor]) -> Tensor:
     """A map (1,H,W) of the pixels of the network input, with its sign."""
     if method == "gradxinput":
         with torch.enable_grad():
@@ -206,14 +204,14 @@ def _input_map(method: str, images: Tensor, logit: Callable[[Tensor], Tensor], s
         return (images * gradient).sum(1)  # (1,H,W)
     captum = _captum(method)
     if method == "ig":
-        made: Tensor = captum.IntegratedGradients(logit).attribute(images, n_steps=_STEPS, internal_batch_size=_STEPS)
-        return made.sum(1)  # (1,H,W)
-    window = tuple(max(1, side // _WINDOWS) for side in size)
+        map: Tensor = captum.IntegratedGradients(logit).attribute(images, n_steps=_STEPS, internal_batch_size=_STEPS)
+        return map.sum(1)  # (1,H,W)
+    window = tuple(max(1, side // _WINDOWS) for side in images.shape[-2:])
     steps = tuple(max(1, side // 2) for side in window)
-    made = captum.Occlusion(logit).attribute(
+    map = captum.Occlusion(logit).attribute(
         images, sliding_window_shapes=(3, *window), strides=(3, *steps), baselines=0.0, perturbations_per_eval=32
     )
-    return made.sum(1)  # (1,H,W)
+    return map.sum(1)  # (1,H,W)
 
 
 def _captum(method: str) -> Any:

@@ -15,9 +15,8 @@ from saccade.data.maps.members import picture_of, truth_for
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError
-from saccade.scoring.maps import Maps
 from saccade.scoring.results import TITLES, ScoreResult
-from saccade.scoring.truths import Truths
+from saccade.scoring.sources import Maps, Truths
 from saccade.show import overlay as marks
 from saccade.show.overlay import overlay
 from saccade.show.report import Block, Gallery, Picture, Report, Section, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from torch import Tensor
 from saccade.data.maps.members import SEPARATOR
 from saccade.errors import ConfigError
 from saccade.metrics.intervals import Interval
-from saccade.scoring.maps import Maps
-from saccade.scoring.truths import Truths
+from saccade.metrics.result import without_nan
+from saccade.scoring.sources import Maps, Truths
 
 SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
 SCHEMA_VERSION = 1
@@ -254,21 +254,20 @@ class ScoreResult:
     def csv_text(self) -> str:
         """A row for each map, and for each that was left out, with the reason."""
         columns = [name for name in TITLES if name in self.values]
-        return _csv_text(["map", "picture", "status", *columns], self._rows(columns))
-
-    def _rows(self, columns: list[str]) -> Iterator[list[str]]:
-        rows = zip(self.names, self.pictures, *(self.values[name].tolist() for name in columns))
-        for name, picture, *values in rows:
-            yield [name, picture, "empty" if all(map(math.isnan, values)) else "scored", *map(_cell, values)]
+        rows = [
+            [name, picture, "empty" if all(map(math.isnan, values)) else "scored", *map(_cell, values)]
+            for name, picture, *values in zip(
+                self.names, self.pictures, *(self.values[key].tolist() for key in columns)
+            )
+        ]
         for reason, names in self.left_out.items():
-            yield from ([name, "", reason, *("" for _ in columns)] for name in names)
+            rows += [[name, "", reason, *("" for _ in columns)] for name in names]
+        return _csv_text(["map", "picture", "status", *columns], rows)
 
 
 def _csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    csv.writer(stream, lineterminator="\n").writerows([header, *rows])
     return stream.getvalue()
 
 
@@ -277,23 +276,15 @@ def _cell(value: float) -> str:
 
 
 def _scores_json(scores: Mapping[str, Interval], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
-    return {
-        "scores": {name: {key: _finite(value) for key, value in found._asdict().items()}
-                   for name, found in scores.items()},
-        "baselines": {name: {score: _finite(value) for score, value in found.items()}
-                      for name, found in baselines.items()},
-    }  # fmt: skip
+    means = {name: dict(values) for name, values in baselines.items()}
+    return without_nan({"scores": {name: score._asdict() for name, score in scores.items()}, "baselines": means})
 
 
-def _own_rows(found: Sequence[Interval]) -> list[list[str]]:
+def _own_rows(scores: Sequence[Interval]) -> list[list[str]]:
     """The means, and below them the ends of their intervals."""
-    ends = ["" if math.isnan(each.low) else f"{each.low:.2f}–{each.high:.2f}" for each in found]
-    return [["maps", *(_plain(each.mean) for each in found)], ["95 % interval", *ends]]
+    ends = ["" if math.isnan(each.low) else f"{each.low:.2f}–{each.high:.2f}" for each in scores]
+    return [["maps", *(_plain(each.mean) for each in scores)], ["95 % interval", *ends]]
 
 
 def _plain(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}"
-
-
-def _finite(value: object) -> object:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -26,9 +26,8 @@ from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.baselines import Grid, Grids
 from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
-from saccade.scoring.maps import Maps
 from saccade.scoring.results import Policies, ScoreResult
-from saccade.scoring.truths import Points, Truths
+from saccade.scoring.sources import Maps, Points, Truths
 
 _AT_ONCE = 256
 """Maps of one size that are scored together."""
@@ -72,13 +71,8 @@ class _Waiting(NamedTuple):
     objects: Tensor | None
 
 
-class _Key(NamedTuple):
-    """What maps that are scored together have in common."""
-
-    size: Size
-    shown: Size
-    dtype: torch.dtype
-    device: torch.device
+_Key = tuple[Size, Size, torch.dtype, torch.device]
+"""What maps that are scored together have in common: size, size of the truth, kind of number, device."""
 
 
 @dataclass
@@ -126,15 +120,14 @@ class Scoring:
         paths = (maps.paths() if short is None else None) or []
         if short is None:
             fixed = [*(truths.paths() if truths.is_fixed else ()), *(paths if maps.is_fixed else ())]
-            short = not any("/" in path for path in fixed)
-            short = short and short_names([paths, truths.paths()], policies.separator)
+            has_folders = any("/" in path for path in fixed)
+            short = not has_folders and short_names([paths, truths.paths()], policies.separator)
         self.short = short
         """Whether maps and truths are called by the last part of their paths."""
         maps.name(short)
         truths.name(short, policies.separator)
         self._total = len(paths)
         self._waiting: dict[_Key, list[_Waiting]] = {}
-        self._pixels = 0
         self._own = Shard()
         self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
         self._pool = truths.pool(policies)
@@ -156,7 +149,7 @@ class Scoring:
 
     def shard(self) -> Shard:
         """What was gathered, for another to :meth:`join`."""
-        self._score_all()
+        self._score_waiting()
         return self._own
 
     def join(self, later: Shard) -> None:
@@ -188,40 +181,37 @@ class Scoring:
                 "same names, or give the text between picture and question with `separator`"
             )
         self._add_missing()
-        self._score_all()
+        self._score_waiting()
         found = self._scored()
         if not found.counts["scored"]:
             raise DataError(f"{self._maps.where}: no map could be scored: {found.counted()}")
         return found
 
-    def _take(self, name: str, found: Tensor | SaccadeError) -> None:
+    def _take(self, name: str, map: Tensor | SaccadeError) -> None:
         """Find the truth of a map, apply the policies, and let it wait for others of its size."""
+        own = self._own
         self._see(name)
-        twins = self._pool if self._pool is not None and self._pool.is_twin(name) else None
-        truth = name if twins is not None else truth_for(name, self._truths.names, self._policies.separator)
+        pool = self._pool if self._pool is not None and self._pool.is_twin(name) else None
+        truth = name if pool is not None else truth_for(name, self._truths.names, self._policies.separator)
         if truth is None:
-            if isinstance(found, SaccadeError):  # nobody can say what it would have been
-                self._own.notes[name] = str(found)
-            self._own.left_out["broken" if isinstance(found, SaccadeError) else "extra"].append(name)
+            if isinstance(map, SaccadeError):  # nobody can say what it would have been
+                own.notes[name] = str(map)
+            own.left_out["broken" if isinstance(map, SaccadeError) else "extra"].append(name)
             return
-        (self._own.found if twins is None else self._twins).add(truth)
+        (own.found if pool is None else self._twins).add(truth)
         try:
-            usable = self._usable(name, found)
-            if usable is None:
-                return
-            if twins is not None:
-                self._check_size(name, usable, twins.shown)
-                twins.add(name, usable)
-                return
-            key = self._wait(name, truth, usable)
+            usable = self._usable(name, map)
+            if usable is not None and pool is not None:
+                self._check_size(name, usable, pool.shown)
+                pool.add(name, usable)
+            elif usable is not None:
+                self._wait(name, truth, usable)
         except SaccadeError as error:
             if self._policies.broken == "stop":
                 cure = "" if "`" in str(error) else "; `broken=skip` leaves such maps out and counts them"
                 raise DataError(f"{error}{cure}") from error
-            self._own.left_out["broken"].append(name)
-            self._own.notes[name] = str(error)
-            return
-        self._score_full(key)
+            own.left_out["broken"].append(name)
+            own.notes[name] = str(error)
 
     def _see(self, name: str) -> None:
         if name in self._own.seen:
@@ -235,29 +225,27 @@ class Scoring:
             )
         self._own.has_objects = has_objects
 
-    def _usable(self, name: str, found: Tensor | SaccadeError) -> Tensor | None:
+    def _usable(self, name: str, map: Tensor | SaccadeError) -> Tensor | None:
         """The map with the policies for NaN and signs applied; None where it is left out."""
-        if isinstance(found, SaccadeError):
-            raise found
-        low, high = (float(end) for end in found.aminmax())  # NaN, where there is one
-        if not (math.isfinite(low) and math.isfinite(high)):
+        if isinstance(map, SaccadeError):
+            raise map
+        if not bool(map.isfinite().all()):
             if self._policies.nan == "stop":
                 raise DataError(f"'{name}': holds NaN or infinity; `nan=skip` leaves it out, `nan=zero` makes it 0")
             if self._policies.nan == "skip":
                 self._own.left_out["nan"].append(name)
                 return None
-            found = found.nan_to_num(0.0, 0.0, 0.0)
-            low = float(found.min())
+            map = map.nan_to_num(0.0, 0.0, 0.0)
         if self._policies.signed == "abs":
-            return found.abs()
+            return map.abs()
         if self._policies.signed == "positive":
-            return found.clamp(min=0)
-        if self._points is None and low < 0:
+            return map.clamp(min=0)
+        if self._points is None and bool((map < 0).any()):
             raise DataError(
                 f"'{name}': has negative values, so shares of it are not defined; `signed=abs` takes absolute "
                 "values, `signed=positive` sets negative values to 0"
             )
-        return found
+        return map
 
     def _check_size(self, name: str, found: Tensor, shown: Size) -> None:
         if tuple(found.shape) != shown and self._policies.resize == "never":
@@ -266,11 +254,11 @@ class Scoring:
                 "`resize=truth` lays the map over the picture"
             )
 
-    def _wait(self, name: str, truth: str, found: Tensor) -> _Key:
-        own = found.clone()  # a stream may use one array for all of its maps
-        size = (own.shape[0], own.shape[1])
-        picture = self._picture(name)
-        if not any(picture == held for held, _ in self._own.donors):  # later ones take the place of earlier ones
+    def _wait(self, name: str, truth: str, map: Tensor) -> None:
+        """Keep a map until others of its size fill a batch; score the largest batches where too many wait."""
+        own = map.clone()  # a stream may use one array for all of its maps
+        size, picture = (own.shape[0], own.shape[1]), self._picture(name)
+        if picture not in dict(self._own.donors):  # later ones take the place of earlier ones
             self._own.donors = [*self._own.donors[-_DONORS + 1 :], (picture, own)]
         mask = objects = None
         if self._points is None:
@@ -281,20 +269,15 @@ class Scoring:
         self._check_size(name, own, shown)
         if self._pool is not None and name in self._own.seen:  # else it stands for a missing one
             self._pool.add(truth, own)
-        key = _Key(size, shown, own.dtype, own.device)
-        self._waiting.setdefault(key, []).append(_Waiting(name, truth, own, mask, objects))
-        self._pixels += shown[0] * shown[1]
-        return key
-
-    def _score_full(self, key: _Key) -> None:
-        """Score the maps of ``key`` where they are enough for a batch, and others where too many wait."""
-        count = len(self._waiting[key])
-        if count >= _AT_ONCE or count * key.shown[0] * key.shown[1] >= _PIXELS_AT_ONCE:
+        key = (size, shown, own.dtype, own.device)
+        waiting = self._waiting.setdefault(key, [])
+        waiting.append(_Waiting(name, truth, own, mask, objects))
+        if len(waiting) >= _AT_ONCE or len(waiting) * math.prod(shown) >= _PIXELS_AT_ONCE:
             self._score(key)
-        while self._pixels > _PIXELS_WAITING:
+        while sum(math.prod(each[1]) * len(maps) for each, maps in self._waiting.items()) > _PIXELS_WAITING:
             self._score(max(self._waiting, key=lambda key: len(self._waiting[key])))
 
-    def _score_all(self) -> None:
+    def _score_waiting(self) -> None:
         for key in list(self._waiting):
             self._score(key)
 
@@ -311,29 +294,28 @@ class Scoring:
         self._own.left_out["missing"] = missing
         if self._policies.missing == "zero" and self._own.donors:
             for name in missing:
-                self._score_full(self._wait(name, name, torch.zeros_like(self._own.donors[-1][1])))
+                self._wait(name, name, torch.zeros_like(self._own.donors[-1][1]))
 
     def _score(self, key: _Key) -> None:
         """Score maps that have waited."""
-        held = self._waiting.pop(key)
-        self._pixels -= key.shown[0] * key.shown[1] * len(held)
-        names, maps = [each.name for each in held], torch.stack([each.map for each in held])  # (B,h,w)
+        waiting, (size, truth_size, _, _) = self._waiting.pop(key), key
+        names, maps = [each.name for each in waiting], torch.stack([each.map for each in waiting])  # (B,h,w)
         numbers = [self._own.pictures.setdefault(self._picture(name), len(self._own.pictures)) for name in names]
         groups = torch.tensor(numbers)  # (B,)
-        shown = key.size if self._policies.resize == "map" else key.shown
+        shown = size if self._policies.resize == "map" else truth_size
         laid, grids = laid_over(maps, shown)
         donors = self._stand_ins(names, groups, shown)
         self._own.names += names
         self._own.counts["zero"] += int((maps == 0).flatten(1).all(1).sum())
         self._own.counts["resized"] += 0 if laid is maps else len(maps)
         if self._points is not None:
-            empty = self._points.add([each.truth for each in held], laid, shown, groups, grids, donors)
+            empty = self._points.add([each.truth for each in waiting], laid, shown, groups, grids, donors)
             self._count_empty(empty, names)
             return
-        masks = torch.stack([each.mask for each in held if each.mask is not None])  # (B,H,W)
-        of_objects = [each.objects for each in held if each.objects is not None]
+        masks = torch.stack([each.mask for each in waiting if each.mask is not None])  # (B,H,W)
+        of_objects = [each.objects for each in waiting if each.objects is not None]
         objects = torch.stack(of_objects) if of_objects else None
-        if shown != key.shown:
+        if shown != truth_size:
             masks, objects = reduced(masks, shown), None if objects is None else reduced(objects, shown)
         self._count_empty(~masks.flatten(1).any(1), names)
         beside = {} if donors is None else {"shuffled": donors}
@@ -416,11 +398,11 @@ class FixationPool:
         """Points outside their picture."""
         self._truths, self._separator = truths, separator
         pictures = truths.expected(set())
-        held = [truths.points(name) for name in pictures]
-        picture = [at for at, found in enumerate(held) for _ in range(len(found.at))]
-        points = torch.cat([found.at for found in held] or [torch.zeros(0, 2, dtype=torch.float64)])  # (M,2)
-        scale = torch.tensor([(1.0, 1.0) if (size := held[at].size) is None else (size[1], size[0]) for at in picture])
-        sized = torch.tensor([held[at].size is not None for at in picture], dtype=torch.bool)  # (M,)
+        marks = [truths.points(name) for name in pictures]
+        points = torch.cat([mark.at for mark in marks] or [torch.zeros(0, 2, dtype=torch.float64)])  # (M,2)
+        picture = [number for number, mark in enumerate(marks) for _ in range(len(mark.at))]
+        scale = torch.tensor([(1.0, 1.0) if (size := marks[at].size) is None else (size[1], size[0]) for at in picture])
+        sized = torch.tensor([marks[at].size is not None for at in picture], dtype=torch.bool)  # (M,)
         chosen = torch.arange(len(points))
         if len(points) > MAX_OTHERS:
             chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values

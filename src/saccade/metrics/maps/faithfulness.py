@@ -147,7 +147,7 @@ def _filled(images: Tensor, fill: float | Tensor) -> Tensor:
     return torch.as_tensor(fill).to(images).expand(images.shape)
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def _sweep(
     probability: Probability,
     start: Tensor,

@@ -1,0 +1,407 @@
+"""Where maps and their truth come from: files, records, tables, arrays in memory, or a stream.
+
+Both are read one by one, by name. A truth is a mask, or what a table marks: boxes and points of a picture, or of a
+question about it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.data.maps.arrays import SUFFIXES, as_map, as_mask, npy_header
+from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
+from saccade.data.maps.members import SEPARATOR, by_short_name, open_members, truth_for
+from saccade.errors import ConfigError, DataError, SaccadeError, ShapeError
+from saccade.geometry import Size
+from saccade.untrusted import open_regular
+
+if TYPE_CHECKING:
+    from saccade.scoring.causal import TwinPool
+    from saccade.scoring.results import Policies
+
+Named = tuple[str, Tensor | SaccadeError]
+"""The name of a map, and the map (h,w) or what is wrong with it."""
+TABLES = (".csv", ".json", ".jsonl")
+
+
+class Maps:
+    """Maps or masks by name, read one by one.
+
+    Args:
+        where: what messages call them.
+        paths: what they are called before they are named, see :mod:`saccade.data.maps.members`.
+        read: path → map (h,w), or mask (H,W) bool.
+        ignored: files that hold no map by their suffix.
+        is_fixed: whether they have their names already.
+        is_stacked: whether they are one array (N,H,W).
+    """
+
+    def __init__(
+        self,
+        where: str,
+        paths: Iterable[str],
+        read: Callable[[str], Tensor],
+        *,
+        ignored: int = 0,
+        is_fixed: bool = False,
+        is_stacked: bool = False,
+    ) -> None:
+        self.where, self.ignored, self.is_fixed, self.is_stacked = where, ignored, is_fixed, is_stacked
+        self._paths, self._read = list(paths), read
+        self.names: dict[str, str] = {}
+
+    def paths(self) -> list[str] | None:
+        """What the maps are called before they are named; None: not known before they come."""
+        return self._paths
+
+    def name(self, short: bool) -> None:
+        """Call maps by the last part of their path, or by all of it."""
+        self.names = by_short_name(self._paths, short)
+
+    def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
+        """All maps, those called ``first`` before the others."""
+        leading = [name for name in first if name in self.names]
+        for name in dict.fromkeys((*leading, *self.names)):
+            yield name, readable(self.read, name)
+
+    def read(self, name: str) -> Any:
+        """One map (h,w), now or again; None where it is gone."""
+        return self._read(self.names[name]) if name in self.names else None
+
+
+class StreamMaps(Maps):
+    """Maps that come once, one after the other: pairs of a name and a map (h,w), or maps alone, which are numbered."""
+
+    def __init__(self, maps: Iterable[Any]) -> None:
+        super().__init__("maps in memory", (), lambda path: torch.zeros(0), is_fixed=True)
+        self._maps = maps
+
+    def paths(self) -> list[str] | None:
+        """See :class:`Maps`."""
+        return None
+
+    def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
+        """See :class:`Maps`; they come as they come."""
+        for number, item in enumerate(self._maps):
+            is_pair = isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
+            name, values = item if is_pair else (f"{number:06d}", item)
+            yield name, readable(map_of, values, name)
+
+
+def readable(read: Callable[..., Tensor], *arguments: Any) -> Tensor | SaccadeError:
+    """What ``read`` returns, or the error that says why it cannot be read."""
+    try:
+        return read(*arguments)
+    except SaccadeError as error:
+        return error
+
+
+def open_maps(maps: Any, *, key: str | None = None, names: Sequence[str] | None = None) -> Maps:
+    """Maps of any kind: a path, a tensor or array (N,H,W), a mapping from names, or an iterable."""
+    if isinstance(maps, (str, os.PathLike)):
+        path = Path(maps)
+        if path.is_dir() and (records := _records(path)):
+            return Maps(str(path), records, lambda name: _total_map(records[name], name))
+        return _in_files(path, map_of, key, grey=True)
+    if hasattr(maps, "shape") or isinstance(maps, Mapping):
+        return _in_memory(maps, "maps", map_of, names)
+    if isinstance(maps, Iterable):
+        return StreamMaps(maps if names is None else zip(names, maps))
+    raise DataError(f"maps: expected a path, an array (N,H,W), a mapping or an iterable, found {type(maps).__name__}")
+
+
+def open_masks(masks: Any, *, key: str | None = None, names: Sequence[str] | None = None) -> Maps:
+    """Masks of any kind: a path, a tensor or array (N,H,W), a mapping from names, or a list."""
+    if isinstance(masks, (str, os.PathLike)):
+        return _in_files(Path(masks), _mask_of, key)
+    return _in_memory(masks, "masks", _mask_of, names)
+
+
+Convert = Callable[[Any, str], Tensor]
+
+
+def _in_files(path: Path, convert: Convert, key: str | None, *, grey: bool = False) -> Maps:
+    if path.suffix.lower() == ".npy" and path.is_file():
+        return _in_memory(_npy_stack(path), str(path), convert, None, where=str(path))
+    members = open_members(path, SUFFIXES)
+
+    def read(name: str) -> Tensor:
+        return convert(members.read(name, key, grey=grey), name)
+
+    return Maps(members.where, members.names, read, ignored=members.ignored)
+
+
+def _in_memory(values: Any, what: str, convert: Convert, names: Sequence[str] | None, where: str = "") -> Maps:
+    """Values by name, or in a stack (N,H,W) or list, called by their numbers or by ``names``."""
+    is_stacked = hasattr(values, "shape")
+    if is_stacked:
+        values = values[:, 0] if values.ndim == 4 and values.shape[1] == 1 else values
+        if values.ndim != 3 or values.shape[1] * values.shape[2] == 0:
+            raise ShapeError(what, "(N,H,W) with at least one pixel", values.shape)
+    by_name = _by_name(values, what, names)
+
+    def read(name: str) -> Tensor:
+        return convert(by_name[name], name)
+
+    return Maps(where or f"{what} in memory", by_name, read, is_fixed=True, is_stacked=is_stacked)
+
+
+def _by_name(values: Any, what: str, names: Sequence[str] | None) -> dict[str, Any]:
+    if isinstance(values, Mapping):
+        return {str(name): value for name, value in values.items()}
+    if not hasattr(values, "__len__"):
+        raise DataError(f"truth: expected a path, masks (N,H,W) or a mapping, found {type(values).__name__}")
+    by_name = dict(zip([f"{number:06d}" for number in range(len(values))] if names is None else names, values))
+    if names is not None and not len(names) == len(by_name) == len(values):
+        raise DataError(f"names: {len(values)} {what} and {len({*names})} different names; each needs one of its own")
+    return by_name
+
+
+def map_of(values: Any, name: str) -> Tensor:
+    """One map (h,w) as floats, on the device where it is; further axes of length 1 go."""
+    if not isinstance(values, Tensor):
+        return torch.from_numpy(as_map(np.asarray(values), name))
+    plane = values.detach()
+    while plane.dim() > 2 and 1 in (plane.shape[0], plane.shape[-1]):
+        plane = plane[0] if plane.shape[0] == 1 else plane[..., 0]
+    if plane.dim() != 2 or plane.numel() == 0 or plane.is_complex():
+        found = f"{tuple(values.shape)} of {values.dtype}"
+        raise DataError(f"{name}: a map is (H,W) of real numbers, found {found}; sum over channels first, and say how")
+    return plane if plane.dtype in (torch.float32, torch.float64) else plane.float()
+
+
+def _mask_of(values: Any, name: str) -> Tensor:
+    return torch.from_numpy(as_mask(_array(values), name))
+
+
+def _array(values: Any) -> Any:
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def _npy_stack(path: Path) -> Any:
+    """The array (N,H,W) of a .npy file, left on the disk until it is read."""
+    try:
+        with open_regular(path) as file:
+            npy_header(file, str(path), most=1 << 50)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError) as error:
+        raise DataError(f"{path}: damaged or no .npy file ({error}); write it again") from error
+
+
+def _records(folder: Path) -> dict[str, Path]:
+    """Records that ``saccade look --out`` wrote; ``PICTURE-ask-QUESTION`` is called ``PICTURE__QUESTION``."""
+    files = (file.with_suffix(".json") for file in sorted(folder.rglob("*.safetensors")))
+    return {
+        file.relative_to(folder).with_suffix("").as_posix().replace("-ask-", SEPARATOR): file
+        for file in files
+        if file.is_file()
+    }
+
+
+def _total_map(file: Path, name: str) -> Tensor:
+    """The total map (H,W) of a record; the drawings beside it are no maps."""
+    from saccade.record import read_record
+
+    trace = read_record(file).trace
+    if not trace.looks_of_total:
+        raise DataError(f"{name}: its looks lie on no picture")
+    return trace.image_map("total")[0].float()
+
+
+class Evidence(NamedTuple):
+    """Where a map should lie."""
+
+    mask: Tensor
+    """(H,W) bool."""
+    objects: Tensor | None
+    """(H,W) bool: the pixels of all objects of the picture."""
+
+
+class Points(NamedTuple):
+    """Points of one picture."""
+
+    at: Tensor
+    """(K,2) as (x, y) in pixels of the picture."""
+    size: Size | None
+    """(H, W) of the picture; None: that of the map."""
+
+
+class Truths:
+    """Truths by name: masks, marks or a causal set."""
+
+    where: str
+    kind: Literal["masks", "boxes", "points"] = "masks"
+    unusable: Sequence[str] = ()
+    """Rows that could not be read."""
+    is_stacked: bool = False
+    """Whether they are one array (N,H,W)."""
+    is_fixed: bool = False
+    """Whether they have their names already."""
+    names: Mapping[str, Any]
+    """All that a map can be compared with."""
+
+    def paths(self) -> list[str]:
+        """What they are called before they are named, see :mod:`saccade.data.maps.members`."""
+        return list(self.names)
+
+    def name(self, short: bool, separator: str) -> None:
+        """Call them by the last part of their path, or by all of it."""
+        raise NotImplementedError
+
+    @property
+    def wanted(self) -> Iterable[str]:
+        """All maps that are read, in the order in which they are best read."""
+        return self.names
+
+    def expected(self, found: set[str]) -> list[str]:
+        """The truths that should have a map, given those that have."""
+        return list(self.names)
+
+    def evidence(self, name: str, size: Size) -> Evidence:
+        """The mask of a truth; ``size`` is that of the map, for pictures without one."""
+        raise NotImplementedError
+
+    def points(self, name: str) -> Points:
+        """The points of a truth; of masks none."""
+        return Points(torch.zeros(0, 2), None)
+
+    def pool(self, policies: Policies) -> TwinPool | None:
+        """Takes all maps scene by scene, those of twins too, where the truth is a causal set; else None."""
+        return None
+
+
+class Masks(Truths):
+    """Masks; objects in others, by the same name or by that of the picture."""
+
+    def __init__(self, masks: Maps, objects: Maps | None) -> None:
+        self.where, self.is_fixed, self.is_stacked = masks.where, masks.is_fixed, masks.is_stacked
+        self.names, self._separator = {}, ""
+        self._masks, self._objects = masks, objects
+
+    def paths(self) -> list[str]:
+        """See :class:`Truths`."""
+        return self._masks.paths() or []
+
+    def name(self, short: bool, separator: str) -> None:
+        """See :class:`Truths`."""
+        self._masks.name(short)
+        self.names, self._separator = self._masks.names, separator
+        if self._objects is not None:
+            self._objects.name(short)
+
+    def evidence(self, name: str, size: Size) -> Evidence:
+        """See :class:`Truths`."""
+        mask = self._masks.read(name)
+        if self._objects is None:
+            return Evidence(mask, None)
+        found = truth_for(name, self._objects.names, self._separator)
+        if found is None:
+            raise DataError(f"objects: none of '{name}' in {self._objects.where}; give a mask of them for each picture")
+        objects = self._objects.read(found)
+        if objects.shape != mask.shape:
+            raise ShapeError(f"objects of '{name}'", f"{tuple(mask.shape)} as its mask", objects.shape)
+        return Evidence(mask, objects)
+
+
+class Marks(Truths):
+    """Boxes, segmentations and points of a table, by picture, and by picture and label."""
+
+    def __init__(self, table: MarkTable) -> None:
+        self.where, self.unusable, self.kind = table.where, table.unusable, table.kind
+        self._table = table
+        self.names: dict[str, tuple[PictureMarks, str | None]] = {}
+
+    def paths(self) -> list[str]:
+        """See :class:`Truths`."""
+        return list(self._table.pictures)
+
+    def name(self, short: bool, separator: str) -> None:
+        """See :class:`Truths`."""
+        for path, marks in self._table.pictures.items():
+            name = PurePosixPath(path).name if short else path
+            self.names[name] = (marks, None)
+            labels = dict.fromkeys(label for label in marks.labels if label is not None)
+            self.names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
+
+    def expected(self, found: set[str]) -> list[str]:
+        """See :class:`Truths`."""
+        of_labels = {name for name, (_, label) in self.names.items() if label is not None}
+        return [name for name in self.names if (name in of_labels) == bool(found & of_labels)]
+
+    def evidence(self, name: str, size: Size) -> Evidence:
+        """See :class:`Truths`."""
+        marks, label = self.names[name]
+
+        def pixels(of: str | None) -> Tensor:
+            return torch.from_numpy(marked_pixels(marks, marks.of(of), marks.size or size))
+
+        return Evidence(pixels(label), None if label is None else pixels(None))
+
+    def points(self, name: str) -> Points:
+        """See :class:`Truths`."""
+        marks, label = self.names[name]
+        at = torch.tensor([marks.places[number] for number in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
+        return Points(at, marks.size)
+
+
+def open_truth(
+    truth: Any,
+    *,
+    objects: Any = None,
+    kind: str | None = None,
+    names: Sequence[str] | None = None,
+    key: str | None = None,
+) -> Truths:
+    """Truth of any kind.
+
+    Args:
+        truth: a path (folder, archive, causal set, .npy, .npz, .h5, .csv, .json, .jsonl), masks (N,H,W), or a mapping
+            from names to masks, boxes (n,4) or points (n,2).
+        objects: masks of all objects, of the same kind as ``truth``; for boxes and points labels say it.
+        kind: what the values in memory are: masks, boxes or points; None: masks.
+        names: of masks (N,H,W).
+        key: of arrays in files that hold several.
+    """
+    if not isinstance(truth, (str, os.PathLike)):
+        if kind in ("boxes", "points"):
+            return Marks(_as_table(truth, "boxes" if kind == "boxes" else "points", names))
+        masks = open_masks(truth, names=names)
+    else:
+        path = Path(truth)
+        if path.is_dir() and (path / "scenes.jsonl").is_file():
+            path = path / "scenes.jsonl"  # pictures that `saccade data make` wrote; their truth lies beside them
+        is_causal = (path / "causal.json").is_file()
+        is_table = path.suffix.lower() in TABLES and path.is_file()
+        if objects is not None and (is_causal or is_table):
+            raise ConfigError(f"objects: {path} says itself what else is in a picture; leave it out")
+        marks = Marks(read_marks(path)) if is_table else None
+        opened = "masks" if marks is None else marks.kind
+        if kind not in (None, opened):
+            raise DataError(f"{truth}: expected {kind}, found {opened}; boxes and points come as a table")
+        if marks is not None:
+            return marks
+        if is_causal:
+            from saccade.scoring.causal import CausalTruth
+
+            return CausalTruth(path)
+        masks = open_masks(path, key=key)
+    return Masks(masks, None if objects is None else open_masks(objects, names=names))
+
+
+def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str] | None) -> MarkTable:
+    """Boxes or points in memory as a table."""
+    table, wide = MarkTable(f"{kind} in memory", kind), 4 if kind == "boxes" else 2
+    for name, places in _by_name(truth, kind, names).items():
+        values = _array(places)
+        if values.size % wide or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise DataError(f"{name}: expected {kind} (n,{wide}), finite numbers")
+        rows = [tuple(map(float, row)) for row in values.reshape(-1, wide)]
+        table.pictures[name] = PictureMarks(None, rows, [None] * len(rows), [None] * len(rows))
+    return table
