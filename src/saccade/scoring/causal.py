@@ -21,7 +21,7 @@ Axes: B scenes, h and w cells of a map, H and W pixels.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -196,7 +196,7 @@ class TwinPool:
             baselines={name: values.means() for name, values in self._rivals.items()},
             names=tuple(self._truth.scenes[number].id for number in groups[order].tolist()),
             values={name: values[order] for name, values in self._own.values().items()},
-            facts=self._truth.facts.to_json(),
+            facts=asdict(self._truth.facts),
         )
 
     def _close(self, scene: int) -> None:

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.data.files import find_files
-from saccade.data.maps.members import picture_of, truth_for
+from saccade.data.maps.arrays import picture_of, truth_for
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError

@@ -15,9 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.maps.arrays import SUFFIXES, as_map, as_mask, npy_header
+from saccade.data.maps.arrays import (
+    SEPARATOR,
+    SUFFIXES,
+    as_map,
+    as_mask,
+    by_short_name,
+    npy_header,
+    open_members,
+    truth_for,
+)
 from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
-from saccade.data.maps.members import SEPARATOR, by_short_name, open_members, truth_for
 from saccade.errors import ConfigError, DataError, SaccadeError, ShapeError
 from saccade.geometry import Size
 from saccade.untrusted import open_regular
@@ -36,7 +44,7 @@ class Maps:
 
     Args:
         where: what messages call them.
-        paths: what they are called before they are named, see :mod:`saccade.data.maps.members`.
+        paths: what they are called before they are named, see :mod:`saccade.data.maps.arrays`.
         read: path → map (h,w), or mask (H,W) bool.
         ignored: files that hold no map by their suffix.
         is_fixed: whether they have their names already.
@@ -248,7 +256,7 @@ class Truths:
     """All that a map can be compared with."""
 
     def paths(self) -> list[str]:
-        """What they are called before they are named, see :mod:`saccade.data.maps.members`."""
+        """What they are called before they are named, see :mod:`saccade.data.maps.arrays`."""
         return list(self.names)
 
     def name(self, short: bool, separator: str) -> None:

@@ -1,16 +1,12 @@
 """Causal scenes in memory: twins are what rendering them whole gives, however many are drawn at once."""
 
-import io
-
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from saccade.data.causal import scenes as causal
-from saccade.data.causal.scenes import causal_batches, rows_of
+from saccade.data.causal import writing as causal
 from saccade.data.causal.truth import MASKED, SCENE, TWINS, scene_digest
-from saccade.data.causal.writing import png
+from saccade.data.causal.writing import causal_batches, rows_of
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
@@ -99,12 +95,3 @@ def test_scenes_with_nothing_to_move_are_passed_over(batch, monkeypatch):
     monkeypatch.setattr(causal, "free_places", without_the_third)
     (made,) = drawn(count=39)
     assert made.layouts[SCENE].index.tolist() == numbers[:2] + numbers[3:]
-
-
-@pytest.mark.parametrize("shape", [(7, 5, 3), (7, 5), (1, 1), (100, 100, 3)])
-def test_png_bytes_are_read_by_any_reader(shape):
-    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    with Image.open(io.BytesIO(png(pixels)), formats=("PNG",)) as picture:
-        picture.load()
-        assert picture.mode == ("RGB" if len(shape) == 3 else "L")
-        assert np.array_equal(np.asarray(picture), pixels)

@@ -29,17 +29,3 @@ README.md           the data card
 
 A map is called ``PICTURE__QUERY``, as in ``00000012__7.npy`` or ``00000012-target_moved__7.npy``.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read_causal_set
-else:
-    from saccade.lazy_names import lazy_names
-
-    __getattr__, __dir__ = lazy_names(__name__)
-    del lazy_names
-
-__all__ = ["CausalScene", "CausalSet", "CausalTwin", "read_causal_set"]

@@ -31,9 +31,8 @@ from saccade.data.causal.truth import (
     scene_digest,
 )
 from saccade.errors import DataError
-from saccade.untrusted import open_regular, read_regular
+from saccade.untrusted import open_regular, read_json
 
-_MAX_FACTS = 1 << 20
 Masks = npt.NDArray[np.bool_]
 
 
@@ -42,12 +41,9 @@ class CausalPicture:
     """The picture of a scene or of a twin."""
 
     folder: Path
-    size: int
-    """Side in pixels."""
-    objects: int
-    """How many objects the scene has."""
-    row: Mapping[str, Any]
-    """What ``truth.jsonl`` says of it."""
+    size: int  # side in pixels
+    objects: int  # how many the scene has
+    row: Mapping[str, Any]  # what ``truth.jsonl`` says of it
 
     @property
     def image_path(self) -> Path:
@@ -186,9 +182,9 @@ class CausalSet:
             found += 1
             yield CausalScene(self.folder, self.facts.size, len(row["objects"]), row)
         where = self.folder / ROWS
-        if (told := (found, digest.hexdigest())) != (self.facts.count, self.facts.digest):
+        if (found, digest.hexdigest()) != (self.facts.count, self.facts.digest):
             raise DataError(
-                f"{where}: {told[0]} scenes of digest {told[1]}, but {FACTS} says {self.facts.count} of "
+                f"{where}: {found} scenes of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
                 f"{self.facts.digest}; make or copy the set again"
             )
 
@@ -209,20 +205,17 @@ class CausalSet:
 
     def _rows(self) -> Iterator[Row]:
         path = self.folder / ROWS
-        try:
-            with path.open(encoding="utf-8") as lines:
-                for number, line in enumerate(lines, start=1):
-                    try:
-                        row = json.loads(line)
-                        _check(row)
-                    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-                        said = f"{type(error).__name__}: {error}"
-                        raise DataError(
-                            f"{path}: line {number} is not a scene ({said}); make or copy the set again"
-                        ) from error
-                    yield row
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    row = json.loads(line)
+                    _check(row)
+                except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+                    said = f"{type(error).__name__}: {error}"
+                    raise DataError(
+                        f"{path}: line {number} is not a scene ({said}); make or copy the set again"
+                    ) from error
+                yield row
 
 
 def read_causal_set(folder: str | Path) -> CausalSet:
@@ -237,11 +230,7 @@ def read_causal_set(folder: str | Path) -> CausalSet:
         raise DataError(
             f"{folder}: no causal set, as {FACTS} is not there; `saccade data make causal --out DIR` writes one"
         )
-    try:
-        told = dict(json.loads(read_regular(path, _MAX_FACTS)))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
-    return CausalSet(folder, facts_of(told, str(path)))
+    return CausalSet(folder, facts_of(read_json(path), str(path)))
 
 
 def _check(row: Any) -> None:

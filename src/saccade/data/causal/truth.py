@@ -23,14 +23,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from saccade.config import from_dict
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 
 SCENE = "scene"
 """Stands for the scene itself among the names of its twins."""
@@ -108,37 +108,24 @@ V1_DIGESTS = {
 class CausalFacts:
     """What is known of a set without reading its scenes."""
 
-    scenes: str
-    """mref, mdist or mbg: what lies behind the digits."""
+    scenes: str  # mref, mdist or mbg: what lies behind the digits
     split: str
     seed: int
-    start: int
-    """Number of the first scene that was looked at; those that cannot be used are passed over."""
-    glyphs: str
-    """Name of the glyphs, which says how many there are."""
+    start: int  # number of the first scene that was looked at; those that cannot be used are passed over
+    glyphs: str  # name of the glyphs, which says how many there are
     drawing: str
     background: str
-    other_background: str
-    """What lies behind the digits in the twin ``background_changed``."""
+    other_background: str  # what lies behind the digits in the twin ``background_changed``
     count: int
-    """Scenes."""
-    last: int
-    """Number of the last scene."""
+    last: int  # number of the last scene
     digest: str
     licence: str
-    pictures: bool = True
-    """Sets of earlier versions could be without PNG files."""
+    pictures: bool = True  # sets of earlier versions could be without PNG files
     size: int = 100
-    """Side of a picture in pixels."""
     format: int = FORMAT
-    version: str | None = None
-    """``causal-v1``, where it is that."""
+    version: str | None = None  # ``causal-v1``, where it is that
     queries: tuple[str, ...] = field(default_factory=lambda: tuple(map(str, range(10))))
     answers: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """Plain values."""
-        return asdict(self)
 
 
 def facts_of(told: Mapping[str, object], where: str) -> CausalFacts:
@@ -150,10 +137,7 @@ def facts_of(told: Mapping[str, object], where: str) -> CausalFacts:
     version = told.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise DataError(f"{where}: format {version} is newer than {FORMAT}, which this saccade reads; update it")
-    try:
-        facts = from_dict(CausalFacts, dict(told), where=where)
-    except ConfigError as error:
-        raise DataError(f"{where}: not the facts of a causal set ({error}); make the set again") from error
+    facts = from_dict(CausalFacts, dict(told), where=where)
     if facts.version is not None:
         check_frozen(facts, where)
     return facts
@@ -172,10 +156,8 @@ def check_frozen(facts: CausalFacts, where: str) -> None:
         DataError: names both digests.
     """
     pinned = V1_DIGESTS.get(facts.count)
-    if facts.version not in (None, V1):
-        raise DataError(f"{where}: version '{facts.version}' is unknown; this saccade knows {V1}")
-    if facts.version == V1 and (not is_frozen(facts) or facts.count != V1_COUNT):
-        raise DataError(f"{where}: it says {V1}, but its settings or its number of scenes are others; make it again")
+    if facts.version not in (None, V1 if is_frozen(facts) and facts.count == V1_COUNT else None):
+        raise DataError(f"{where}: its settings or its number of scenes are not those of {facts.version}")
     if pinned is not None and is_frozen(facts) and facts.digest != pinned:
         raise DataError(
             f"{where}: the digest of the first {facts.count} scenes of {V1} is {pinned}, found {facts.digest}; "

@@ -1,6 +1,8 @@
-"""A causal set on disk: pictures and masks as PNG, truth as JSON lines, and a data card; whole or not at all.
+"""Causal sets drawn and put on disk: pictures and masks as PNG, truth as JSON lines, and a data card; whole or not.
 
-One thread draws, others encode and write. At most :data:`_AHEAD` batches are in memory.
+A scene is used if at least two of its objects have a free place to be moved to; other scenes are skipped. The target is
+drawn from these objects by the number of the scene. One thread draws, others encode and write. At most :data:`_AHEAD`
+batches are in memory.
 """
 
 from __future__ import annotations
@@ -8,20 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import struct
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from PIL import Image
+from torch import Tensor
 
 from saccade.atomic import folder_in_place, make_folder
-from saccade.data.causal.scenes import CausalBatch, rows_of
 from saccade.data.causal.truth import (
     CARD,
     FACTS,
@@ -40,9 +41,199 @@ from saccade.data.causal.truth import (
     picture_name,
     scene_digest,
 )
+from saccade.data.scenes.export import objects_facts
+from saccade.data.scenes.glyphs import GlyphSet
+from saccade.data.scenes.hashing import hash_u32, uniform_below
+from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
+from saccade.data.scenes.render import InkedPixels, inked_pixels, render
+from saccade.data.scenes.sampler import sample_layout
+from saccade.data.scenes.twins import (
+    OTHER_COLOUR,
+    TARGET_COLOUR,
+    Places,
+    drawn_bits,
+    free_places,
+    move_to,
+    on_other_background,
+    other_colour,
+)
+
+AT_ONCE = 128
+"""Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it."""
+
+_TARGET = 106  # a draw on top of those that make a scene and its twins
+
+
+@dataclass(frozen=True, eq=False)
+class CausalBatch:
+    """B scenes with their twins."""
+
+    layouts: dict[str, SceneLayout]  # by SCENE and TWINS
+    target: Tensor  # (B,) slot of the object asked about
+    other: Tensor  # (B,) slot of the other object that is changed
+    images: dict[str, Pixels]  # (B, 3, H, W) by SCENE and TWINS
+    masks: dict[str, Pixels]  # (B, H, W) by MASKED: 0 is background, k + 1 is the object in slot k
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+def causal_batches(spec: SceneSpec, glyphs: GlyphSet, seed: int, start: int, count: int) -> Iterator[CausalBatch]:
+    """The first ``count`` usable scenes from number ``start`` on, some at a time."""
+    kept: list[tuple[SceneLayout, Places, Tensor]] = []
+    ready, made, number = 0, 0, start
+    while made < count:
+        while ready < min(AT_ONCE, count - made):
+            layout = sample_layout(spec, glyphs, seed, torch.arange(number, number + AT_ONCE))
+            number += AT_ONCE
+            places, areas = free_places(layout), _areas(layout, inked_pixels(layout))
+            usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)
+            kept.append((layout[usable], places.of(usable), areas[usable]))
+            ready += len(usable)
+        layout = join_layouts([part[0] for part in kept])
+        places = Places(*map(torch.cat, zip(*(part[1] for part in kept))))
+        areas = torch.cat([part[2] for part in kept])
+        now = min(AT_ONCE, count - made)
+        yield _drawn(layout[:now], places.of(slice(0, now)), areas[:now])
+        rest = slice(now, None)
+        kept, ready, made = [(layout[rest], places.of(rest), areas[rest])], ready - now, made + now
+
+
+def _drawn(layout: SceneLayout, places: Places, areas: Tensor) -> CausalBatch:
+    """All pictures of some usable scenes; ``areas`` (B, N) in pixels."""
+    bits = hash_u32(layout.seed, layout.index, _TARGET)
+    wanted = uniform_below(bits, places.found.sum(1))  # (B,) the how-manieth of those that can be moved
+    target = (places.found.cumsum(1) <= wanted[:, None]).sum(1)  # (B,)
+    others = places.found.scatter(1, target[:, None], False)  # (B, N)
+    unlike = (areas - areas.gather(1, target[:, None])).abs()
+    other = torch.where(others, unlike, torch.iinfo(torch.int64).max).argmin(1)  # (B,)
+
+    def recoloured(obj: Tensor, draw: int) -> SceneLayout:
+        return layout.recolour(obj, other_colour(layout, obj, drawn_bits(layout, target, draw)))
+
+    layouts = {
+        SCENE: layout,
+        "target_recoloured": recoloured(target, TARGET_COLOUR),
+        "target_moved": move_to(layout, target, places),
+        "target_removed": layout.remove(target),
+        "other_recoloured": recoloured(other, OTHER_COLOUR),
+        "other_moved": move_to(layout, other, places),
+        "other_removed": layout.remove(other),
+        "background_changed": on_other_background(layout),
+    }
+    images, masks = _pictures(layouts, {"target": target, "other": other})
+    return CausalBatch(layouts, target, other, images, masks)
+
+
+def _pictures(layouts: dict[str, SceneLayout], changed: dict[str, Tensor]) -> tuple[dict[str, Pixels], ...]:
+    """Pictures and masks of scenes and twins; those of twins are the scene's, with one object painted anew.
+
+    Objects share no pixel, so this gives the bytes that rendering the whole twin gives, at a third of the cost.
+
+    Args:
+        layouts: by SCENE and TWINS.
+        changed: (B,) the ``target`` and the ``other`` object.
+    """
+    layout = layouts[SCENE]
+    behind = layout.spec.background(layout.glyphs, layout.seed, layout.index, layout.spec.size)  # (B, 3, H, W)
+    images = {SCENE: render(_on(layout, behind)), "background_changed": render(layouts["background_changed"])}
+    masks = {SCENE: _label_maps(layout)}
+    for whose, obj in changed.items():
+        there = masks[SCENE] == obj[:, None, None] + 1  # (B, H, W)
+        without = torch.where(there[:, None], behind, images[SCENE])  # (B, 3, H, W)
+        images[f"{whose}_removed"] = without
+        masks[f"{whose}_removed"] = masks[SCENE].masked_fill(there, 0)
+        for way in ("recoloured", "moved"):
+            twin = layouts[f"{whose}_{way}"]
+            alone = replace(twin, present=torch.zeros_like(twin.present).scatter(1, obj[:, None], True))
+            images[f"{whose}_{way}"] = render(_on(alone, without))
+            if way == "moved":
+                masks[f"{whose}_moved"] = masks[f"{whose}_removed"] + _label_maps(alone)
+    return {name: images[name].numpy() for name in (SCENE, *TWINS)}, {name: masks[name].numpy() for name in MASKED}
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """A background of pictures (B, 3, H, W) that are there already."""
+
+    images: Tensor
+    name: str = "given"
+
+    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
+        """A copy."""
+        return self.images.clone()
+
+
+def _on(layout: SceneLayout, behind: Tensor) -> SceneLayout:
+    return replace(layout, spec=replace(layout.spec, background=_Given(behind)))
+
+
+def _areas(layout: SceneLayout, pixels: InkedPixels) -> Tensor:
+    """(B, N) inked pixels of each object."""
+    return torch.bincount(pixels.obj, minlength=layout.present.numel()).view(layout.present.shape)
+
+
+def _label_maps(layout: SceneLayout) -> Tensor:
+    """(B, H, W) uint8: 0 is background, k + 1 the object in slot k."""
+    pixels, size = inked_pixels(layout), layout.spec.size
+    maps = torch.zeros(len(layout) * size * size, dtype=torch.uint8)
+    maps[pixels.position] = (pixels.obj % layout.present.shape[1] + 1).to(torch.uint8)
+    return maps.view(len(layout), size, size)
+
+
+def rows_of(batch: CausalBatch) -> list[Row]:
+    """The lines of a batch, without their digests."""
+    facts = {
+        name: objects_facts(layout)
+        for name, layout in batch.layouts.items()
+        if name == SCENE or name.endswith(("_recoloured", "_moved"))
+    }
+    asked = zip(batch.target.tolist(), batch.other.tolist())
+    scenes = zip(batch.layouts[SCENE].index.tolist(), asked)
+    return [
+        _row(number, pair, {name: objects[at] for name, objects in facts.items()})
+        for at, (number, pair) in enumerate(scenes)
+    ]
+
+
+def _row(number: int, asked: tuple[int, int], facts: dict[str, list[Row]]) -> Row:
+    """The line of one scene; ``facts`` are those of its objects in the scene and in twins that keep all of them."""
+    scene, objects = f"{number:08d}", facts[SCENE]
+    questions = [
+        {"query": str(objects[obj]["class"]), "object": obj, "answer": objects[obj]["colour"]} for obj in asked
+    ]
+    twins: Row = {}
+    for name in TWINS:
+        masked = picture_name(scene, name if name in MASKED else SCENE)
+        twin: Row = {"image": f"images/{picture_name(scene, name)}.png", "mask": f"masks/{masked}.png", "object": None}
+        twins[name] = twin
+        answers = [question["answer"] for question in questions]
+        whose, _, what = name.partition("_")
+        if whose in ("target", "other"):
+            about = ("target", "other").index(whose)
+            twin["object"] = asked[about]
+            if what == "moved":
+                twin["box"] = facts[name][asked[about]]["box"]
+            else:
+                answers[about] = facts[name][asked[about]]["colour"] if what == "recoloured" else None
+            if what == "recoloured":
+                twin["colour"] = answers[about]
+        twin["answers"] = answers
+    return {
+        "id": scene,
+        "image": f"images/{scene}.png",
+        "mask": f"masks/{scene}.png",
+        "objects": objects,
+        "target": asked[0],
+        "other": asked[1],
+        "questions": questions,
+        "twins": twins,
+    }
+
 
 _AHEAD = 2
 _TOGETHER = 16  # scenes that one task encodes
+_LEVEL = 3  # of a PNG's compression
 
 
 def write_set(
@@ -73,7 +264,7 @@ def write_set(
         whole = replace(facts, digest=digest.hexdigest(), last=last)
         whole = replace(whole, version=V1 if is_frozen(whole) and whole.count == V1_COUNT else None)
         check_frozen(whole, str(out))
-        (place / FACTS).write_text(json.dumps(whole.to_json(), indent=2) + "\n", encoding="utf-8")
+        (place / FACTS).write_text(json.dumps(asdict(whole), indent=2) + "\n", encoding="utf-8")
         (place / CARD).write_text(card(whole), encoding="utf-8")
     return whole
 
@@ -117,8 +308,8 @@ def _write(batch: CausalBatch, row: Row, at: int, place: Path) -> Row:
     masks = {name: batch.masks[name][at] for name in MASKED}  # (H,W) each
     for folder, pictures in (("images", images), ("masks", masks)):
         for name, pixels in pictures.items():
-            with open(f"{place}/{folder}/{picture_name(row['id'], name)}.png", "wb", buffering=0) as file:
-                file.write(png(pixels))
+            file = f"{place}/{folder}/{picture_name(row['id'], name)}.png"
+            Image.fromarray(pixels).save(file, format="PNG", compress_level=_LEVEL)
     return {**row, "digest": scene_digest(row, images, masks)}
 
 
@@ -231,24 +422,3 @@ def _size(count: int) -> str:
     """The class of sizes that dataset hubs know."""
     names = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}
     return next((name for most, name in names.items() if count < most), "100K<n<1M")
-
-
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_GREY, _RGB = 0, 2
-_LEVEL = 3
-
-
-def png(pixels: Pixels) -> bytes:
-    """(H,W) grey or (H,W,3) RGB, uint8."""
-    height, width = pixels.shape[:2]
-    rows = np.zeros((height, 1 + pixels[0].size), np.uint8)  # each row begins with its filter, 0: none
-    rows[:, 1:] = pixels.reshape(height, -1)
-    kind = _GREY if pixels.ndim == 2 else _RGB
-    header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    return (
-        _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows.data, _LEVEL)) + _chunk(b"IEND", b"")
-    )
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))

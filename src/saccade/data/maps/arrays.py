@@ -1,4 +1,4 @@
-"""One map or mask from the bytes of a file: npy, npz, PNG, TIFF or HDF5.
+"""Maps and masks by name, in files of many kinds: folders, zip and tar archives, npy, npz, PNG, TIFF and HDF5.
 
 Files are untrusted. The size in a header is checked before values are read. Arrays of Python objects are refused,
 because reading them means unpickling. An HDF5 file may not link to another file.
@@ -7,10 +7,14 @@ because reading them means unpickling. An HDF5 file may not link to another file
 from __future__ import annotations
 
 import io
+import os
+import tarfile
 import weakref
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 from textwrap import shorten
 from typing import Any, BinaryIO
 
@@ -18,31 +22,129 @@ import numpy as np
 import numpy.typing as npt
 
 from saccade.errors import DataError, MissingExtraError, SaccadeError
-from saccade.untrusted import MAX_PIXELS
+from saccade.untrusted import MAX_PIXELS, open_regular, read_regular
 
 Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
 H5 = frozenset({".h5", ".hdf5"})
 SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5
 """Suffixes of files that hold maps or masks."""
-SEVERAL = frozenset({".npz"}) | H5
-"""Suffixes of files that can hold several arrays by name."""
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+SEPARATOR = "__"
+"""Between the picture and the question in the name of a map."""
 MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
 """Largest file, and largest array in it."""
 MAX_SIDE = 1 << 14
 """Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
 
 
-def read_array(data: bytes, suffix: str, name: str, key: str | None = None) -> Array:
-    """The one array (…) in a file of that suffix; ``key`` picks one of several."""
-    if suffix == ".npy":
-        return npy_array(data, name)
-    if suffix in PICTURES:
-        return _grey(data, name)
-    held = open_arrays(io.BytesIO(data), suffix, name)
-    if key is None and len(held.names) != 1:
-        raise DataError(f"{name}: holds {_listed(held.names)}; say which one with `key=NAME`")
-    return held.read(held.names[0] if key is None else key)
+class Members:
+    """Arrays by name, a path without its suffix.
+
+    Args:
+        where: what messages call all of them.
+        names: in the order in which they are quickest to read: those of a compressed archive as they lie in it.
+        read: (name, key, grey) → the array; see :meth:`read`.
+        ignored: files that hold no arrays.
+    """
+
+    def __init__(self, where: str, names: list[str], read: Callable[[str, str | None, bool], Array], ignored: int = 0):
+        self.where, self.names, self.ignored, self._read = where, names, ignored, read
+
+    def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
+        """The array of that name; ``key`` picks one of several in its file; ``grey``: pictures must not be colours."""
+        return self._read(name, key, grey)
+
+
+def open_members(path: Path, suffixes: Collection[str]) -> Members:
+    """What ``path`` holds: a folder through and through, an archive, or a file of several arrays."""
+    where, name = str(path), path.name.lower()
+    if path.is_dir():
+
+        def in_folder(file: str) -> bytes:
+            with sound(str(path / file)):
+                return read_regular(path / file, MAX_BYTES)
+
+        return _files(where, sorted(_walk(path)), suffixes, in_folder)
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder; check the path")
+    with sound(where):
+        if name.endswith(".zip"):
+            packed = zipfile.ZipFile(path)
+            infos = {info.filename: info for info in packed.infolist() if not info.is_dir()}
+            return _files(where, list(infos), suffixes, lambda file: _zip_bytes(packed, infos[file], where))
+        if name.endswith(ARCHIVES[1:]):
+            archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
+            members = {info.name.removeprefix("./"): info for info in archive if info.isreg()}
+            return _files(where, list(members), suffixes, lambda file: _tar_bytes(archive, members[file], where))
+    if path.suffix.lower() not in {".npz", *H5}:
+        raise DataError(f"{path}: expected a folder, {', '.join(ARCHIVES)}, .npy, .npz or .h5")
+    with sound(where):
+        file = open_regular(path)
+    names, read = _open_arrays(file, path.suffix.lower(), where)
+    return Members(where, names, lambda name, key, grey: read(name))
+
+
+def _files(where: str, files: list[str], suffixes: Collection[str], bytes_of: Callable[[str], bytes]) -> Members:
+    """The files of a folder or an archive, of which no two may differ in their suffix alone."""
+    shown = [file for file in files if not any(part.startswith((".", "__MACOSX")) for part in file.split("/"))]
+    fitting = [file for file in shown if PurePosixPath(file).suffix.lower() in suffixes]
+    file_of = {stem_of(file): file for file in fitting}
+    if len(file_of) < len(fitting):
+        name, times = Counter(map(stem_of, fitting)).most_common(1)[0]
+        same = ", ".join(sorted(file for file in fitting if stem_of(file) == name)[:4])
+        raise DataError(f"{where}: {times} files are called '{name}' ({same}); keep one of them")
+
+    def read(name: str, key: str | None, grey: bool) -> Array:
+        file = file_of[name]
+        data, suffix = bytes_of(file), PurePosixPath(file).suffix.lower()
+        if suffix == ".npy":
+            return npy_array(data, file)
+        if suffix in PICTURES:
+            return _grey_map(data, file) if grey else _pixels(data, file)
+        names, read_one = _open_arrays(io.BytesIO(data), suffix, file)
+        if key is None and len(names) != 1:
+            raise DataError(f"{file}: holds {_listed(names)}; say which one with `key=NAME`")
+        return read_one(names[0] if key is None else key)
+
+    return Members(where, list(file_of), read, len(shown) - len(fitting))
+
+
+def stem_of(file: str) -> str:
+    """A file's path without the last suffix.
+
+    >>> stem_of("a/cat.v2.npy")
+    'a/cat.v2'
+    """
+    path = PurePosixPath(file.replace("\\", "/"))
+    return path.with_suffix("").as_posix() if path.suffix else str(path)
+
+
+def _walk(path: Path) -> Iterator[str]:
+    """The files below a folder, as paths from it; links to folders are not followed."""
+    for folder, inner, files in os.walk(path):
+        inner.sort()
+        at = Path(folder).relative_to(path).as_posix()
+        yield from (file if at == "." else f"{at}/{file}" for file in files)
+
+
+def _tar_bytes(archive: tarfile.TarFile, info: tarfile.TarInfo, where: str) -> bytes:
+    _check_bytes(f"{where}: {info.name}", info.size)
+    with sound(f"{where}: {info.name}"):
+        member = archive.extractfile(info)
+        return b"" if member is None else member.read(info.size)
+
+
+def _zip_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> bytes:
+    """What one member of a zip file holds; never more than ``MAX_BYTES``, whatever its header says."""
+    _check_bytes(f"{where}: {info.filename}", info.file_size)
+    with sound(f"{where}: {info.filename}"), file.open(info) as member:
+        return member.read(info.file_size)
+
+
+def _check_bytes(name: str, size: int) -> None:
+    if size > MAX_BYTES:
+        raise DataError(f"{name} has {size:,} bytes, and at most {MAX_BYTES:,} are allowed")
 
 
 def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
@@ -84,19 +186,17 @@ def _plane(values: Array, name: str, what: str) -> Array:
 def npy_array(data: bytes, name: str) -> Array:
     """The array in the bytes of a .npy file."""
     with sound(name), io.BytesIO(data) as file:
-        shape, dtype = npy_header(file, name)
-        if len(data) - file.tell() < int(np.prod(shape, dtype=object)) * dtype.itemsize:
-            raise DataError(f"{name}: cut short: fewer bytes than {shape} values of {dtype} need; write it again")
-        file.seek(0)
-        return np.asarray(np.load(file, allow_pickle=False))
+        shape, is_fortran, dtype = npy_header(file, name)
+        count = int(np.prod(shape, dtype=object))
+        # Unlike np.load this takes no memory for values that are not there.
+        return np.frombuffer(data, dtype, count, file.tell()).reshape(shape, order="F" if is_fortran else "C")
 
 
-def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type that the header tells, once both can be read safely; the file stands behind the header."""
-    version = np.lib.format.read_magic(file)
-    one = version == (1, 0)
+def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type that the header tells, once they can be read safely; the file stands behind the header."""
+    one = np.lib.format.read_magic(file) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if one else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
+    shape, is_fortran, dtype = read(file)
     if dtype.hasobject:
         raise DataError(
             f"{name}: an array of Python objects, which can run code when it is read; save numbers, "
@@ -104,62 +204,50 @@ def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int,
         )
     if int(np.prod(shape, dtype=object)) > most:
         raise DataError(f"{name}: {shape} are more than the {most:,} values allowed; make it smaller")
-    return shape, dtype
+    return shape, is_fortran, dtype
 
 
-class _Npz:
-    """The arrays of an .npz file."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        self._name, self._file = name, zipfile.ZipFile(file)
-        self._members = {info.filename.removesuffix(".npy"): info for info in self._file.infolist()}
-        self.names = [name for name, info in self._members.items() if info.filename.endswith(".npy")]
-
-    def read(self, key: str) -> Array:
-        if key not in self.names:
-            raise DataError(f"{self._name}: no array '{key}', found {_listed(self.names)}; check `key`")
-        return npy_array(member_bytes(self._file, self._members[key], self._name), f"{self._name}[{key}]")
-
-
-def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int = MAX_BYTES) -> bytes:
-    """What one member of a zip file holds; never more than ``most`` bytes, whatever its header says."""
-    if info.file_size > most:
-        raise DataError(f"{name}: {info.filename} has {info.file_size:,} bytes, and at most {most:,} are allowed")
-    with sound(f"{name}: {info.filename}"), file.open(info) as member:
-        return member.read(info.file_size)
-
-
-class _Hdf:
-    """The datasets of an HDF5 file, by their path in it."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        try:
-            import h5py
-        except ImportError as error:
-            raise MissingExtraError(f"reading {name}", "tables") from error
-        self._name, self._file = name, h5py.File(file, "r")
-        self.names: list[str] = []
-        # a file that is open when the interpreter ends takes the process down with it
-        weakref.finalize(self, self._file.close)
-        self._file.visititems(lambda key, item: self.names.append(key) if isinstance(item, h5py.Dataset) else None)
-
-    def read(self, key: str) -> Array:
-        if key.strip("/") not in self.names:  # links to other files are not among them
-            raise DataError(f"{self._name}: no dataset '{key}', found {_listed(self.names)}; check `key`")
-        with sound(f"{self._name}[{key}]"):
-            found = self._file[key]
-            if found.external or found.is_virtual:
-                raise DataError(f"{self._name}[{key}]: its values lie in another file; copy them into this one")
-            if found.dtype.kind not in "biuf" or found.size is None or found.size > MAX_PIXELS:
-                what = f"{found.shape} of {found.dtype}"
-                raise DataError(f"{self._name}[{key}]: expected at most {MAX_PIXELS:,} numbers, found {what}")
-            return np.asarray(found[()])
-
-
-def open_arrays(file: BinaryIO, suffix: str, name: str) -> _Npz | _Hdf:
-    """A file that can hold several arrays: their ``names``, and ``read(name)``."""
+def _open_arrays(file: BinaryIO, suffix: str, name: str) -> tuple[list[str], Callable[[str], Array]]:
+    """A file that can hold several arrays: their names, and how one of them is read."""
     with sound(name):
-        return _Npz(file, name) if suffix == ".npz" else _Hdf(file, name)
+        names, read = _npz(file, name) if suffix == ".npz" else _hdf(file, name)
+
+    def known(key: str) -> Array:
+        if key.strip("/") not in names:  # links to other HDF5 files are not among them
+            raise DataError(f"{name}: no array '{key}', found {_listed(names)}; check `key`")
+        with sound(f"{name}[{key}]"):
+            return read(key)
+
+    return names, known
+
+
+def _npz(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
+    packed = zipfile.ZipFile(file)
+    members = {info.filename.removesuffix(".npy"): info for info in packed.infolist()}
+    names = [name for name, info in members.items() if info.filename.endswith(".npy")]
+    return names, lambda key: npy_array(_zip_bytes(packed, members[key], name), f"{name}[{key}]")
+
+
+def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtraError(f"reading {name}", "tables") from error
+    held, names = h5py.File(file, "r"), []
+    held.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
+
+    def read(key: str) -> Array:
+        dataset = held[key]
+        if dataset.external or dataset.is_virtual:
+            raise DataError(f"{name}[{key}]: its values lie in another file; copy them into this one")
+        if dataset.dtype.kind not in "biuf" or dataset.size is None or dataset.size > MAX_PIXELS:
+            what = f"{dataset.shape} of {dataset.dtype}"
+            raise DataError(f"{name}[{key}]: expected at most {MAX_PIXELS:,} numbers, found {what}")
+        return np.asarray(dataset[()])
+
+    # a file that is open when the interpreter ends takes the process down with it
+    weakref.finalize(read, held.close)
+    return names, read
 
 
 @contextmanager
@@ -175,7 +263,7 @@ def sound(name: str) -> Iterator[None]:
         raise damaged(name, error) from error
 
 
-def _grey(data: bytes, name: str, palette: bool = True) -> Array:
+def _pixels(data: bytes, name: str, palette: bool = True) -> Array:
     """Values (H,W) of a grey picture of any depth; (H,W,C) of colours. ``palette``: its indices, not its colours."""
     from PIL import Image
 
@@ -189,17 +277,15 @@ def _grey(data: bytes, name: str, palette: bool = True) -> Array:
         return np.asarray(image if palette or image.mode != "P" else image.convert("RGBA"))
 
 
-def grey_map(data: bytes, name: str) -> Array:
-    """Values (H,W) of a picture file as a map: grey of any depth. Colours say no amount, so they are refused.
+def _grey_map(data: bytes, name: str) -> Array:
+    """Values (H,W) of a picture as a map: grey of any depth. Colours, and the indices of a palette, say no amount.
 
-    The indices of a palette are no amounts either. A palette of greys, and colours whose channels are equal, are read.
+    A palette of greys, and colours whose channels are equal, are read.
     """
-    values = _grey(data, name, palette=False)
+    values = _pixels(data, name, palette=False)
     if values.ndim == 2:
         return values
-    if values.shape[-1] == 2:
-        return values[..., 0]  # grey with transparency
-    colours = values[..., :3]
+    colours = values[..., :3] if values.shape[-1] > 2 else values[..., :1]  # of grey with transparency: the grey
     if (colours != colours[..., :1]).any():
         raise DataError(
             f"{name}: a colour picture, which does not hold the values of a map; save the map as grey or .npy"
@@ -209,3 +295,33 @@ def grey_map(data: bytes, name: str) -> Array:
 
 def _listed(names: list[str]) -> str:
     return shorten(", ".join(names), 200, placeholder=" …") or "no array"
+
+
+def picture_of(name: str, separator: str) -> str:
+    """The picture that a name is about.
+
+    >>> picture_of("cat__colour", "__"), picture_of("cat", "__"), picture_of("a/1/tail", "/")
+    ('cat', 'cat', 'a/1')
+    """
+    picture, _, _ = name.rpartition(separator) if separator == "/" else name.partition(separator)
+    return picture or name
+
+
+def short_names(sides: Sequence[Iterable[str]], separator: str) -> bool:
+    """Whether the last part of a path is enough: on every side no two paths share it."""
+    if separator == "/":
+        return False
+    return all(len({path.rpartition("/")[2] for path in paths}) == len(paths) for paths in map(list, sides))
+
+
+def by_short_name(paths: Iterable[str], short: bool) -> dict[str, str]:
+    """Paths by the names they are called."""
+    return {path.rpartition("/")[2] if short else path: path for path in paths}
+
+
+def truth_for(name: str, known: Mapping[str, object], separator: str) -> str | None:
+    """The name of the truth about a map: its own, else that of its picture; None where there is neither."""
+    if name in known:
+        return name
+    picture = picture_of(name, separator)
+    return picture if picture in known else None

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, floor
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from saccade.data.maps.arrays import stem_of
 from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, json_in, jsonl_stream, numbers_in
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -56,7 +57,7 @@ class MarkTable:
 
     def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: object) -> None:
         """Add a mark."""
-        held = self.pictures.setdefault(_stem(image), PictureMarks())
+        held = self.pictures.setdefault(stem_of(image), PictureMarks())
         if size is not None and held.size not in (None, size):
             raise UnusableRowError("two sizes of one picture", f"{held.size} and {size}")
         held.size = held.size or size
@@ -184,12 +185,6 @@ def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]
                 raise DataError(f"{path}: '{image[:80]}': expected boxes of 4 numbers or points of 2")
 
 
-def _stem(image: str) -> str:
-    """The path of a picture without its suffix."""
-    file = PurePosixPath(image.replace("\\", "/"))
-    return file.with_suffix("").as_posix() if file.suffix else str(file)
-
-
 def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     """Annotations of COCO: a box and perhaps a segmentation each, with the category as the label."""
     table = MarkTable(str(path), "boxes")
@@ -213,7 +208,7 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
             except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
                 table.unusable.append(f"unreadable annotation: annotation {number}, {error}")
         for each in images.values():  # a picture without annotations has an empty mask
-            table.pictures.setdefault(_stem(str(each["file_name"])), PictureMarks(_size(each)))
+            table.pictures.setdefault(stem_of(str(each["file_name"])), PictureMarks(_size(each)))
     except (KeyError, TypeError, UnusableRowError) as error:
         raise DataError(
             f"{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, file_name, "

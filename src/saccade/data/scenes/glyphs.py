@@ -27,8 +27,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.cache import cache_home
-from saccade.data.fetch import DOWNLOADS
+from saccade.cache import FILES, cache_home
 from saccade.data.scenes.hashing import uniform_below
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
@@ -179,7 +178,7 @@ def load_mnist(part: Literal["train", "test"], folder: Path | None = None) -> Gl
 @lru_cache(maxsize=4)
 def _read_once(path: Path, changed: int, is_mnist: bool) -> np.ndarray:
     """`read_idx`, done once for the splits of a run and for its note of what it learns from; for reading only."""
-    return read_idx(path, {file.sha256 for file in DOWNLOADS["mnist"].files} if is_mnist else None)
+    return read_idx(path, {file.sha256 for file in FILES["mnist"]} if is_mnist else None)
 
 
 def read_idx(path: Path, digests: Collection[str] | None = None) -> np.ndarray:

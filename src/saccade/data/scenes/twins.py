@@ -18,6 +18,7 @@ Free ground keeps old and new place apart: a map that stays where it was has not
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -65,16 +66,16 @@ def other_colour(layout: SceneLayout, obj: Tensor, bits: Tensor) -> Tensor:
     return (old + step) % len(COLOURS)
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(NamedTuple):
     """Where objects can be moved, such as the N of each of B scenes."""
 
-    x: Tensor
-    """(B, N) left edge of the new box."""
-    y: Tensor
-    """(B, N) top edge."""
-    found: Tensor
-    """(B, N) bool: the object is present, and a place was found for it."""
+    x: Tensor  # (B, N) left edge of the new box
+    y: Tensor  # (B, N) top edge
+    found: Tensor  # (B, N) bool: the object is present, and a place was found for it
+
+    def of(self, rows: Tensor | slice) -> Places:
+        """Those of some scenes."""
+        return Places(*(column[rows] for column in self))
 
 
 def free_places(layout: SceneLayout, *, least: int = CELL, tries: int = TRIES) -> Places:

@@ -8,7 +8,7 @@ GENERATORS        pictures that are drawn, by name
 
 The generated set ``details``: pictures whose class depends on a small detail, with the detail as evidence.
 
-What they show and how little a coarse view tells is in :mod:`saccade.data.details.layout` and ``render``.
+What they show and how little a coarse view tells is in :mod:`saccade.data.details`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from saccade.config import Seed, Within, from_dict
-from saccade.data.details import layout as details
-from saccade.data.details.layout import SIZE, DetailLayout, sample_details
-from saccade.data.details.render import render_details
+from saccade.data import details
+from saccade.data.details import SIZE, DetailLayout, render_details, sample_details
 from saccade.data.examples import Example
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.evidence import carried

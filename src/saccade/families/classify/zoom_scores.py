@@ -51,7 +51,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.attention.zoom import theta_box
-from saccade.data.details.layout import moved, rewoven, surrounded
+from saccade.data.details import moved, rewoven, surrounded
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
 from saccade.families.classify.data import Details, drawn

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.config import Seed
-from saccade.data.causal.scenes import causal_batches
 from saccade.data.causal.truth import CausalFacts
-from saccade.data.causal.writing import write_set
+from saccade.data.causal.writing import causal_batches, write_set
 from saccade.data.pictures.export import check_request
 from saccade.data.scenes import LICENCE
 from saccade.data.scenes.drawing import COLOURS, Drawing

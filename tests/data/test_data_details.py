@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from saccade.data.details import render
-from saccade.data.details.layout import (
+from saccade.data import details as render
+from saccade.data.details import (
     CELL,
     CLASSES,
     MARK,
@@ -15,11 +15,11 @@ from saccade.data.details.layout import (
     SIZE,
     DetailLayout,
     moved,
+    render_details,
     rewoven,
     sample_details,
     surrounded,
 )
-from saccade.data.details.render import render_details
 from saccade.errors import DataError
 
 SOME = torch.arange(40)

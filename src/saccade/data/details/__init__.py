@@ -1,1 +1,0 @@
-"""Generated pictures whose class depends on a small detail."""
