@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.attention.memory import HOP
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.world.reader import derive
+from saccade.families.story.world import derive
 from saccade.models.base import Given
 from saccade.models.story import StoryModel
 from saccade.outputs import Act, ModelOutput

@@ -43,13 +43,13 @@ def test_the_loss_comes_first_and_single_points_are_no_curve():
 
 
 def test_training_curves_draw_what_was_measured():
-    figure, axes = training_curves(ROWS)
+    axes = training_curves(ROWS).axes
     assert [panel.get_title(loc="left") for panel in axes] == ["loss", "accuracy"]
     lines = {line.get_label(): line for line in axes[0].get_lines()}
     assert lines["train"].get_xdata().tolist() == [10, 20, 40]
     assert lines["validation"].get_ydata().tolist() == [1.5, 1.2]
     assert [line.get_xdata()[0] for line in axes[0].get_lines() if line.get_gid() == "phase-polish"] == [30]
-    assert len(figure.axes) == 2
+    assert len(axes) == 2
 
 
 def test_pictures_and_reports_do_not_import_matplotlib():

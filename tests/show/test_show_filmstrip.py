@@ -1,3 +1,5 @@
+"""Filmstrips, nested crops and contact sheets: the right pixels in the right place, and text that fits."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -9,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
-from saccade.show.acts import act_map, act_marks, acts_of, crop_content, one_example
+from saccade.show.acts import Drawing
 from saccade.show.filmstrip import LAYOUT, contact_sheet, filmstrip, nested_crops
 from saccade.show.overlay import Mask, Points, Polygon
 from saccade.show.sheet import MARGIN, elide, font, wrap
@@ -19,58 +21,55 @@ from saccade.trace import AttentionTrace, Look
 GUTTER = LAYOUT.gutter
 
 
-def crop_trace() -> AttentionTrace:
-    """A crop of (20, 30, 60, 50) out of 100×100, read on a 10×20 grid."""
-    frame = geometry.crop_frame(torch.tensor([[20.0, 30.0, 60.0, 50.0]]), (10, 20))
-    look = Look("zoom", "crop", "crop", frame=frame, grid=(10, 20))
-    return AttentionTrace((look,), image_size=torch.tensor([[100, 100]])).validate()
+def crop(name: str, box: tuple[float, ...], grid: tuple[int, int] = (10, 10)) -> Look:
+    frame = geometry.crop_frame(torch.tensor([box], dtype=torch.float64), grid)
+    return Look(name, "crop", "crop", frame=frame, grid=grid)
 
 
-def test_padding_steps_are_not_acts(word_trace):
-    acts = acts_of(word_trace)
+CROP = AttentionTrace((crop("zoom", (20, 30, 60, 50), (10, 20)),), image_size=torch.tensor([[100, 100]])).validate()
+NESTED = AttentionTrace(
+    (crop("scale2", (100, 120, 300, 320)), crop("scale3", (150, 180, 250, 280))), answer=torch.tensor([0]), total="mean"
+)
+
+
+def drawing(picture: np.ndarray, trace: AttentionTrace) -> Drawing:
+    return Drawing(picture, trace, lambda image: image)
+
+
+def test_acts_have_raw_peaks_and_no_padding(word_trace, soft_trace, grey_picture):
+    acts = drawing(np.zeros((60, 90, 3), np.uint8), word_trace).acts
     assert [act.title for act in acts] == [f"word {number}" for number in range(1, 8)]
     assert acts[0].note.endswith("gain 0.500")
+    assert drawing(grey_picture, soft_trace).acts[0].note == "peak 0.700"
 
 
-def test_the_note_holds_the_raw_peak(soft_trace):
-    assert acts_of(soft_trace)[0].note == "peak 0.700"
-
-
-def test_cells_follow_the_frame(soft_trace):
+def test_cells_follow_the_frame(soft_trace, grey_picture):
     """Column 1 covers pixels 31…46, row 2 covers 47…62; the edge cells go on to the border."""
-    laid = act_map(soft_trace, acts_of(soft_trace)[0], (100, 100), cells=True)
+    on = drawing(grey_picture, soft_trace)
+    laid = on.map(on.acts[0], cells=True)
     rows, cols = np.where(laid > 0.5)
     assert (rows.min(), rows.max(), cols.min(), cols.max()) == (47, 62, 31, 46)
     assert laid[0, 0] == laid[99, 99] == pytest.approx(0.02)
 
 
-def test_crop_outline_and_content():
-    trace = crop_trace()
-    act = acts_of(trace)[0]
-    (outline,) = act_marks(trace, act, (200, 200))
+def test_crops_and_chosen_cells_are_outlined(grey_picture):
+    on = Drawing(grey_picture, CROP, lambda image: image.resize((200, 200)))
+    (outline,) = on.marks(on.acts[0])
     assert isinstance(outline, Polygon)
     np.testing.assert_allclose(outline.points, [(40, 60), (120, 60), (120, 100), (40, 100)])
-    ramp = (torch.arange(100) + 0.5).expand(3, 100, 100) / 100  # value = x of the pixel centre / 100
-    cut = crop_content(trace, act, ramp, (10, 20))
-    np.testing.assert_allclose(cut[0, 4], (20 + 2 * (torch.arange(20) + 0.5)) / 100, atol=1e-4)
-
-
-def test_the_chosen_cell_is_marked():
     weights = torch.full((1, 4, 4), 1 / 16)
     frame = torch.tensor([[16.0, 0.0, 15.0], [0.0, 16.0, 15.0]])
     look = Look("glimpse", "hard", "policy", weights, "softmax", frame, choice=torch.tensor([6]))
-    trace = AttentionTrace((look,), image_size=torch.tensor([[100, 100]])).validate()
-    (mark,) = act_marks(trace, acts_of(trace)[0], (100, 100))
+    on = drawing(grey_picture, AttentionTrace((look,), image_size=torch.tensor([[100, 100]])).validate())
+    (mark,) = on.marks(on.acts[0])
     assert isinstance(mark, Points)
     assert mark.points == [(15 + 16 * 2.5, 15 + 16 * 1.5)]
 
 
-def test_a_smaller_copy_of_the_picture_is_fine_and_another_shape_is_not(soft_trace):
-    assert one_example(soft_trace, (50, 50)).image_size.tolist() == [[100, 100]]
-    with pytest.raises(DataError, match="the picture that the model saw"):
-        one_example(soft_trace, (50, 80))
+def test_a_smaller_copy_of_the_picture_is_fine(soft_trace):
+    assert drawing(np.zeros((50, 50, 3), np.uint8), soft_trace).trace.image_size.tolist() == [[100, 100]]
     unplaced = dataclasses.replace(soft_trace, image_size=None)
-    assert one_example(unplaced, (100, 100)).image_size.tolist() == [[100, 100]]
+    assert drawing(np.zeros((90, 80, 3), np.uint8), unplaced).trace.image_size.tolist() == [[90, 80]]
 
 
 def test_the_panel_shows_the_look_on_its_pixels(soft_trace, grey_picture):
@@ -96,7 +95,7 @@ def test_shared_scale_makes_steps_comparable(grey_picture):
 def test_crops_are_drawn_with_their_content(grey_picture):
     picture = grey_picture.copy()
     picture[30:50, 20:60] = (200, 30, 30)  # exactly the crop
-    strip = np.asarray(filmstrip(picture, crop_trace(), panel=100))
+    strip = np.asarray(filmstrip(picture, CROP, panel=100))
     x = MARGIN + 120 + GUTTER
     upper, lower = strip[MARGIN : MARGIN + 100, x : x + 100], strip[MARGIN + 106 : MARGIN + 206, x : x + 100]
     assert upper[5, 5].tolist() == [45, 45, 45]  # outside: 128 × 0.35, rounded
@@ -116,18 +115,6 @@ def test_nothing_is_cut_under_a_narrow_picture(monkeypatch, grey_picture):
     assert not [text for text in written if text.endswith("…")]
     assert written[written.index("stage1") + 1 :][:2] == ["peak 0.500", "mean 0.500"]
     assert "product of all looks" in " ".join(written)
-    assert "weight: 0 … each panel's own peak" in " ".join(written)
-
-
-def test_slot_table_paints_the_heaviest_sentence_brightest():
-    weights = torch.tensor([[[0.1, 0.8, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0]]])
-    look = Look("hop", "slots", "multiplier", weights, "softmax", active=torch.tensor([[True, False]]))
-    table = slot_table(look, ["Mary went home", "John slept", "Ann ate"], supporting={1}, text_width=200)
-    column = np.asarray(table.convert("L"))[:-100, 28 + 14 + 200 + 4].astype(int)  # without the legend
-    lit = np.where((column > 180) & (column < 250))[0]
-    dark = np.where(column < 60)[0]
-    assert dark.min() < lit.min() < lit.max() < dark.max()  # the second of three rows
-    assert table.width == 28 + 14 + 200 + 77 + 28  # one active step
 
 
 def test_contact_sheet_grid():
@@ -143,79 +130,40 @@ def test_contact_sheet_grid():
 
 def test_text_fits_its_room():
     face = font(14)
-    long = "the quick brown fox jumps over the lazy dog " * 3
-    lines = wrap(long, face, 150, 3)
+    lines = wrap("the quick brown fox jumps over the lazy dog " * 3, face, 150, 3)
     assert len(lines) == 3
     assert lines[-1].endswith("…")
     assert all(face.getlength(line) <= 150 for line in lines)
-    assert " ".join(wrap("a short one", face, 150)) == "a short one"
-    assert wrap("", face, 100) == []
+    assert wrap("a short one", face, 150) == ["a short one"]
     assert elide("x" * 400, face, 60).endswith("…")
-    assert elide("two\nlines", face, 200) == "two lines"
 
 
-SIZE = 400
-
-
-def crop(name: str, box: tuple[float, float, float, float]) -> Look:
-    """A crop of a picture of 400 × 400 pixels, read at 10 × 10."""
-    frame = geometry.crop_frame(torch.tensor([box], dtype=torch.float64), (10, 10))
-    return Look(name, "crop", "crop", frame=frame, grid=(10, 10))
-
-
-@pytest.fixture
-def nested() -> AttentionTrace:
-    """Two crops, one inside the other."""
-    looks = (crop("scale2", (100, 120, 300, 320)), crop("scale3", (150, 180, 250, 280)))
-    return AttentionTrace(looks, answer=torch.tensor([0]), total="mean")
-
-
-def drawn(nested: AttentionTrace, **options: object) -> np.ndarray:
-    """The drawing on a grey picture."""
-    return np.asarray(nested_crops(Image.new("RGB", (SIZE, SIZE), (120, 120, 120)), nested, **options)).astype(int)
-
-
-def test_frames_lie_where_the_crops_are(nested: AttentionTrace) -> None:
-    """White lines on the edges of both boxes, at the height of their middles; none elsewhere in that row."""
-    row = drawn(nested)[230, :, 0]
-    bright = set(np.flatnonzero(row > 250).tolist())
+def test_frames_of_nested_crops_lie_on_their_edges_and_what_fewer_crops_show_is_darker() -> None:
+    grey = Image.new("RGB", (400, 400), (120, 120, 120))
+    plain, named = (
+        np.asarray(nested_crops(grey, NESTED, said=said)).astype(int)
+        for said in ({}, {"scale2": "a very long answer"})
+    )  # fmt: skip
+    bright = set(np.flatnonzero(plain[230, :, 0] > 250).tolist())
     for edge in (100, 150, 250, 300):
         assert bright & set(range(edge - 3, edge + 3)), edge
     assert all(min(abs(place - edge) for edge in (100, 150, 250, 300)) <= 4 for place in bright)
-
-
-def test_what_fewer_crops_show_is_darker(nested: AttentionTrace) -> None:
-    """Inside both the picture is as it was; between them darker; outside darkest."""
-    pixels = drawn(nested)[..., 0]
-    inner, between, outside = pixels[230, 200], pixels[300, 200], pixels[380, 200]
-    assert inner == 120
-    assert inner > between > outside
-
-
-def test_each_frame_says_its_name_and_what_was_said(nested: AttentionTrace) -> None:
-    """A plate above the frame; it is longer with an answer on it."""
-    plain, told = drawn(nested), drawn(nested, said={"scale2": "a very long answer"})
-    assert (plain[105:118, 101:140] > 200).any()
-    assert (told[105:118, 200:230].mean()) > (plain[105:118, 200:230].mean())
+    inner, between, outside = plain[230, 200, 0], plain[300, 200, 0], plain[380, 200, 0]
+    assert inner == 120 > between > outside
+    assert (plain[105:118, 101:140] > 200).any()  # a plate above the frame, longer with an answer on it
+    assert named[105:118, 200:230].mean() > plain[105:118, 200:230].mean()
 
 
 def test_wrong_input_is_named(soft_trace, grey_picture):
     hop = Look("hop", "slots", "multiplier", torch.ones(1, 3) / 3, "softmax")
-    look = soft_trace.looks[0]
-    two = dataclasses.replace(
-        soft_trace,
-        looks=(dataclasses.replace(look, weights=look.weights.expand(2, 4, 4)),),
-        image_size=torch.tensor([[100, 100]] * 2),
-    )
+    look = dataclasses.replace(soft_trace.looks[0], weights=soft_trace.looks[0].weights.expand(2, 4, 4))
+    two = dataclasses.replace(soft_trace, looks=(look,), image_size=torch.tensor([[100, 100]] * 2))
     for draw, error, named in (
         (lambda: filmstrip(grey_picture, AttentionTrace((hop,))), DataError, "slot_table"),
         (lambda: filmstrip(grey_picture, two), DataError, r"trace\[i\]"),
-        (lambda: filmstrip(grey_picture, soft_trace, captions={"sofd": "x"}), DataError, "'soft'"),
-        (lambda: filmstrip(grey_picture, soft_trace, scale="shard"), DataError, "'shared'"),
-        (lambda: slot_table(hop, ["a"] * 4), ShapeError, "sentences"),
-        (lambda: slot_table(look, ["a"]), DataError, "slots"),
+        (lambda: filmstrip(grey_picture[:50], soft_trace), DataError, "100×50"),
+        (lambda: slot_table([hop], ["a"] * 4), ShapeError, "sentences"),
         (lambda: contact_sheet([]), DataError, "contact sheet"),
-        (lambda: contact_sheet([grey_picture], ["a", "b"]), ShapeError, "captions"),
     ):
         with pytest.raises(error, match=named):
             draw()

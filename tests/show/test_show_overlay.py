@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import base64
-import io
-
 import numpy as np
 import pytest
 import torch
@@ -18,11 +15,7 @@ from saccade.show.overlay import (
     Points,
     Polygon,
     as_picture,
-    data_url,
-    fit_panel,
-    let_through,
     overlay,
-    png_bytes,
     stretch,
 )
 from saccade.trace import AttentionTrace, Look
@@ -74,25 +67,6 @@ def test_canvas_and_crop_land_on_the_original():
     )
     image = overlay(np.zeros((47, 61, 3), np.uint8), trace.image_map("zoom"), least_side=1)
     assert brightest(image) == pytest.approx((18.5, 34.5))  # the four pixels around the corner (35, 19)
-
-
-def test_a_uniform_map_tints_uniformly(grey_picture):
-    for value in (0.01, 1.0, 40.0):
-        image = np.asarray(overlay(grey_picture, np.full((4, 4), value)))
-        assert len(np.unique(image.reshape(-1, 3), axis=0)) == 1
-    assert not (image == 128).all()
-
-
-def test_what_is_let_through_is_a_product():
-    """White times (0.5, 1) is (127.5 rounded to even 128, 255)."""
-    image = let_through(Image.new("RGB", (2, 1), "white"), np.array([[0.5, 1.0]]))
-    assert np.asarray(image)[0, :, 0].tolist() == [128, 255]
-
-
-def test_fit_panel_enlarges_by_whole_factors_and_reduces_freely():
-    assert fit_panel(Image.new("RGB", (100, 50)), 330).size == (300, 150)
-    assert fit_panel(Image.new("RGB", (640, 427)), 300).size == (300, 200)
-    assert fit_panel(Image.new("RGB", (5000, 2)), 300).size == (300, 1)
 
 
 @pytest.mark.parametrize("shape", [(3, 700), (90, 5), (41, 53)])
@@ -167,9 +141,8 @@ def test_wrong_pictures_marks_and_opacities_are_named(grey_picture):
     even = np.ones((2, 2))
     for picture, options, error, named in (
         (np.zeros((4, 4, 3)), {}, DataError, "picture"),
-        (np.zeros((4, 4, 4), np.uint8), {}, ShapeError, "picture"),
-        (np.zeros((0, 4, 3), np.uint8), {}, ShapeError, "picture"),
-        (torch.zeros(4, 4, 3), {}, ShapeError, "picture"),
+        (np.zeros((4, 4, 4), np.uint8), {}, DataError, "picture"),
+        (np.zeros((0, 4, 3), np.uint8), {}, DataError, "picture"),
         (torch.full((3, 4, 4), 200.0), {}, DataError, "picture"),
         (torch.full((3, 4, 4), float("nan")), {}, DataError, "picture"),
         (torch.zeros(3, 4, 4, dtype=torch.uint8), {}, DataError, "picture"),
@@ -178,13 +151,3 @@ def test_wrong_pictures_marks_and_opacities_are_named(grey_picture):
     ):
         with pytest.raises(error, match=named):
             overlay(picture, even, **options)
-
-
-@pytest.mark.parametrize("effort", ["fast", "plain", "small"])
-def test_a_png_is_exact_whatever_the_effort_and_more_effort_takes_fewer_bytes(effort):
-    steps = np.add.outer(np.arange(300), np.arange(400))[..., None] * np.array([1, 2, 3])
-    picture = Image.fromarray((steps % 256).astype(np.uint8))
-    data = png_bytes(picture, effort)
-    assert (np.asarray(Image.open(io.BytesIO(data))) == np.asarray(picture)).all()
-    assert len(png_bytes(picture, "small")) <= len(data) <= len(png_bytes(picture, "fast"))
-    assert data_url(data) == f"data:image/png;base64,{base64.b64encode(data).decode()}"

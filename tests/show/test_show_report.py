@@ -180,12 +180,12 @@ def test_photographs_are_kept_small_and_look_the_same(monkeypatch):
     for name, value in (("_WEBP_SIDE", 299), ("features", SimpleNamespace(check=lambda feature: False))):
         with monkeypatch.context() as patch:
             patch.setattr(report, name, value)
-            assert kept(picture) == png_bytes(picture, "small")  # too wide for the format, or a Pillow without it
+            assert kept(picture) == png_bytes(picture, optimize=True)  # too wide for the format, or a Pillow without it
 
 
 def test_drawings_of_few_colours_stay_exact():
     drawing = Image.fromarray(np.arange(256, dtype=np.uint8).repeat(16).reshape(64, 64))
-    assert kept(drawing) == png_bytes(drawing, "small")
+    assert kept(drawing) == png_bytes(drawing, optimize=True)
 
 
 def test_text_is_cleaned_and_back_quotes_become_code():

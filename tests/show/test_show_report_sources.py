@@ -83,9 +83,6 @@ def test_what_is_not_a_run(tmp_path):
     (folder / "config.yaml").write_text("a: [")
     with pytest.raises(CheckpointError, match=r"config\.yaml"):
         report_from_run(folder)
-    (folder / "config.yaml").write_text("- 1")
-    with pytest.raises(CheckpointError, match="mapping"):
-        report_from_run(folder)
     write_run(folder)
     (folder / "metrics.jsonl").unlink()
     with pytest.raises(CheckpointError, match=r"metrics\.jsonl"):

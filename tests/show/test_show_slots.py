@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import ShapeError
 from saccade.show.colours import contrast, heat
 from saccade.show.report import Report, policy, render
 from saccade.show.slot_table import LEVELS, SlotHeat, heat_rules, slot_grid, slot_table
@@ -33,8 +33,8 @@ def test_every_look_is_a_column_and_empty_slots_are_a_row() -> None:
 
 
 def test_weight_of_empty_slots_is_shown_however_small() -> None:
-    assert len(slot_grid(hop("hop", 0.5, 0.5, 1e-9), TEXTS).texts) == 3
-    assert len(slot_grid(hop("hop", 0.5, 0.5, 0.0), TEXTS).texts) == 2
+    assert len(slot_grid([hop("hop", 0.5, 0.5, 1e-9)], TEXTS).texts) == 3
+    assert len(slot_grid([hop("hop", 0.5, 0.5, 0.0)], TEXTS).texts) == 2
     assert len(slot_grid([hop("a", 0.5, 0.5, 0.0), hop("b", 0.9, 0.0, 0.1)], TEXTS).texts) == 3
 
 
@@ -42,8 +42,6 @@ def test_looks_after_the_end_are_named_and_not_shown() -> None:
     grid = slot_grid([hop("a", 1.0, 0.0, active=True), hop("b", 0.0, 1.0, active=False)], TEXTS)
     assert (grid.headings, grid.ended) == (("a",), ("b",))
     assert "not shown: b" in grid.legend
-    with pytest.raises(DataError, match="no active step"):
-        slot_grid([hop("a", 1.0, 0.0, active=False)], TEXTS)
 
 
 def test_of_a_trace_the_looks_over_slots_are_taken(soft_trace: AttentionTrace) -> None:
@@ -84,6 +82,17 @@ def test_a_notebook_paints_cells_by_themselves() -> None:
     assert f"background:#{red:02x}{green:02x}{blue:02x}" in shown
     assert shown.count("border-left:4px solid currentColor") == 1
     assert "&lt;b&gt;" in shown
+
+
+def test_a_drawing_paints_the_heaviest_sentence_brightest():
+    weights = torch.tensor([[[0.1, 0.8, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0]]])
+    look = Look("hop", "slots", "multiplier", weights, "softmax", active=torch.tensor([[True, False]]))
+    table = slot_table([look], ["Mary went home", "John slept", "Ann ate"], supporting={1}, text_width=200)
+    column = np.asarray(table.convert("L"))[:-100, 28 + 14 + 200 + 4].astype(int)  # without the legend
+    lit = np.where((column > 180) & (column < 250))[0]
+    dark = np.where(column < 60)[0]
+    assert dark.min() < lit.min() < lit.max() < dark.max()  # the second of three rows
+    assert table.width == 28 + 14 + 200 + 77 + 28  # one active step
 
 
 def test_every_class_of_a_page_is_legible_and_harmless() -> None:

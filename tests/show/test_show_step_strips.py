@@ -100,25 +100,6 @@ def test_evidence_and_drawn_cells_are_marked_on_their_own_panels(drawn) -> None:
     assert np.any(pixels(ringed[1]) != pixels(plain[1]))
 
 
-def test_rows_are_equally_long_and_long_words_widen_narrow_columns_up_to_a_point() -> None:
-    """Five panels at three a row are three and two, at four a row too."""
-    three, four = (word_strip(PICTURE, word_trace(), words=WORDS, columns=columns) for columns in (3, 4))
-    assert three.size == four.size
-
-    def width(word: str) -> int:
-        return word_strip(PICTURE, word_trace(), words=[*WORDS[:3], (word, 0.5)], columns=5, panel=50).width
-
-    assert width("seven") == 2 * MARGIN + 5 * 110 + 4 * GUTTER
-    assert width("seven") < width("photographer") < width("x" * 100) == 2 * MARGIN + 5 * 180 + 4 * GUTTER
-    assert word_strip(PICTURE, word_trace(gates=False), words=WORDS[:1], panel=50).width == 480
-
-
-def test_the_sentence_stands_above() -> None:
-    told = word_strip(PICTURE, word_trace(), words=WORDS, answer="a small red seven")
-    assert told.height > word_strip(PICTURE, word_trace(), words=WORDS).height
-    assert np.asarray(told.convert("L"))[MARGIN : MARGIN + 26].min() < 80  # dark ink
-
-
 def test_the_bar_is_as_long_as_the_gate_is_open() -> None:
     """Panels are 200 wide; below each the bar of β has its colour on that share of it."""
     sheet = np.asarray(word_strip(PICTURE, word_trace(), words=WORDS, columns=9))

@@ -206,5 +206,5 @@ def write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
     drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
     picture = contact_sheet(drawn, captions, columns=len(sightings), panel=400)
     name = folder / f"{sightings[0].stem}-compare"
-    write_bytes(name.with_suffix(".png"), png_bytes(picture, "small"))
+    write_bytes(name.with_suffix(".png"), png_bytes(picture, optimize=True))
     report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.errors import MissingExtraError
@@ -22,28 +21,15 @@ if TYPE_CHECKING:
 Theme = Literal["light", "dark"]
 Row = Mapping[str, Any]
 """A line of metrics.jsonl: {"step", "phase", "kind": "train" | "validation", "values": {...}}."""
-
-
-@dataclass(frozen=True)
-class _Palette:
-    paper: str
-    ink: str
-    soft: str
-    rule: str
-    series: Sequence[str]
-
-
-_THEMES = {
-    "light": _Palette("#ffffff", "#16191f", "#5a6270", "#dfe3e8", SERIES),
-    "dark": _Palette(
-        "#12151a", "#e7eaef", "#9aa4b2", "#2a3038", ("#6ea1f5", "#f0a35e", "#4cc3b2", "#dd86b4", "#a4adba", "#d8c64f")
-    ),
+COLUMNS = 3
+_THEMES: dict[Theme, tuple[str, str, str, str, str]] = {
+    "light": ("#16191f", "#5a6270", "#dfe3e8", SERIES[4], SERIES[0]),
+    "dark": ("#e7eaef", "#9aa4b2", "#2a3038", "#a4adba", "#6ea1f5"),
 }
+"""Ink, soft ink, rules, the line of training, the line of validation."""
 
 
-def training_curves(
-    rows: Sequence[Row], *, names: Sequence[str] | None = None, theme: Theme = "light"
-) -> tuple[Figure, list[Axes]]:
+def training_curves(rows: Sequence[Row], *, names: Sequence[str] | None = None, theme: Theme = "light") -> Figure:
     """One panel a metric, training and validation in it, phases marked by dotted lines.
 
     Args:
@@ -51,19 +37,32 @@ def training_curves(
         names: metrics to draw; by default all that were measured at least twice, the loss first.
         theme: for a light or a dark page.
     """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("drawing curves", "plots") from error
     chosen = list(names) if names is not None else metrics_with_a_course(rows)
-    columns = min(3, len(chosen))
+    ink, soft, rule, *colours = _THEMES[theme]
+    columns = min(COLUMNS, len(chosen))
     lines = -(-len(chosen) // columns)
-    figure = _figure(3.7 * columns, 2.7 * lines, _THEMES[theme])
-    axes = []
-    for number, name in enumerate(chosen):
-        panel = figure.add_subplot(lines, columns, number + 1)
-        _draw_metric(panel, rows, name, _THEMES[theme])
-        axes.append(panel)
-    for start, phase in _phase_starts(rows)[1:]:
-        for panel in axes:
-            panel.axvline(start, color=_THEMES[theme].soft, linewidth=0.8, linestyle=":", gid=f"phase-{phase}")
-    return figure, axes
+    style: Any = {  # matplotlib names every key in its type
+        "axes.edgecolor": soft, "axes.labelcolor": soft, "xtick.color": soft, "ytick.color": soft,
+        "axes.titlecolor": ink, "legend.labelcolor": ink, "grid.color": rule,
+        "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "axes.facecolor": "none",
+        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8, "grid.linewidth": 0.7,
+        "axes.titlelocation": "left", "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.labelsize": 9,
+        "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "lines.linewidth": 1.7, "lines.markersize": 3.5,
+        "legend.frameon": False, "legend.fontsize": 8.5, "legend.borderaxespad": 0.3, "legend.handlelength": 1.4,
+    }  # fmt: skip
+    with rc_context(style):
+        figure = Figure(figsize=(3.7 * columns, 2.7 * lines), layout="constrained")
+        for number, name in enumerate(chosen):
+            panel = figure.add_subplot(lines, columns, number + 1)
+            _draw_metric(panel, rows, name, colours)
+            for start, phase in _phase_starts(rows)[1:]:
+                panel.axvline(start, color=soft, linewidth=0.8, linestyle=":", gid=f"phase-{phase}")
+    return figure
 
 
 def metrics_with_a_course(rows: Sequence[Row]) -> list[str]:
@@ -85,42 +84,26 @@ def course(rows: Sequence[Row], name: str, kind: str) -> list[tuple[int, float]]
 
 def figure_svg(figure: Figure) -> str:
     """The figure as SVG text, the same text for the same figure."""
-    buffer = io.StringIO()
     from matplotlib import rc_context
 
+    buffer = io.StringIO()
     with rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return buffer.getvalue()
 
 
-def _figure(width: float, height: float, look: _Palette) -> Figure:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("drawing curves", "plots") from error
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor=look.paper)
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, look: _Palette) -> None:
+def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, colours: Sequence[str]) -> None:
     from matplotlib import ticker
 
-    drawn = 0
-    for kind, colour in (("train", look.series[4]), ("validation", look.series[0])):
+    for kind, colour in zip(("train", "validation"), colours):
         points = course(rows, name, kind)
         if points:
-            steps, values = zip(*points)
-            marker = "o" if len(points) < 15 else ""
-            axes.plot(steps, values, color=colour, linewidth=1.7, marker=marker, markersize=3.5, label=kind)
-            drawn += 1
-    axes.set_title(name.replace("_", " "), loc="left", fontsize=10.5, color=look.ink, fontweight="bold")
-    axes.set_xlabel("step", fontsize=9)
+            axes.plot(*zip(*points), color=colour, marker="o" if len(points) < 15 else "", label=kind)
+    axes.set_title(name.replace("_", " "))
+    axes.set_xlabel("step")
     axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
-    _dress(axes, look)
-    if drawn > 1:
-        _legend(axes, look)
+    if len(axes.lines) > 1:  # in one line above the axes, where it hides nothing; the title stands on the left
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
 
 
 def _phase_starts(rows: Sequence[Row]) -> list[tuple[int, str]]:
@@ -129,26 +112,3 @@ def _phase_starts(rows: Sequence[Row]) -> list[tuple[int, str]]:
     for row in rows:
         starts.setdefault(str(row.get("phase", "")), int(row["step"]))
     return [(step, name) for name, step in starts.items()]
-
-
-def _dress(axes: Axes, look: _Palette) -> None:
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(look.soft)
-        axes.spines[side].set_linewidth(0.8)
-    axes.tick_params(colors=look.soft, labelsize=8.5, width=0.8)
-    axes.xaxis.label.set_color(look.soft)
-    axes.yaxis.label.set_color(look.soft)
-    axes.grid(axis="y", color=look.rule, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.patch.set_alpha(0)
-
-
-def _legend(axes: Axes, look: _Palette) -> None:
-    """Above the axes, in one line, where it can hide nothing; the title stands on the left."""
-    entries = len(axes.get_legend_handles_labels()[1])
-    axes.legend(
-        frameon=False, fontsize=8.5, labelcolor=look.ink, loc="lower right", bbox_to_anchor=(1, 1),
-        ncols=min(4, entries), borderaxespad=0.3, handlelength=1.4,
-    )  # fmt: skip

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import torch
 from PIL import Image, ImageDraw
 
-from saccade import geometry
-from saccade.errors import DataError, ShapeError, nearest
-from saccade.show import acts as drawing
-from saccade.show.acts import Act
+from saccade.errors import DataError
+from saccade.show.acts import Act, Drawing, Scale
 from saccade.show.colours import (
     FAINT_INK,
     INK,
@@ -35,20 +32,19 @@ from saccade.show.overlay import (
     Mark,
     PictureLike,
     Polygon,
-    as_marks,
     as_picture,
     draw_marks,
     enlarge,
     fit_panel,
     let_through,
-    paint,
 )
-from saccade.show.sheet import MARGIN, Layout, Line, Panel, draw_sheet, font, line_height, paste_framed, wrap, write
+from saccade.show.sheet import Layout, Line, Panel, draw_sheet, font, line_height, wrap
 from saccade.trace import AttentionTrace
 
 Captions = Mapping[str, str | Sequence[str]]
 
 LAYOUT = Layout(gutter=18, between=36, below=8, above_legend=line_height(font(14)), small=14)
+CONTACTS = Layout(gutter=18, between=18, below=6, above_legend=0, small=14)
 _TITLE = 16
 
 
@@ -61,7 +57,7 @@ def filmstrip(
     whole: str = "picture",
     captions: Captions | None = None,
     outline: Mark | Sequence[Mark] = (),
-    scale: drawing.Scale = "own",
+    scale: Scale = "own",
     cells: bool = False,
     opacity: float = OPACITY,
     columns: int = 6,
@@ -83,40 +79,32 @@ def filmstrip(
         columns: panels in a row.
         panel: longest side of a panel in pixels.
     """
-    original = as_picture(picture)
-    shown = fit_panel(original, panel)
-    size = (shown.height, shown.width)
-    trace = drawing.one_example(trace, (original.height, original.width))
-    acts = drawing.acts_of(trace)
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline, opacity)
+    trace, acts, shown = drawing.trace, drawing.acts, drawing.shown
     if not acts:
         raise DataError("this trace has no look on a picture; a memory's looks are drawn by slot_table")
-    evidence = as_marks(outline)
-
-    maps = [drawing.act_map(trace, act, size, cells=cells) for act in acts]
-    totals = [drawing.total_map(trace, size)] if _total_says_more(trace, acts) else []
-    if drawing.is_shared(scale):
+    maps = [drawing.map(act, cells=cells) for act in acts]
+    totals = [drawing.total()] if _total_says_more(trace, acts) else []
+    if scale == "shared":
         scaled = by_shared_peak([*maps, *totals])
     else:
         scaled = [by_own_ends(m, base=a.look.base) if a.look.base else by_own_peak(m) for m, a in zip(maps, acts)]
         adds = all(look.base for look in trace.looks_of_total)  # masks that only add
         scaled += [by_own_ends(total) if adds else by_own_peak(total) for total in totals]
 
-    titles = _titles(acts, captions or {})
-    first = draw_marks(shown, evidence, original.size)
+    first = drawing.outlined(shown)
     if trace.is_nested:  # the whole picture has a frame round each crop
-        frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
-        first = draw_marks(first, frames, shown.size)
+        first = draw_marks(first, [mark for act in acts for mark in drawing.marks(act)], shown.size)
     room = max(shown.width, 120)  # captions need room under a narrow picture
-    said = _caption(whole, f"{original.width} × {original.height} px", room)
-    strip = [Panel([first], said, _card(question, answer, room))]
-    for act, title, each, own in zip(acts, titles, scaled, maps):
-        images, note = _act_images(trace, act, each.values, shown, evidence, original, opacity)
-        note = f"least {float(own.min()):.3f} · {note}" if each.least else note
-        strip.append(Panel(images, _caption(title, note, room)))
-    for each in scaled[len(acts) :]:
-        upper = draw_marks(paint(shown, each.values, opacity), evidence, original.size)
-        said = _caption("total", _total_in_words(trace), room)
-        strip.append(Panel([upper, let_through(shown, each.values)], said))
+    size = f"{drawing.original.width} × {drawing.original.height} px"
+    strip = [Panel([first], _caption(whole, size, room), _card(question, answer, room))]
+    for act, own, colours in zip(acts, maps, scaled):
+        images, note = _act_images(drawing, act, colours.values)
+        note = f"least {float(own.min()):.3f} · {note}" if colours.least else note
+        strip.append(Panel(images, _caption(_title(act, captions or {}), note, room)))
+    for colours in scaled[len(acts) :]:
+        images = [drawing.paint(colours.values), let_through(shown, colours.values)]
+        strip.append(Panel(images, _caption("total", _total_in_words(trace), room)))
     meaning = _legend(acts, scaled, scale)
     legend = [(legend_bar(120, 10), f"weight: {meaning}")] if meaning else []
     return draw_sheet(strip, shown.size, min(columns, len(strip)), LAYOUT, room=room, legend=legend)
@@ -138,57 +126,28 @@ def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
-def _act_images(
-    trace: AttentionTrace,
-    act: Act,
-    values: Values,
-    shown: Image.Image,
-    evidence: Sequence[Mark],
-    original: Image.Image,
-    opacity: float,
-) -> tuple[list[Image.Image], str]:
+def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:
     """The overlay and what it lets through, or what a crop cut out; and a note."""
-    size = (shown.height, shown.width)
-    marks = drawing.act_marks(trace, act, size)
+    marks = drawing.marks(act)
     if act.look.kind == "crop":  # its map is its box: dim what lies outside rather than tint what lies inside
-        upper, lower = let_through(shown, 0.35 + 0.65 * values), _cut_out(trace, act, original, size)
+        upper, lower = drawing.outlined(let_through(drawing.shown, 0.35 + 0.65 * values)), drawing.crop(act)
         note = f"crop, {values.mean():.0%} of the picture"
     else:
-        upper, lower = paint(shown, values, opacity), let_through(shown, values)
+        upper, lower = drawing.paint(values), let_through(drawing.shown, values)
         note = act.note
-    return [draw_marks(draw_marks(upper, evidence, original.size), marks, shown.size), lower], note
+    return [draw_marks(upper, marks, drawing.shown.size), lower], note
 
 
-def _cut_out(trace: AttentionTrace, act: Act, original: Image.Image, size: geometry.Size) -> Image.Image:
-    """What a crop let the network see, in the shape of its grid, centred on a panel of ``size``."""
-    height, width = act.look.grid or size
-    ratio = min(size[0] / height, size[1] / width)
-    inner = (max(1, round(height * ratio)), max(1, round(width * ratio)))
-    pixels = torch.from_numpy(np.array(original)).permute(2, 0, 1).float() / 255  # (3,H,W)
-    cut = as_picture(drawing.crop_content(trace, act, pixels, inner))
-    panel = Image.new("RGB", (size[1], size[0]), PAPER)
-    panel.paste(cut, ((size[1] - inner[1]) // 2, (size[0] - inner[0]) // 2))
-    return panel
+def _title(act: Act, captions: Captions) -> str:
+    text = captions.get(act.look.name)
+    if text is None:
+        return act.title
+    if isinstance(text, str):
+        return text if act.step is None else f"{text} {act.step + 1}"
+    return text[act.step or 0]
 
 
-def _titles(acts: Sequence[Act], captions: Captions) -> list[str]:
-    names = {act.look.name for act in acts}
-    for name in captions:
-        if name not in names:
-            raise DataError(f"captions: no look '{name}' on the picture: {nearest(name, names)}")
-    titles = []
-    for act in acts:
-        given = captions.get(act.look.name)
-        if given is None:
-            titles.append(act.title)
-        elif isinstance(given, str):
-            titles.append(given if act.step is None else f"{given} {act.step + 1}")
-        else:
-            titles.append(given[act.step or 0])
-    return titles
-
-
-def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: drawing.Scale) -> str:
+def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
     if all(act.look.kind == "crop" for act in acts):
         return ""  # nothing is painted
     if scale == "shared":
@@ -202,17 +161,17 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: drawing.Scale)
 def _caption(title: str, note: str, width: int) -> list[Line]:
     """Name and note of a panel, wrapped: under a narrow picture they need more than a line each."""
     bold, small = font(_TITLE, bold=True), font(LAYOUT.small)
-    noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(note, small, width, 3)]
-    return [*((line, bold, INK) for line in wrap(title, bold, width, 3)), *noted]
+    notes = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(note, small, width)]
+    return [*((line, bold, INK) for line in wrap(title, bold, width)), *notes]
 
 
 def _card(question: str, answer: str, width: int) -> list[list[Line]]:
     """Question and answer, each under its label, as tall as they need."""
-    label, text = font(LAYOUT.small), font(_TITLE, bold=True)
+    label, bold = font(LAYOUT.small), font(_TITLE, bold=True)
     return [
-        [(name, label, FAINT_INK), *((line, text, INK) for line in wrap(said, text, width, 4))]
-        for name, said in (("asked", question), ("answered", answer))
-        if said.strip()
+        [(name, label, FAINT_INK), *((line, bold, INK) for line in wrap(text, bold, width, 4))]
+        for name, text in (("asked", question), ("answered", answer))
+        if text.strip()
     ]
 
 
@@ -239,21 +198,17 @@ def nested_crops(
         outline: evidence to draw on top, in pixels of ``picture``.
         least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
     """
-    original = as_picture(picture)
-    shown = enlarge(original, least_side)
-    size = (shown.height, shown.width)
-    trace = drawing.one_example(trace, (original.height, original.width))
-    acts = drawing.acts_of(trace)
-    inside = np.stack([drawing.act_map(trace, act, size) for act in acts]).mean(0).astype(np.float32)  # (H,W)
-    frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
-    result = draw_marks(let_through(shown, 1 - opacity * (1 - inside)), as_marks(outline), original.size)
-    result = draw_marks(result, frames, shown.size)
+    drawing = Drawing(picture, trace, lambda original: enlarge(original, least_side), outline)
+    inside = np.stack([drawing.map(act) for act in drawing.acts]).mean(0).astype(np.float32)  # (H,W)
+    frames = [mark for act in drawing.acts for mark in drawing.marks(act)]
+    image = drawing.outlined(let_through(drawing.shown, 1 - opacity * (1 - inside)))
+    image = draw_marks(image, frames, image.size)
     plates: list[_Plate] = []
-    for act, frame in zip(acts, frames):
+    for act, frame in zip(drawing.acts, frames):
         if isinstance(frame, Polygon):
             text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
-            plates += _tag(result, frame, text, plates)
-    return result
+            plates += _tag(image, frame, text, plates)
+    return image
 
 
 def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate]) -> list[_Plate]:
@@ -296,21 +251,10 @@ def contact_sheet(
     """
     if not pictures:
         raise DataError("contact sheet: no pictures came; there is nothing to show")
-    for name, values in (("captions", captions), ("marks", marks)):
-        if values and len(values) != len(pictures):
-            raise ShapeError(name, f"({len(pictures)},), one per picture", (len(values),))
-    face = font(LAYOUT.small)
-    wrapped = [wrap(caption, face, panel, 2) for caption in captions]
-    caption_height = 6 + max(len(lines) for lines in wrapped) * line_height(face) if captions else 0
-    per_row = min(columns, len(pictures))
-    rows = -(-len(pictures) // per_row)
-    across, down = panel + LAYOUT.gutter, panel + caption_height + LAYOUT.gutter
-    size = (2 * MARGIN + per_row * across - LAYOUT.gutter, 2 * MARGIN + rows * down - LAYOUT.gutter)
-    sheet = Image.new("RGB", size, PAPER)
-    for number, picture in enumerate(pictures):
-        x, y = MARGIN + number % per_row * across, MARGIN + number // per_row * down
-        original = as_picture(picture)
+    face = font(CONTACTS.small)
+    panels = []
+    for number, original in enumerate(map(as_picture, pictures)):
         thumb = draw_marks(fit_panel(original, panel), marks[number] if marks else (), original.size)
-        paste_framed(sheet, thumb, x + (panel - thumb.width) // 2, y + (panel - thumb.height) // 2)
-        write(sheet, x, y + panel + 6, [(line, face, INK) for line in wrapped[number]] if captions else [])
-    return sheet
+        lines = wrap(captions[number], face, panel, 2) if captions else []
+        panels.append(Panel([thumb], [(line, face, INK) for line in lines]))
+    return draw_sheet(panels, (panel, panel), min(columns, len(panels)), CONTACTS, room=panel, least_width=0)

@@ -14,7 +14,7 @@ import base64
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,12 @@ class Box:
     """A box xyxy."""
 
     corners: Sequence[float]
+
+    @property
+    def points(self) -> Sequence[tuple[float, float]]:
+        """Its corners as (x, y), clockwise."""
+        x0, y0, x1, y1 = map(float, self.corners)
+        return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
 
 
 @dataclass(frozen=True)
@@ -89,29 +95,21 @@ def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[in
         elif isinstance(mark, Scanpath):
             _numbered(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
         else:
-            points = _box_points(mark) if isinstance(mark, Box) else mark.points
-            _closed_line(result, [(x * scale_x, y * scale_y) for x, y in points])
+            _closed_line(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
     return result
-
-
-def _box_points(box: Box) -> list[tuple[float, float]]:
-    x0, y0, x1, y1 = (float(value) for value in box.corners)
-    return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
 
 
 def _outline_mask(image: Image.Image, mark: Mask, picture_size: tuple[int, int]) -> Image.Image:
     inside = mark.inside.detach().cpu().numpy() if isinstance(mark.inside, Tensor) else np.asarray(mark.inside)
-    if inside.shape != (picture_size[1], picture_size[0]):
-        raise ShapeError(
-            "evidence mask", f"({picture_size[1]},{picture_size[0]}), the picture's own size", inside.shape
-        )
+    if inside.shape[::-1] != picture_size:
+        raise ShapeError("evidence mask", f"{picture_size[::-1]}, the picture's own size", inside.shape)
     body = Image.fromarray((inside > 0).astype(np.uint8) * 255).resize(image.size, Image.Resampling.NEAREST)
     near = body.filter(ImageFilter.MaxFilter(5))  # two pixels around the evidence
     far = near.filter(ImageFilter.MaxFilter(3))  # and one more
-    held, light, dark = (np.asarray(layer) > 0 for layer in (body, near, far))
+    evidence, light, dark = (np.asarray(layer) > 0 for layer in (body, near, far))
     pixels = np.asarray(image).copy()
-    pixels[dark & ~held] = _DARK
-    pixels[light & ~held] = _LIGHT
+    pixels[dark & ~evidence] = _DARK
+    pixels[light & ~evidence] = _LIGHT
     return Image.fromarray(pixels)
 
 
@@ -131,8 +129,8 @@ def _numbered(image: Image.Image, points: list[tuple[float, float]]) -> None:
     for number, point in enumerate(points, 1):
         numbers.setdefault(point, []).append(str(number))
     face = font(max(11, round(0.06 * max(image.size))), bold=True)
-    for (x, y), held in numbers.items():
-        text = "·".join(held)
+    for (x, y), visits in numbers.items():
+        text = "·".join(visits)
         reach = face.getlength("0") * 0.95  # a disc for one digit; longer texts make a capsule
         half = max(reach, face.getlength(text) / 2 + reach / 2)
         box = [x - half, y - reach, x + half, y + reach]
@@ -149,19 +147,10 @@ def _ring(image: Image.Image, x: float, y: float) -> None:
         pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
 
 
-Effort = Literal["fast", "plain", "small"]
-"""What counts: the time it takes, neither, or the bytes it takes."""
-
-_EFFORTS: dict[Effort, dict[str, Any]] = {"fast": {"compress_level": 1}, "plain": {}, "small": {"optimize": True}}
-_MAX_PIXELS = 4_000_000  # that are worth the time which small takes
-
-
-def png_bytes(image: Image.Image, effort: Effort = "plain") -> bytes:
-    """``image`` as a PNG file; a very large one is plain where it should be small."""
-    if effort == "small" and image.width * image.height > _MAX_PIXELS:
-        effort = "plain"
+def png_bytes(image: Image.Image, **options: Any) -> bytes:
+    """``image`` as a PNG file; options as of Pillow: ``optimize`` for few bytes, ``compress_level=1`` for speed."""
     buffer = io.BytesIO()
-    image.save(buffer, "PNG", **_EFFORTS[effort])
+    image.save(buffer, "PNG", **options)
     return buffer.getvalue()
 
 
@@ -192,48 +181,33 @@ def as_picture(picture: PictureLike) -> Image.Image:
             flat = Image.new("RGBA", upright.size, "white")
             return Image.alpha_composite(flat, upright.convert("RGBA")).convert("RGB")
         return upright.convert("RGB")
-    if isinstance(picture, Tensor):
-        return Image.fromarray(_array_from_tensor(picture))
-    array = np.asarray(picture)
-    if array.dtype != np.uint8:
-        raise DataError(f"picture: an array must be uint8 (H,W,3), found {array.dtype}; a float tensor is (C,H,W)")
-    if array.size == 0 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] != 3):
-        raise ShapeError("picture", "(H,W) or (H,W,3)", array.shape)
+    array = _array_from_tensor(picture) if isinstance(picture, Tensor) else np.asarray(picture)
+    if array.dtype != np.uint8 or array.size == 0 or array.shape[2:] not in ((), (3,)):
+        raise DataError(f"picture: expected (H,W) or (H,W,3) uint8, found {array.shape} {array.dtype}")
     return Image.fromarray(np.ascontiguousarray(array)).convert("RGB")
 
 
 def _array_from_tensor(picture: Tensor) -> npt.NDArray[np.uint8]:
-    if picture.dim() == 4 and picture.shape[0] == 1:
-        picture = picture[0]  # (C,H,W): a batch of one
-    if picture.dim() != 3 or picture.shape[0] not in (1, 3) or picture.numel() == 0:
-        raise ShapeError("picture", "(C,H,W) with C 1 or 3", picture.shape)
-    if not picture.is_floating_point():
-        raise DataError(f"picture: a tensor must be float 0..1, found {picture.dtype}; an array (H,W,3) may be uint8")
-    values = picture.detach().cpu().float().expand(3, -1, -1)  # (3,H,W)
-    if not bool(values.isfinite().all()) or bool((values < -1e-3).any() or (values > 1 + 1e-3).any()):
-        raise DataError("picture: a float tensor must lie between 0 and 1; undo the normalisation before showing it")
-    return (values.clamp(0, 1) * 255).round().byte().permute(1, 2, 0).contiguous().numpy()  # (H,W,3)
+    """(H,W,3) of a picture (C,H,W) or of a batch of one."""
+    values = picture.detach().cpu().float().reshape(picture.shape[-3:])  # (C,H,W)
+    if not picture.is_floating_point() or not bool(((values > -1e-3) & (values < 1 + 1e-3)).all()):
+        raise DataError("picture: a tensor must be float (C,H,W) from 0 to 1; undo the normalisation before showing it")
+    return (values.expand(3, -1, -1).clamp(0, 1) * 255).round().byte().permute(1, 2, 0).contiguous().numpy()
 
 
 def enlarge(picture: Image.Image, least_side: int = MIN_SIDE) -> Image.Image:
     """``picture`` times the smallest whole factor that brings its longer side to ``least_side``; pixels stay square."""
     factor = max(1, -(-least_side // max(picture.size)))
-    return _times(picture, factor)
+    return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
 
 
 def fit_panel(picture: Image.Image, longest: int) -> Image.Image:
     """``picture`` with its longer side at most ``longest``: small ones times a whole factor, large ones reduced."""
     longer = max(picture.size)
     if longer <= longest:
-        return _times(picture, longest // longer)
+        return enlarge(picture, longest // longer * longer)
     size = tuple(max(1, round(side * longest / longer)) for side in picture.size)
     return picture.resize((size[0], size[1]), Image.Resampling.LANCZOS)
-
-
-def _times(picture: Image.Image, factor: int) -> Image.Image:
-    if factor == 1:
-        return picture
-    return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
 
 
 def stretch(values: Values, size: geometry.Size, *, cells: bool = False) -> Values:

@@ -204,21 +204,13 @@ def _style() -> str:
 
 def data_uri(image: Source) -> str:
     """``image`` as a data: address; nothing is fetched when the page is opened."""
-    if isinstance(image, Image.Image):
-        kind, data = ("webp", _webp_bytes(image)) if _has_many_colours(image) else ("png", png_bytes(image, "small"))
-    elif isinstance(image, str):
-        kind, data = "svg+xml", image.encode("utf-8", "replace")
-    else:
-        kind, data = "png" if image.startswith(b"\x89PNG") else "jpeg", image
-    return data_url(data, kind)
-
-
-def _has_many_colours(image: Image.Image) -> bool:
-    """Whether to store the image as WebP: many colours, and Pillow can write WebP."""
-    return max(image.size) <= _WEBP_SIDE and image.getcolors(_FEW_COLOURS) is None and bool(features.check("webp"))
-
-
-def _webp_bytes(image: Image.Image) -> bytes:
+    if isinstance(image, str):
+        return data_url(image.encode("utf-8", "replace"), "svg+xml")
+    if isinstance(image, bytes):
+        return data_url(image, "png" if image.startswith(b"\x89PNG") else "jpeg")
+    has_few_colours = image.getcolors(_FEW_COLOURS) is not None
+    if has_few_colours or max(image.size) > _WEBP_SIDE or not features.check("webp"):
+        return data_url(png_bytes(image, optimize=True))
     buffer = io.BytesIO()
     image.save(buffer, "WEBP", quality=_QUALITY)
-    return buffer.getvalue()
+    return data_url(buffer.getvalue(), "webp")

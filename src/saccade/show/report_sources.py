@@ -13,24 +13,9 @@ from PIL import Image
 
 from saccade.errors import CheckpointError, DataError
 from saccade.record import Record
-from saccade.show.curves import (
-    course,
-    figure_svg,
-    metrics_with_a_course,
-    training_curves,
-)
+from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 from saccade.show.filmstrip import filmstrip
-from saccade.show.report import (
-    Block,
-    Cell,
-    Code,
-    KeyFigures,
-    Picture,
-    Report,
-    Section,
-    Table,
-    percent,
-)
+from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
 from saccade.show.slot_table import SlotHeat, slot_grid
 from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.tables import DASH
@@ -63,13 +48,13 @@ def report_from_run(
     folder = Path(folder)
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
     last = max(int(row["step"]) for row in rows)
-    best = _best_table(rows)
+    best = _best_values(rows)
     figures = [("steps", Cell(last, note=f"last step in `{folder.name}/metrics.jsonl`"))]
-    scores = [(name, cell) for name, cell, step in best if step is not None and name != "loss"]
-    figures += [(_words(name), cell) for name, cell in scores if _has_validation(rows, name)][:4]
+    headline = [row for row in best if row[1].value is not None and row[0] != "loss" and _kind(rows, row[0]) != "train"]
+    figures += [(_words(name), cell) for name, cell, _, _ in headline[:4]]
     results = Table(
         ("metric", "best", "at step", "last"),
-        [(_words(name), cell, step, _course_of(rows, name)[-1][1]) for name, cell, step in best],
+        [(_words(name), *values) for name, *values in best],
         caption="Best and last values, from validation where there was one",
         source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
         dash="neither high nor low is better",
@@ -80,11 +65,16 @@ def report_from_run(
     source = f"`{folder.name}/config.yaml`, as resolved"
     table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
     sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
-    again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(settings)]))
+    recipe = settings.get("recipe")
+    recipe = recipe if isinstance(recipe, Mapping) else settings
+    again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(recipe)]))
     sections.append(Section("Score it again", blocks=[again]))
-    title, lead = _title_and_lead(settings, folder)
-    lead = f"{verdict}.\n\n{lead}" if verdict else lead
-    return Report(title, lead, sections, [KeyFigures(figures)])
+    name = folder.resolve().name
+    own = f" of recipe `{recipe['name']}`" if _is_plain(recipe.get("name")) else ""
+    facts = (f", {key} {recipe[key]}" for key in ("paper", "protocol", "seed") if _is_plain(recipe.get(key)))
+    lead = f"Run `{name}`{own}{''.join(facts)}."
+    title = str(recipe.get("title") or f"Run {name}")
+    return Report(title, f"{verdict}.\n\n{lead}" if verdict else lead, sections, [KeyFigures(figures)])
 
 
 def report_from_records(records: Sequence[Record], left_out: str = "") -> Report:
@@ -94,8 +84,6 @@ def report_from_records(records: Sequence[Record], left_out: str = "") -> Report
     supporting (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is
     listed, and so are size (height, width) and peak (x, y) of the picture.
     """
-    if not records:
-        raise DataError("report: no records came; there is nothing to show")
     models = sorted({str(record.info["model"]) for record in records if record.info.get("model")})
     lead = f"{len(records)} answer{'s' if len(records) != 1 else ''}, each with the attention that produced it"
     lead += f", by {', '.join(models)}." if models else "."
@@ -119,16 +107,12 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
         raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds metrics.jsonl") from error
     rows = []
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
             row = parse_json(line)
-            row |= {"values": dict(row["values"]), "step": int(row["step"])}
+            rows.append({**row, "values": dict(row["values"]), "step": int(row["step"])})
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            if number == len(lines):
-                break
-            raise CheckpointError(f"{path}: line {number} is damaged ({error})") from error
-        rows.append(row)
+            if number < len(lines):
+                raise CheckpointError(f"{path}: line {number} is damaged ({error})") from error
     if not rows:
         raise CheckpointError(f"{path}: no rows yet; train for a few steps first")
     return rows
@@ -140,60 +124,43 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
         settings = parse_yaml(read_regular(path).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds config.yaml") from error
-    if not isinstance(settings, dict):
-        raise CheckpointError(f"{path}: expected a mapping of settings")
-    return settings
+    return settings if isinstance(settings, dict) else {}
 
 
-def _pictures_of(settings: Mapping[str, object]) -> list[str]:
+def _pictures_of(recipe: Mapping[str, Any]) -> list[str]:
     """Options that 'evaluate' needs for a run on files, because a model does not store where they are."""
-    recipe = settings.get("recipe")
-    data = recipe.get("data") if isinstance(recipe, Mapping) else None
+    data = recipe.get("data")
     name = data.get("name") if isinstance(data, Mapping) else None
     return ["--data", name] if isinstance(name, str) and ":" in name else []
-
-
-def _title_and_lead(settings: Mapping[str, object], folder: Path) -> tuple[str, str]:
-    """What the recipe calls itself, and one sentence on where it comes from."""
-    recipe = settings.get("recipe")
-    recipe = recipe if isinstance(recipe, Mapping) else settings
-    name = folder.resolve().name
-    parts = [f"Run `{name}`"]
-    if _is_plain(recipe.get("name")):
-        parts.append(f"of recipe `{recipe['name']}`")
-    parts += [f"{key} {recipe[key]}" for key in ("paper", "protocol", "seed") if _is_plain(recipe.get(key))]
-    return str(recipe.get("title") or f"Run {name}"), ", ".join(parts).replace(", of", " of", 1) + "."
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _best_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int | None]]:
-    """(metric, best value, its step) for every metric, validation first; no value and step where none is best."""
+def _best_values(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int | None, float]]:
+    """(metric, best value, its step, last value), validation first; no best value and step where none is best."""
     names = dict.fromkeys(
         name for kind in ("validation", "train") for row in rows if row.get("kind") == kind for name in row["values"]
     )
-    found: list[tuple[str, Cell, int | None]] = []
+    values: list[tuple[str, Cell, int | None, float]] = []
     for name in names:
-        points = _course_of(rows, name)
+        kind = _kind(rows, name)
+        points = course(rows, name, kind)
         if points and (name in _NEITHER_IS_BETTER or name.endswith("_std")):
-            found.append((name, Cell(None), None))
+            values.append((name, Cell(None), None, points[-1][1]))
         elif points:
             lower = any(word in name for word in _LOWER_IS_BETTER)
             step, value = min(points, key=lambda point: point[1] if lower else -point[1])
-            kind = "validation" if _has_validation(rows, name) else "train"
             note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {step:,}"
-            found.append((name, Cell(value, note=note), step))
-    return found
+            values.append((name, Cell(value, note=note), step, points[-1][1]))
+    return values
 
 
-def _has_validation(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return any(row.get("kind") == "validation" and name in row["values"] for row in rows)
-
-
-def _course_of(rows: Sequence[Mapping[str, object]], name: str) -> list[tuple[int, float]]:
-    return course(rows, name, "validation" if _has_validation(rows, name) else "train")
+def _kind(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    """The rows that count for a metric: those of validation where it was measured there."""
+    has_validation = any(row.get("kind") == "validation" and name in row["values"] for row in rows)
+    return "validation" if has_validation else "train"
 
 
 def _curve_sections(rows: Sequence[Mapping[str, object]], folder: Path) -> list[Section]:
@@ -202,18 +169,12 @@ def _curve_sections(rows: Sequence[Mapping[str, object]], folder: Path) -> list[
         return []
     if find_spec("matplotlib") is None:
         return [Section("Curves", "Not drawn: this needs the extra `plots` (matplotlib).")]
-    shown = names[:_CURVES_SHOWN]
-    light, dark = (figure_svg(training_curves(rows, names=shown, theme=theme)[0]) for theme in ("light", "dark"))
-    left_out = f"Not drawn: {', '.join(map(_words, names[_CURVES_SHOWN:]))}." if len(names) > len(shown) else ""
+    shown, rest = names[:_CURVES_SHOWN], names[_CURVES_SHOWN:]
+    light, dark = (figure_svg(training_curves(rows, names=shown, theme=theme)) for theme in ("light", "dark"))
     alt = f"Curves over training steps of {', '.join(shown)}"
-    source = f"`{folder.name}/metrics.jsonl`"
-    return [
-        Section(
-            "Curves",
-            left_out,
-            [Picture(light, "Over training steps; a dotted line is where a phase begins.", alt, source, dark)],
-        )
-    ]
+    caption = "Over training steps; a dotted line is where a phase begins."
+    picture = Picture(light, caption, alt, f"`{folder.name}/metrics.jsonl`", dark)
+    return [Section("Curves", f"Not drawn: {', '.join(map(_words, rest))}." if rest else "", [picture])]
 
 
 def _flat(settings: object, path: str = "") -> Iterator[tuple[str, str]]:
@@ -232,19 +193,18 @@ def _flat(settings: object, path: str = "") -> Iterator[tuple[str, str]]:
 
 def _record_section(number: int, record: Record, *, name_model: bool) -> Section:
     info, trace = record.info, record.trace
-    question, answer = _said(info.get("question")), _said(info.get("answer"))
-    confidence = info.get("confidence")
-    sure = f"{answer} ({confidence:.0%})" if _is_number(confidence) else answer
+    question, answer = _text(info.get("question")), _text(info.get("answer"))
+    sure = f"{answer} ({info['confidence']:.0%})" if info.get("confidence") is not None else answer
     blocks: list[Block] = []
     spatial = [look for look in trace.looks if look.is_spatial]
     if spatial and record.picture is not None:
         strip = _strip(record, record.picture, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
-    sentences = _texts(info, "sentences") or _texts(info, "slots")
+    sentences = _listed(info, "sentences") or _listed(info, "slots")
     over_slots = [look.name for look in trace.looks if not look.is_spatial]
     if sentences and (over_slots or not trace.looks):
-        told = _listed(info, "supporting") or _listed(trace.meta, "supporting")
-        grid = slot_grid(trace, sentences, [each for each in told if _is_number(each)])
+        supporting = _listed(info, "supporting") or _listed(trace.meta, "supporting")
+        grid = slot_grid(trace, list(map(_text, sentences)), [int(row) for row in supporting])
         blocks.append(SlotHeat(grid, f"Weights of {', '.join(over_slots)} over the sentences." if over_slots else ""))
     facts = list(_facts(info))
     if facts:
@@ -261,15 +221,19 @@ def _strip(record: Record, picture: Image.Image, question: str, answer: str) -> 
     if has_glimpses(trace):
         return glimpse_strip(picture, trace, labels=_pairs(info, "labels"), answer=answer)
     if has_words(trace) and info.get("words"):
-        return word_strip(picture, trace, words=_words_said(info), answer=_said(info.get("answer")))
-    captions = _captions(info)
+        words = [
+            (_text(word["word"]), math.exp(min(0.0, word.get("log_probability", -math.inf))))
+            for word in _listed(info, "words")
+        ]
+        return word_strip(picture, trace, words=words, answer=_text(info.get("answer")))
+    captions = info.get("captions") or {}
     return filmstrip(picture, trace, question=question, answer=answer, captions=captions, panel=200)
 
 
 def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     """What a record says in plain values, for a table; what is drawn already is left out."""
     for key, value in info.items():
-        if key == "confidence" and _is_number(value):
+        if key == "confidence" and value is not None:
             yield key, percent(float(value), note="the model's own probability of its answer")
         elif key == "alternatives":
             others = [f"{word} {share:.1%}" for word, share in _pairs(info, key)]
@@ -289,50 +253,24 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
 
 def _listed(info: Mapping[str, object], key: str) -> Sequence[Any]:
     """The list that ``info`` has under ``key``, empty where it has none."""
-    found = info.get(key) or ()
-    if not isinstance(found, (list, tuple)):
+    values = info.get(key) or ()
+    if not isinstance(values, (list, tuple)):
         raise TypeError(f"'{key}' is no list")
-    return found
-
-
-def _texts(info: Mapping[str, object], key: str) -> list[str]:
-    return [_said(each) for each in _listed(info, key)]
+    return values
 
 
 def _pairs(info: Mapping[str, object], key: str) -> list[tuple[str, float]]:
     """Words with their shares."""
-    return [(_said(word), float(share)) for word, share in _listed(info, key)]
+    return [(_text(word), float(share)) for word, share in _listed(info, key)]
 
 
-def _words_said(info: Mapping[str, object]) -> list[tuple[str, float]]:
-    """The words of a caption with their probabilities."""
-    return [
-        (_said(each["word"]), math.exp(min(0.0, each.get("log_probability", -math.inf))))
-        for each in _listed(info, "words")
-    ]
-
-
-def _captions(info: Mapping[str, object]) -> dict[str, str | list[str]] | None:
-    """What is written over the panels, by look."""
-    found = info.get("captions")
-    if not isinstance(found, Mapping):
-        return None
-    return {
-        key: [_said(each) for each in text] if isinstance(text, list) else _said(text) for key, text in found.items()
-    }
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _said(words: object) -> str:
+def _text(words: object) -> str:
     return "" if words is None else str(words)
 
 
 def _looks_in_words(looks: Sequence[Any]) -> str:
-    said = [(look.name, look.kind, look.norm, *(["derived"] if look.role == "derived" else [])) for look in looks]
-    named = ", ".join(f"{name} ({', '.join(words)})" for name, *words in said)
+    derived = {"derived": ", derived"}
+    named = ", ".join(f"{look.name} ({look.kind}, {look.norm}{derived.get(look.role, '')})" for look in looks)
     return f"Looks in order: {named}. Colours are rescaled for display; the numbers are the model's own."
 
 

@@ -15,18 +15,9 @@ from saccade.show.tables import Value
 
 Scores = Mapping[str, Any]
 
-LOW_IS_GOOD = (
-    "deletion",
-    "distance",
-    "swapped_query",
-    "mean_error",
-    "failed_tasks",
-    "misplaced",
-    "off_objects",
-)
+LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks", "misplaced", "off_objects")
 ORACLE, BOUNDED = "grid_oracle", ("true_positive_strength",)
 """Name of the grid oracle, and the only score for which it is an upper bound."""
-_LOW_NOTE = "↓ low is good"
 
 
 def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
@@ -38,17 +29,17 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     """
     attention = {name: value for name, value in result.get("attention", {}).items() if name != "by_look"}
     looks = result.get("attention", {}).get("by_look", {})
-    groups = (("answers", result.get("metrics", {})), ("attention", attention))
     taught = f"the maps were taught where to look {how}" if (how := result.get("maps_supervised")) else ""
     tables = [
         _one_by_one(_title(result), result.get("metrics", {}), result, result.get("note", "")),
         _one_by_one("attention", attention, result, taught),
         rests_on_table(result.get("rests_on", {})),
+        *_side_by_side("attention, look by look", "look", looks, columns),
     ]
-    tables += _side_by_side("attention, look by look", "look", looks, columns)
-    for name, group in groups:
+    for name, group in (("answers", result.get("metrics", {})), ("attention", attention)):
         rivals = {"model": group, **result.get("baselines", {})}
-        tables += _side_by_side(f"{name} beside baselines", "who", rivals, columns, first="model")
+        scores = [score for score in group if sum(_is_there(held, score) for held in rivals.values()) > 1]
+        tables += _side_by_side(f"{name} beside baselines", "who", rivals, columns, scores)
     for under in intervention_tables(result, columns=columns).values():
         tables += under
     return [table for table in tables if table.rows]
@@ -59,17 +50,12 @@ def interventions(result: Scores) -> dict[str, Scores]:
 
     About the scene: does the map lie on what was asked for? About the model: does it say what the answer rests on?
     """
-    return {name: held for name, held in result.get("interventions", {}).items() if isinstance(held, Mapping)}
-
-
-def is_rerendered(result: Scores) -> bool:
-    """Whether scenes were rendered again; else attention was edited alone, which gives one group of scores."""
-    return len(interventions(result)) > 1
+    return {name: part for name, part in result.get("interventions", {}).items() if isinstance(part, Mapping)}
 
 
 def under_intervention(result: Scores) -> str:
     """What was done: scenes rendered again, or attention edited alone where no map was scored on such scenes."""
-    return "maps of re-rendered scenes" if is_rerendered(result) else "edited attention"
+    return "maps of re-rendered scenes" if len(interventions(result)) > 1 else "edited attention"
 
 
 def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[Table]]:
@@ -78,49 +64,29 @@ def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[s
     With few ``columns``, as in a terminal, answers that are right after an edit are left out: they go with those that
     change.
     """
-    found: dict[str, list[Table]] = {}
-    for group, held in interventions(result).items():
-        title, asked = f"about the {group}", QUESTIONS.get(group, "")
-        tables = [_one_by_one(f"{under_intervention(result)}, {title}", held["scores"], held, asked)]
-        rivals = {"model": held["scores"], **held.get("baselines", {})}
-        compared = [name for name in held["scores"] if not name.startswith("map_hold_")]
-        for what, scores in (
-            (title, [name for name in compared if not name.startswith("edit_")]),
-            (f"{title}, attention edited", [name for name in compared if name.startswith("edit_")]),
-        ):
-            tables += _with_gaps(f"{what}, beside baselines", rivals, scores, columns)
-        edits = held.get("edits", {})
-        kinds = {"changed": "answers that change", "right": "answers that are right"}
-        for what, told in kinds.items():
-            if what == "changed" or columns is None:
-                tables += _side_by_side(f"{told} when attention is edited", "looks", edits.get(what, {}), columns)
-        found[group] = [table for table in tables if table.rows]
-    return found
-
-
-def _with_gaps(title: str, rivals: Mapping[str, Scores], scores: Sequence[str], columns: int | None) -> list[Table]:
-    """One row for everyone that has one of these scores, a dash for what it has not."""
-    tables, together = [], columns or max(1, len(scores))
-    parts = [scores[start : start + together] for start in range(0, len(scores), together)]
-    for number, part in enumerate(parts, 1):
-        rows: list[tuple[Cell | str, ...]] = [
-            (_spaced(who), *(_cell(score, held.get(score)) for score in part))
-            for who, held in rivals.items()
-            if any(isinstance(held.get(score), (int, float)) for score in part)
-        ]
-        caption = title if len(parts) == 1 else f"{title}, {number} of {len(parts)}"
-        told = (_note(part), *(told for score, told in REMARKS.items() if score in part), _oracle(rivals, part))
-        note = "; ".join(filter(None, told))
-        tables.append(Table(("who", *(_spaced(_marked(score)) for score in part)), rows, caption=caption, note=note))
-    return tables
+    groups: dict[str, list[Table]] = {}
+    for group, part in interventions(result).items():
+        title = f"about the {group}"
+        tables = [_one_by_one(f"{under_intervention(result)}, {title}", part["scores"], part, QUESTIONS.get(group, ""))]
+        rivals = {"model": part["scores"], **part.get("baselines", {})}
+        compared = [name for name in part["scores"] if not name.startswith("map_hold_")]
+        drawn = [name for name in compared if not name.startswith("edit_")]
+        edited = [name for name in compared if name.startswith("edit_")]
+        tables += _side_by_side(f"{title}, beside baselines", "who", rivals, columns, drawn)
+        tables += _side_by_side(f"{title}, attention edited, beside baselines", "who", rivals, columns, edited)
+        for what in ("changed", "right") if columns is None else ("changed",):
+            name = f"answers that {'change' if what == 'changed' else 'are right'} when attention is edited"
+            tables += _side_by_side(name, "looks", part.get("edits", {}).get(what, {}), columns)
+        groups[group] = [table for table in tables if table.rows]
+    return groups
 
 
 def rests_on_table(rests_on: Scores) -> Table:
     """What answers rest on: how many are right when a part of the picture is gone; no rows where nothing is known."""
     accuracy, intervals = rests_on.get("accuracy", {}), rests_on.get("intervals", {})
     rows = [
-        (told, percent(accuracy[name]), _interval(name, intervals.get(name)))
-        for name, told in WAYS.items()
+        (words, percent(accuracy[name]), _interval(name, intervals.get(name)))
+        for name, words in WAYS.items()
         if name in accuracy
     ]
     n = f", n {rests_on['n']:,}" if "n" in rests_on else ""
@@ -140,37 +106,38 @@ def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") ->
     units = result.get("units", {})
     rows: list[tuple[Cell | str, ...]] = []
     for name, value in flat(scores).items():
-        told = Cell(counts[name], f"{counts[name]:,}") if name in counts else ""
+        n = Cell(counts[name], f"{counts[name]:,}") if name in counts else ""
         cell = _cell(name, value, units.get(name))
-        rows.append((_marked(name), cell, _interval(name, intervals.get(name), units.get(name)), told))
+        rows.append((_marked(name), cell, _interval(name, intervals.get(name), units.get(name)), n))
     note = "; ".join(filter(None, (_note(scores), remark)))
     return Table(("metric", "value", "95 % interval", "n"), rows, caption=title, note=note)
 
 
 def _side_by_side(
-    title: str, what: str, contenders: Mapping[str, Scores], columns: int | None, *, first: str | None = None
+    title: str, what: str, contenders: Mapping[str, Scores], columns: int | None, scores: Sequence[str] | None = None
 ) -> list[Table]:
-    """One row a contender, in tables for scores that the same ones have; with ``first``, only those that it has too."""
-    together: dict[tuple[str, ...], list[str]] = {}
-    for score in dict.fromkeys(name for held in contenders.values() for name in held):
-        holders = tuple(who for who, held in contenders.items() if isinstance(held.get(score), (int, float)))
-        if first is None or (first in holders and len(holders) > 1):
-            together.setdefault(holders, []).append(score)
-    parts = [
-        (holders, scores[start : start + (columns or len(scores))])
-        for holders, scores in together.items()
-        if holders
-        for start in range(0, len(scores), columns or len(scores))
-    ]
-    return [
-        Table(
-            (what, *(_spaced(_marked(score)) for score in scores)),
-            [(_spaced(who), *(_cell(score, contenders[who][score]) for score in scores)) for who in holders],
-            caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
-            note="; ".join(filter(None, (_note(scores), _oracle(holders, scores)))),
+    """One row a contender, a dash for what it has not; in several tables where there are more than ``columns``."""
+    if scores is None:
+        scores = list(dict.fromkeys(name for row in contenders.values() for name in row))
+    width = columns or max(1, len(scores))
+    parts = [scores[start : start + width] for start in range(0, len(scores), width)]
+    tables = []
+    for number, part in enumerate(parts, 1):
+        names = [who for who, row in contenders.items() if any(_is_there(row, score) for score in part)]
+        remarks = (_note(part), *(text for score, text in REMARKS.items() if score in part), _oracle(names, part))
+        tables.append(
+            Table(
+                (what, *(_spaced(_marked(score)) for score in part)),
+                [(_spaced(who), *(_cell(score, contenders[who].get(score)) for score in part)) for who in names],
+                caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
+                note="; ".join(filter(None, remarks)),
+            )
         )
-        for number, (holders, scores) in enumerate(parts, 1)
-    ]
+    return tables
+
+
+def _is_there(scores: Scores, name: str) -> bool:
+    return isinstance(scores.get(name), (int, float))
 
 
 def _marked(score: str) -> str:
@@ -178,7 +145,7 @@ def _marked(score: str) -> str:
 
 
 def _note(scores: Sequence[str] | Scores) -> str:
-    return _LOW_NOTE if any(score in LOW_IS_GOOD for score in scores) else ""
+    return "↓ low is good" if any(score in LOW_IS_GOOD for score in scores) else ""
 
 
 def _oracle(holders: Iterable[str], scores: Sequence[str]) -> str:
@@ -246,7 +213,7 @@ def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | N
         confusion: ``classes`` and ``matrix`` where there are few, and ``mistakes``: pairs with their number.
         classes: how many there are.
     """
-    names, matrix, pairs = confusion.get("classes", ()), confusion.get("matrix", ()), confusion.get("mistakes", ())
+    names, matrix, pairs = (confusion.get(key, ()) for key in ("classes", "matrix", "mistakes"))
     if matrix and len(names) <= MATRIX_CLASSES:
         rows: list[Row] = [[name, *map(int, row)] for name, row in zip(names, matrix)]
         table = Table(["true \\ said", *names], rows)
@@ -327,38 +294,41 @@ def scores_section(result: Scores) -> Section:
 def intervention_sections(result: Scores) -> list[Section]:
     """A section for each group of scores of maps under intervention: about the scene, about the model."""
     sections = []
+    what = under_intervention(result)
+    done = (
+        "Weights, windows or glimpses are edited, and the rest of the model runs on them"
+        if what == "edited attention"
+        else "Scenes are rendered again with one thing changed"
+    )
     for group, tables in intervention_tables(result).items():
-        held = interventions(result)[group]
-        asked = QUESTIONS.get(group, "")
-        words = _words(set(held.get("scores", {})), set(held.get("baselines", {})))
-        what = under_intervention(result)
-        done = (
-            "Scenes are rendered again with one thing changed"
-            if is_rerendered(result)
-            else "Weights, windows or glimpses are edited, and the rest of the model runs on them"
-        )
+        part = interventions(result)[group]
+        words = _words(set(part.get("scores", {})), set(part.get("baselines", {})))
         text = (
-            f"{asked[:1].upper()}{asked[1:]}\n\n{done}, and the model is asked again; "
+            f"{_upper(QUESTIONS.get(group, ''))}\n\n{done}, and the model is asked again; "
             f"{result['interventions'].get('n', 0):,} questions."
         )
-        sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
+        sections.append(Section(f"{_upper(what)}: about the {group}", text, [*tables, *words]))
     return sections
 
 
-def _words(asked: set[str], rivals: set[str]) -> list[Table]:
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _words(scores: set[str], rivals: set[str]) -> list[Table]:
     """What scores ask and what they are compared with, in words."""
-    rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
-    rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
+    rows = [(_spaced(name), text) for name, text in ASKS.items() if name in scores]
+    rows += [(_spaced(name), text) for name, text in RIVALS.items() if name in rivals]
     return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
 
 
 def answer_sections(result: Scores) -> list[Section]:
     """Maps under intervention, what the answers depend on, confusions, classes: those that ``result`` tells of."""
     per_class = result.get("per_class", {})
-    found = (
+    sections = (
         *intervention_sections(result),
         rests_on_section(result.get("rests_on", {})),
         confusion_section(result.get("confusion", {}), len(per_class)),
         classes_section(per_class, "the file of scores"),
     )
-    return [section for section in found if section is not None]
+    return [section for section in sections if section is not None]

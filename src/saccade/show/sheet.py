@@ -115,7 +115,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Panel:
-    """Pictures of one size, one below the other, and what stands under them."""
+    """Pictures, one below the other, each in the middle of its place, and what stands under them."""
 
     images: Sequence[Image.Image]
     """None for a panel of text, which stands at half the height of its neighbours' pictures."""
@@ -144,7 +144,7 @@ class Panel:
                 y = write(sheet, x, y, lines) + 4
             return
         for image in self.images:
-            paste_framed(sheet, image, x, y)
+            paste_framed(sheet, image, x + (width - image.width) // 2, y + (height - image.height) // 2)
             y += height + SEAM
         y -= SEAM
         if self.share is not None:
@@ -180,7 +180,7 @@ def draw_sheet(
         layout: distances.
         room: width of a column, at least that of a picture.
         last_room: width of the last column; None: as of the others.
-        head: lines above all, wrapped already.
+        head: lines above all; a long one is wrapped.
         headings: a line above each column.
         legend: bars with their meanings, below all; a long meaning is wrapped.
         least_width: of the sheet.
@@ -192,12 +192,13 @@ def draw_sheet(
     meanings = [(bar, wrap(text, small, sheet_width - 2 * MARGIN - bar.width - AFTER_BAR, 3)) for bar, text in legend]
     legend_height = sum(len(lines) for _, lines in meanings) * line_height(small)
     foot = layout.above_legend + legend_height if meanings else 0
-    top = MARGIN + (height_of(head) + layout.gutter if head else 0)
+    intro = [(line, face, ink) for text, face, ink in head for line in wrap(text, face, sheet_width - 2 * MARGIN)]
+    top = MARGIN + (height_of(intro) + layout.gutter if intro else 0)
     first = top + (height_of(headings[:1]) + SEAM if headings else 0)
     row = max(panel.height(size[1], layout) for panel in panels)
     down = row + layout.between
     sheet = Image.new("RGB", (sheet_width, first + rows * down - layout.between + foot + MARGIN), PAPER)
-    write(sheet, MARGIN, MARGIN, head)
+    write(sheet, MARGIN, MARGIN, intro)
     for column, heading in enumerate(headings):
         write(sheet, MARGIN + column * step, top, [heading])
     for number, panel in enumerate(panels):

@@ -17,8 +17,9 @@ from functools import cached_property
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
+from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import ShapeError
 from saccade.show.colours import (
     FAINT_INK,
     INK,
@@ -27,13 +28,12 @@ from saccade.show.colours import (
     Rgb,
     Scaled,
     Values,
-    as_map,
     by_own_peak,
     heat,
     ink_on,
     legend_bar,
 )
-from saccade.show.sheet import elide, font, line_height, wrap
+from saccade.show.sheet import MARGIN, elide, font, line_height, wrap, write
 from saccade.trace import AttentionTrace, Look
 
 NEEDED = "the answer needs it"
@@ -119,7 +119,7 @@ def _paint(fill: Rgb) -> str:
 
 
 def slot_grid(
-    looks: AttentionTrace | Look | Sequence[Look], sentences: Sequence[str], supporting: Collection[int] = ()
+    looks: AttentionTrace | Sequence[Look], sentences: Sequence[str], supporting: Collection[int] = ()
 ) -> SlotGrid:
     """The table of looks over slots, of one example.
 
@@ -130,48 +130,39 @@ def slot_grid(
     """
     if isinstance(looks, AttentionTrace):
         looks = [look for look in looks.looks if not look.is_spatial]
-    chosen = [looks] if isinstance(looks, Look) else list(looks)
     headings: list[str] = []
     ended: list[str] = []
-    columns: list[torch.Tensor] = []
-    for look in chosen:
-        weights = _weights(look, len(sentences))  # (T,S)
+    columns: list[Tensor] = []
+    for look in looks:
+        steps = _steps(look, len(sentences))
         active = [True] * look.steps if look.active is None else look.active.reshape(-1).bool().tolist()
         for step in range(look.steps):
             heading = f"{look.name} {step + 1}" if look.has_steps else look.name
             (headings if active[step] else ended).append(heading)
             if active[step]:
-                columns.append(weights[step].detach().cpu().float())
-    if chosen and not columns:
-        raise DataError(f"look '{chosen[-1].name}' has no active step: there is nothing to draw")
-    many = len(sentences)
-    texts, rest = list(sentences), [column[many:].sum() for column in columns]
-    kept = [column[:many] for column in columns]
-    if any(float(each) != 0 for each in rest):
-        empty = max(len(column) for column in columns) - many
+                columns.append(steps[step])
+    texts, weights = list(sentences), np.zeros((len(sentences) + 1, len(columns)), np.float32)  # (R+1,T)
+    for number, column in enumerate(columns):
+        weights[:-1, number], weights[-1, number] = column[: len(sentences)], column[len(sentences) :].sum()
+    if weights[-1].any():
+        empty = max(map(len, columns)) - len(sentences)
         texts.append(f"({empty} empty slots, together)" if empty > 1 else "(1 empty slot)")
-        kept = [torch.cat([column, each.reshape(1)]) for column, each in zip(kept, rest)]
-    values = as_map(torch.stack(kept, 1)) if kept else np.zeros((many, 0), np.float32)  # (R,T)
-    return SlotGrid(tuple(headings), tuple(texts), values, frozenset(supporting), tuple(ended))
+    return SlotGrid(tuple(headings), tuple(texts), weights[: len(texts)], frozenset(supporting), tuple(ended))
 
 
-def _weights(look: Look, sentences: int) -> torch.Tensor:
-    """(T,S) of a look over slots of one example."""
-    if look.is_spatial or look.weights is None:
-        raise DataError(f"look '{look.name}' lies on a picture; a table is made of looks of kind 'slots'")
-    if look.batch_size != 1:
-        raise DataError(f"a drawing shows one example, and this look holds {look.batch_size}: pass look.example(i)")
-    weights = look.weights[0] if look.has_steps else look.weights
+def _steps(look: Look, sentences: int) -> Tensor:
+    """(T,S) weights of a look over slots of one example."""
+    weights = torch.zeros(0) if look.weights is None else look.weights.detach().cpu().float()
     if not 0 < sentences <= weights.shape[-1]:
         raise ShapeError("sentences", f"between 1 and {weights.shape[-1]}, the number of slots", (sentences,))
-    return weights
+    return weights.reshape(look.steps, -1)
 
 
-_MARGIN, _CELL_WIDTH, _TEXT = 28, 74, 15
+_CELL_WIDTH, _TEXT, _SMALL = 74, 15, 13
 
 
 def slot_table(
-    looks: AttentionTrace | Look | Sequence[Look],
+    looks: AttentionTrace | Sequence[Look],
     sentences: Sequence[str],
     *,
     question: str = "",
@@ -189,40 +180,32 @@ def slot_table(
         supporting: numbers of the sentences that the answer needs; marked with a bar.
         text_width: room for the sentences in pixels.
     """
-    return _draw(slot_grid(looks, sentences, supporting), question, answer, text_width)
-
-
-def _draw(grid: SlotGrid, question: str, answer: str, text_width: int) -> Image.Image:
-    face, bold, small = font(_TEXT), font(_TEXT, bold=True), font(13)
-    row, left = round(line_height(face) * 1.5), _MARGIN + 14
-    width = left + text_width + len(grid.headings) * (_CELL_WIDTH + 3) + _MARGIN
+    grid = slot_grid(looks, sentences, supporting)
+    face, bold, small = font(_TEXT), font(_TEXT, bold=True), font(_SMALL)
+    row, left, step = round(line_height(face) * 1.5), MARGIN + 14, _CELL_WIDTH + 3
+    width = left + text_width + len(grid.headings) * step + MARGIN
     title = "   →   ".join(part for part in (question.strip(), answer.strip()) if part)
-    intro = wrap(title, bold, width - 2 * _MARGIN, 3)
-    legend = wrap(grid.legend + grid.bar, small, width - 2 * _MARGIN - 100, 3)
-    top = _MARGIN + len(intro) * line_height(bold) + (14 if intro else 0) + row
-    foot = (1 + len(legend)) * line_height(small) + _MARGIN
-    sheet = Image.new("RGB", (width, top + len(grid.texts) * row + foot), PAPER)
+    intro = wrap(title, bold, width - 2 * MARGIN)
+    legend = wrap(grid.legend + grid.bar, small, width - 2 * MARGIN - 100)
+    top = MARGIN + len(intro) * line_height(bold) + (14 if intro else 0) + row
+    bottom = top + len(grid.texts) * row + line_height(small)
+    sheet = Image.new("RGB", (width, bottom + len(legend) * line_height(small) + MARGIN), PAPER)
     pen = ImageDraw.Draw(sheet)
-    for number, line in enumerate(intro):
-        pen.text((_MARGIN, _MARGIN + number * line_height(bold)), line, INK, font=bold)
+    write(sheet, MARGIN, MARGIN, [(line, bold, INK) for line in intro])
     for column, heading in enumerate(grid.headings):
-        x = left + text_width + column * (_CELL_WIDTH + 3)
-        text = elide(heading, small, _CELL_WIDTH)
-        pen.text((x + _CELL_WIDTH / 2, top - row / 2), text, FAINT_INK, font=small, anchor="mm")
-        for slot in range(len(grid.texts)):
+        x = left + text_width + column * step
+        middle = x + _CELL_WIDTH / 2
+        pen.text((middle, top - row / 2), elide(heading, small, _CELL_WIDTH), FAINT_INK, font=small, anchor="mm")
+        for slot, weight in enumerate(grid.weights[:, column]):
             y = top + slot * row
             pen.rectangle([x, y, x + _CELL_WIDTH - 1, y + row - 3], fill=grid.fill(slot, column))
-            number_text = f"{grid.weights[slot, column]:.2f}"
-            ink = grid.ink(slot, column)
-            pen.text((x + _CELL_WIDTH / 2, y + row / 2 - 1), number_text, ink, font=small, anchor="mm")
+            pen.text((middle, y + row / 2 - 1), f"{weight:.2f}", grid.ink(slot, column), font=small, anchor="mm")
     for slot, sentence in enumerate(grid.texts):
         y = top + slot * row
         pen.line([left, y - 2, left + text_width - 12, y - 2], fill=RULE)
         if slot in grid.supporting:
-            pen.rectangle([_MARGIN, y + 2, _MARGIN + 4, y + row - 5], fill=INK)
+            pen.rectangle([MARGIN, y + 2, MARGIN + 4, y + row - 5], fill=INK)
         pen.text((left, y + row / 2 - 1), elide(sentence, face, text_width - 20), INK, font=face, anchor="lm")
-    y = top + len(grid.texts) * row + line_height(small)
-    sheet.paste(legend_bar(90, 9), (_MARGIN, y + line_height(small) // 2 - 4))
-    for number, line in enumerate(legend):
-        pen.text((_MARGIN + 100, y + number * line_height(small)), line, FAINT_INK, font=small)
+    sheet.paste(legend_bar(90, 9), (MARGIN, bottom + line_height(small) // 2 - 4))
+    write(sheet, MARGIN + 100, bottom, [(line, small, FAINT_INK) for line in legend])
     return sheet

@@ -17,40 +17,19 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-from saccade import geometry
-from saccade.show import acts as drawing
-from saccade.show.colours import (
-    FAINT_INK,
-    INK,
-    Values,
-    by_own_peak,
-    by_shared_peak,
-    legend_bar,
-    smooth,
-)
-from saccade.show.overlay import (
-    OPACITY,
-    Mark,
-    PictureLike,
-    Scanpath,
-    as_marks,
-    as_picture,
-    draw_marks,
-    fit_panel,
-    paint,
-)
-from saccade.show.sheet import AFTER_BAR, BAR_HEIGHT, MARGIN, SHARE, Layout, Line, Panel, draw_sheet, elide, font, wrap
+from saccade.show.acts import Act, Drawing, Scale
+from saccade.show.colours import FAINT_INK, INK, Values, by_own_peak, by_shared_peak, legend_bar, smooth
+from saccade.show.overlay import OPACITY, Mark, PictureLike, Scanpath, draw_marks, fit_panel, paint
+from saccade.show.sheet import BAR_HEIGHT, SHARE, Layout, Line, Panel, draw_sheet, elide, font, wrap
 from saccade.trace import AttentionTrace, Look
 
 WORD = "word"
 """What the look of a captioner is called."""
-COLUMNS = 7
 NOTHING_MORE = "nothing more"
 HEADINGS = ("saliency before", "covert attention", "priority", "glimpses", "saliency after", "said")
 _NAMES = ("saliency", "covert", "priority", "glimpse", "inhibited")
 WORDS = Layout(gutter=14, between=15, below=12, above_legend=22, small=13)
 LABELS = Layout(gutter=14, between=14, below=0, above_legend=28, small=13, legend_lower=1)
-_LEAST_WIDTH = 480
 _TITLE, _BOLD, _SENTENCE, _LABEL = 15, 18, 26, 34
 
 
@@ -66,10 +45,10 @@ def word_strip(
     words: Sequence[tuple[str, float]],
     answer: str = "",
     evidence: Sequence[Mark | None] = (),
-    scale: drawing.Scale = "own",
+    scale: Scale = "own",
     cells: bool = False,
     opacity: float = OPACITY,
-    columns: int = COLUMNS,
+    columns: int = 7,
     panel: int = 200,
 ) -> Image.Image:
     """The words of one caption, side by side.
@@ -86,37 +65,36 @@ def word_strip(
         columns: panels in a row at most; rows are made equally long.
         panel: longest side of a panel in pixels.
     """
-    original = as_picture(picture)
-    shown = fit_panel(original, panel)
-    trace = drawing.one_example(trace, (original.height, original.width))
-    look = trace.look(WORD)
-    acts = [drawing.Act(look.step(step), step) for step in range(len(words))]
-    maps = [_map(trace, act, shown, cells=cells) for act in acts]
-    scaled = by_shared_peak(maps) if drawing.is_shared(scale) else [by_own_peak(each) for each in maps]
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), opacity=opacity)
+    original, shown = drawing.original, drawing.shown
+    look = drawing.trace.look(WORD)
+    acts = [Act(look.step(step), step) for step in range(len(words))]
+    maps = [drawing.map(act, cells=cells) if cells else _smooth_map(drawing, act) for act in acts]
+    scaled = by_shared_peak(maps) if scale == "shared" else [by_own_peak(values) for values in maps]
     column = _column_width([word for word, _ in words], shown.width)
     panels = [Panel([shown], _under("", [f"{original.width} × {original.height} px"], column))]
-    for number, (act, each, (word, share)) in enumerate(zip(acts, scaled, words)):
-        image = paint(shown, each.values, opacity)
+    for number, (act, colours, (word, share)) in enumerate(zip(acts, scaled, words)):
         mark = evidence[number] if number < len(evidence) else None
-        image = draw_marks(image, [] if mark is None else [mark], original.size)
-        image = draw_marks(image, drawing.act_marks(trace, act, (shown.height, shown.width)), shown.size)
+        image = draw_marks(drawing.paint(colours.values), [] if mark is None else [mark], original.size)
+        image = draw_marks(image, drawing.marks(act), shown.size)
         gate = None if act.look.gain is None else float(act.look.gain.float().mean())
         peak = float(act.look.weights.max()) if act.look.weights is not None else 0.0
         sure = f"p {share:.0%}" if gate is None else f"p {share:.0%} · β {gate:.2f}"
         panels.append(Panel([image], _under(word, [sure, f"peak {peak:.3f}"], column), share=gate))
     rows = -(-len(panels) // columns)
-    per_row = -(-len(panels) // rows)
-    top = "the peak of all panels" if drawing.is_shared(scale) else "each panel's own peak"
+    top = "the peak of all panels" if scale == "shared" else "each panel's own peak"
     legend = [(legend_bar(120, 10), f"weight: 0 … {top}")]
     if any(panel.share is not None for panel in panels):
         bar = Image.new("RGB", (120, BAR_HEIGHT), SHARE)
         legend.append((bar, "gate β: how much of what is seen goes into the word"))
-    legend_width = max(bar.width + AFTER_BAR + font(WORDS.small).getlength(text) for bar, text in legend)
-    across = max(per_row * (column + WORDS.gutter) - WORDS.gutter, round(legend_width + 0.5), _LEAST_WIDTH - 2 * MARGIN)
-    bold = font(_SENTENCE, bold=True)
-    head = [(line, bold, INK) for line in wrap(answer, bold, across, 3)]
-    width = across + 2 * MARGIN  # a single word is narrower than its legend
-    return draw_sheet(panels, shown.size, per_row, WORDS, room=column, head=head, legend=legend, least_width=width)
+    head = [(answer, font(_SENTENCE, bold=True), INK)]
+    per_row = -(-len(panels) // rows)
+    return draw_sheet(panels, shown.size, per_row, WORDS, room=column, head=head, legend=legend, least_width=480)
+
+
+def _smooth_map(drawing: Drawing, act: Act) -> Values:
+    frame = drawing.frame(act)
+    return smooth(drawing.map(act), (float(frame[0, 0]), float(frame[1, 1])))
 
 
 def _column_width(words: Sequence[str], picture: int) -> int:
@@ -128,17 +106,8 @@ def _column_width(words: Sequence[str], picture: int) -> int:
 def _under(word: str, notes: Sequence[str], room: int) -> list[Line]:
     """A word and notes in small print."""
     bold, small = font(_BOLD, bold=True), font(WORDS.small)
-    said = [(elide(word, bold, room), bold, INK)] if word else []
-    return [*said, *((elide(note, small, room), small, FAINT_INK) for note in notes)]
-
-
-def _map(trace: AttentionTrace, act: drawing.Act, shown: Image.Image, *, cells: bool) -> Values:
-    size = (shown.height, shown.width)
-    values = drawing.act_map(trace, act, size, cells=cells)  # (H,W)
-    if cells:
-        return values
-    frame = trace.frame_on(act.look, size).reshape(2, 3)
-    return smooth(values, (float(frame[0, 0]), float(frame[1, 1])))
+    title = [(elide(word, bold, room), bold, INK)] if word else []
+    return [*title, *((elide(note, small, room), small, FAINT_INK) for note in notes)]
 
 
 def has_glimpses(trace: AttentionTrace) -> bool:
@@ -169,31 +138,39 @@ def glimpse_strip(
         opacity: how much of the picture the peak of a map hides.
         panel: longest side of a panel in pixels.
     """
-    original = as_picture(picture)
-    shown = fit_panel(original, panel)
-    trace = drawing.one_example(trace, (original.height, original.width))
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
+    trace, shown = drawing.trace, drawing.shown
     looks = {name: trace.look(name) for name in _NAMES}
     steps = _shown_steps(looks["covert"])
-    saliency = _maps(trace, [looks["saliency"], looks["inhibited"]], steps, shown, cells=cells)
-    befores, afters = saliency[: len(steps)], saliency[len(steps) :]
-    coverts, priorities = (_maps(trace, [looks[name]], steps, shown, cells=cells) for name in ("covert", "priority"))
-    evidence = draw_marks(shown, as_marks(outline), original.size)
+
+    def painted(*names: str) -> list[Image.Image]:
+        """All steps of each look, by the peak that they have in common."""
+        acts = [Act(looks[name].step(step), step) for name in names for step in steps]
+        scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
+        return [paint(shown, colours.values, opacity) for colours in scaled]
+
+    saliency = painted("saliency", "inhibited")
+    befores, afters, coverts, priorities = (
+        saliency[: len(steps)], saliency[len(steps) :], painted("covert"), painted("priority"),
+    )  # fmt: skip
+    points = trace.chosen_on(looks["glimpse"], drawing.size).reshape(looks["covert"].steps, -1, 2)  # (T,k,2)
+    paths = [Scanpath([(float(x), float(y)) for x, y in points[step]]) for step in steps]
+    glimpses = [draw_marks(drawing.outlined(shown), [path], shown.size) for path in paths]
+
+    said = [(word, f"{share:.0%} sure") for word, share in labels[: len(steps)]]
+    title, bold, small = font(_TITLE), font(_LABEL, bold=True), font(LABELS.small)
     room = max(shown.width, 132)  # headings need room above a narrow picture
-    spoken = [(word, f"{share:.0%} sure") for word, share in labels[: len(steps)]]
-    title, bold = font(_TITLE), font(_LABEL, bold=True)
-    lengths = [title.getlength(NOTHING_MORE), *(bold.getlength(word[:12]) for word, _ in spoken)]
-    last_room = round(max(lengths))
+    last_room = round(max(title.getlength(NOTHING_MORE), *(bold.getlength(word[:12]) for word, _ in said), 0))
     panels = []
-    for place, step in enumerate(steps):
-        maps = (befores[place], coverts[place], priorities[place], afters[place])
-        before, covert, priority, after = (paint(shown, each, opacity) for each in maps)
-        path = _scanpath(trace, looks["glimpse"], step, looks["covert"].steps, (shown.height, shown.width))
-        glimpsed = draw_marks(evidence, [path], shown.size)
-        panels += [Panel([image]) for image in (before, covert, priority, glimpsed, after)]
-        panels.append(_spoken(*spoken[place], last_room) if place < len(spoken) else _nothing_more(last_room))
+    for step, images in enumerate(zip(befores, coverts, priorities, glimpses, afters)):
+        panels += [Panel([image]) for image in images]
+        if step < len(said):
+            word, sure = said[step]
+            lines = [(line, bold, INK) for line in wrap(word, bold, last_room, 2)]
+            panels.append(Panel([], lines, [[(sure, small, FAINT_INK)]]))
+        else:
+            panels.append(Panel([], [(line, title, FAINT_INK) for line in wrap(NOTHING_MORE, title, last_room, 2)]))
     heading = font(_TITLE, bold=True)
-    width = len(_NAMES) * (room + LABELS.gutter) + last_room
-    head = [("read as", heading, FAINT_INK), (elide(answer, bold, width), bold, INK)] if answer.strip() else []
     return draw_sheet(
         panels,
         shown.size,
@@ -201,22 +178,10 @@ def glimpse_strip(
         LABELS,
         room=room,
         last_room=last_room,
-        head=head,
+        head=[("read as", heading, FAINT_INK), (answer, bold, INK)] if answer.strip() else [],
         headings=[(name, heading, FAINT_INK) for name in HEADINGS],
         legend=[(legend_bar(120, 10), "weight: 0 … the peak of all maps of the same kind")],
     )
-
-
-def _spoken(word: str, note: str, room: int) -> Panel:
-    """What was said in a row, large, with how sure that was."""
-    face = font(_LABEL, bold=True)
-    said = [(line, face, INK) for line in wrap(word, face, room, 2)]
-    return Panel([], said, [[(note, font(LABELS.small), FAINT_INK)]])
-
-
-def _nothing_more(room: int) -> Panel:
-    face = font(_TITLE)
-    return Panel([], [(line, face, FAINT_INK) for line in wrap(NOTHING_MORE, face, room, 2)])
 
 
 def _shown_steps(look: Look) -> list[int]:
@@ -226,18 +191,3 @@ def _shown_steps(look: Look) -> list[int]:
     active = look.active.reshape(-1).bool().tolist()
     labelled = [step for step in range(look.steps) if active[step]]
     return labelled if all(active) else [*labelled, active.index(False)]
-
-
-def _maps(
-    trace: AttentionTrace, looks: Sequence[Look], steps: Sequence[int], shown: Image.Image, *, cells: bool
-) -> list[Values]:
-    """The maps of all looks and steps over the picture, look by look, by the peak that they have in common."""
-    size = (shown.height, shown.width)
-    acts = [drawing.Act(look.step(step), step) for look in looks for step in steps]
-    return [each.values for each in by_shared_peak([drawing.act_map(trace, act, size, cells=cells) for act in acts])]
-
-
-def _scanpath(trace: AttentionTrace, look: Look, step: int, steps: int, size: geometry.Size) -> Scanpath:
-    """Where the glimpses of one step fell on the picture shown at ``size``; they follow each other step by step."""
-    points = trace.chosen_on(look, size).reshape(steps, -1, 2)[step]  # (k,2)
-    return Scanpath([(float(x), float(y)) for x, y in points])

@@ -92,7 +92,7 @@ def _picture(name: str, size: geometry.Size, png: str | None) -> Json:
 
 def picture_url(image: Image.Image) -> str:
     """``image`` as a data address of a PNG."""
-    return data_url(png_bytes(image, "fast"))  # to be drawn once, on the same machine: speed counts, bytes do not
+    return data_url(png_bytes(image, compress_level=1))  # to be drawn once, on the same machine: speed counts
 
 
 def mask_url(mask: Tensor) -> str:

@@ -1,27 +1,68 @@
-"""The settings of stories, and the questions of each split: generated, from bAbI, or from your own table."""
+"""The settings of stories, and the questions of each split: generated, from bAbI, or from your own table.
+
+bAbI v1.2 holds the twenty question answering tasks of Weston et al. (2015). Below the folder that its archive unpacks
+to::
+
+    en/qa1_single-supporting-fact_train.txt        1,000 questions of each task
+    en/qa1_single-supporting-fact_test.txt         1,000
+    en-10k/qa1_single-supporting-fact_train.txt    10,000
+    en-10k/qa1_single-supporting-fact_test.txt     the same 1,000; where they are missing, those of en are taken
+
+A line is ``NUMBER SENTENCE``, or ``NUMBER QUESTION ⇥ ANSWER ⇥ SUPPORTING``. Number 1 starts a story. Supporting facts
+are line numbers of the story. A question takes up a number too, so these are not yet indices into the sentences.
+
+Your own stories are JSON lines, one question per line:
+
+=========== ==========================================================================================================
+key          holds
+=========== ==========================================================================================================
+story        a list of sentences; or one text, which is cut at line ends and sentence ends; it may be empty
+question     a question
+answer       a word; or several, as ``"apple,milk"`` or as a list
+supporting   optional: the sentences that the answer follows from, a list of numbers counted from 0
+split        optional: train, val or test; without it each story falls into one by itself
+group        optional: stories that belong together, such as one that grows from question to question; they fall into
+             one split
+task         optional: a name; scores are given for each
+=========== ==========================================================================================================
+
+Other keys are ignored. Lines that cannot be used are left out and counted in the summary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Annotated, Literal
 
 from saccade.config import Portion, Seed, Share, Within
 from saccade.data.examples import Example
-from saccade.data.tables.doubts import summarised
+from saccade.data.tables.doubts import check_usable, first_few, pluralise, summarised
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, is_blank, jsonl_rows, text_in
+from saccade.data.tables.splits import SPLITS, split_sizes
 from saccade.errors import DataError
-from saccade.families.story.files import Size, babi_files, read_babi, read_story_jsonl
 from saccade.families.story.reading import StoryItem
-from saccade.families.story.stories import StoryExample, story_words
+from saccade.families.story.stories import StoryExample, cut_sentences, story_words, words_of
 from saccade.families.story.world import TASKS, generate_story
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
+Size = Literal["1k", "10k"]
 _MANY: dict[Size, int] = {"1k": 1000, "10k": 10_000}
-SplitName = Literal["train", "val", "test"]
+_FOLDERS: dict[Size, tuple[str, ...]] = {"1k": ("en",), "10k": ("en-10k", "en")}
+"""Where the training questions of a size are; the second folder gives test files only."""
+_ARCHIVE = "tasks_1-20_v1-2"
+_FILE = re.compile(r"(qa([1-9][0-9]?))(?:_.+)?_(train|test)\.txt")  # en-valid has qa1_train.txt
+_TEXT = r"[^\S\t]*([^\t]*[^\t\s])[^\S\t]*"
+_LINE = re.compile(rf"([0-9]{{1,9}}) {_TEXT}(?:\t{_TEXT}(?:\t([0-9\s]*))?)?")
+
+Splits = dict[str, list[StoryExample]]
+"""The questions of each split."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +105,11 @@ class StorySource:
 
     def __init__(self, config: StoryDataConfig) -> None:
         self.config = config
-        self._read: dict[str, list[StoryExample]] = {}
+        self._read: Splits = {}
         self.summary = ""
         """What a table of one's own holds, and which of its lines were left out; known once it was read."""
 
-    def questions(self, split: SplitName) -> list[StoryExample]:
+    def questions(self, split: str) -> list[StoryExample]:
         """All questions of a split."""
         if split not in self._read:
             self._read |= self._load(split)
@@ -84,77 +125,202 @@ class StorySource:
         Args:
             by_word: only single words; otherwise an answer of several words is one entry too.
         """
-        learned = [*self.questions("train"), *self.questions("val")]
-        return story_words(learned, "split" if by_word else "joined")
+        return story_words([*self.questions("train"), *self.questions("val")], "split" if by_word else "joined")
 
-    def _load(self, split: SplitName) -> dict[str, list[StoryExample]]:
-        if self.config.is_generated:
-            return {split: generated(self.config, split)}
-        reader, path = split_reference(self.config.name, READERS)
-        if reader == "babi":
-            if split == "test":
-                return {"test": babi_questions(path, self.config, "test")}
-            train, val = held_out(babi_questions(path, self.config, "train"), self.config.validation)
-            return {"train": train, "val": val}
-        table = read_story_jsonl(path)
-        left_out = [f"left out: {summarised(table.skipped)}"] if table.skipped else []
-        self.summary = "\n".join([table.summary(), *left_out])
-        return {name: table.asked(name) for name in ("train", "val", "test")}
+    def _load(self, split: str) -> Splits:
+        config = self.config
+        if config.is_generated:
+            many = {"train": config.questions, "val": max(1, config.questions // 10)}.get(split)
+            many = min(1000, config.questions) if many is None else many
+            first = SPLITS.index(split)  # the splits take stories in turn
+            tasks = config.tasks or tuple(TASKS)
+            return {split: [each for task in tasks for each in generated(config, task, many, first, 3)]}
+        reader, path = split_reference(config.name, READERS)
+        if reader == "jsonl":
+            splits, self.summary = read_story_jsonl(path)
+            return splits
+        if split == "test":
+            return {"test": babi_questions(path, config, "test")}
+        train, val = held_out(babi_questions(path, config, "train"), config.validation)
+        return {"train": train, "val": val}
 
 
-def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[StoryExample]:
-    """Questions of all wanted tasks of bAbI."""
+def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:
+    """The first ``many`` questions about every ``every``-th story of a task, from story ``first`` on."""
+    stories = (generate_story(task, config.seed, at, config.words) for at in range(first, 1 << 30, every))
+    return islice(chain.from_iterable(stories), many)
+
+
+def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[StoryExample]:
+    """Questions of all wanted tasks of bAbI; ``part`` is train or test."""
     files = babi_files(root, config.size)
-    wanted = [f"qa{task}" for task in config.tasks] or list(files)
-    found: list[StoryExample] = []
-    for task in wanted:
-        if split in files.get(task, {}):
-            found += read_babi(files[task][split], task)
-        elif config.fill and split == "train":
-            found += _told(int(task.removeprefix("qa")), config, _MANY[config.size], range(1 << 30))
+    questions: list[StoryExample] = []
+    for task in [f"qa{task}" for task in config.tasks] or list(files):
+        if part in files.get(task, {}):
+            questions += read_babi(files[task][part], task)
+        elif config.fill and part == "train":
+            questions += generated(config, int(task.removeprefix("qa")), _MANY[config.size])
         elif config.tasks:
-            there = ", ".join(name for name, have in files.items() if split in have)
+            there = ", ".join(name for name, parts in files.items() if part in parts)
             raise DataError(
-                f"{config.name}: no {split} file of {task} ({config.size}); there are {there}; "
+                f"{config.name}: no {part} file of {task} ({config.size}); there are {there}; "
                 "set data.fill=true to generate its training questions"
             )
-    return found
+    return questions
+
+
+def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
+    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by the numbers of the tasks.
+
+    A file that is not there has no entry. Published copies lack some: the 10k training file of task 3 is one.
+
+    Args:
+        root: the unpacked folder, the folder that it is in, or a folder that holds the files themselves (such as
+            ``en`` or ``hn-10k``).
+        size: training questions of a task; it chooses between ``en`` and ``en-10k``.
+    """
+    files: dict[int, dict[str, Path]] = {}
+    for rank, folder in enumerate(_folders(root, size)):
+        for path in sorted(folder.glob("qa*.txt")):
+            match = _FILE.fullmatch(path.name)
+            if match and (rank == 0 or match[3] == "test"):
+                files.setdefault(int(match[2]), {}).setdefault(match[3], path)
+    if not files:
+        raise DataError(
+            f"babi:{root}: no files {_FOLDERS[size][0]}/qa1_…_train.txt there; "
+            f"unpack the archive, and give its folder {_ARCHIVE}"
+        )
+    return {f"qa{number}": files[number] for number in sorted(files)}
+
+
+def _folders(root: Path, size: Size) -> list[Path]:
+    """Folders with files of ``size``, the one with its training files first."""
+    if any(_FILE.fullmatch(path.name) for path in root.glob("qa*.txt")):
+        if root.resolve().name not in ("en", "en-10k"):
+            return [root]  # another language, or a folder of the user's own
+        root = root.resolve().parent
+    if not any((root / name).is_dir() for name in _FOLDERS[size]):
+        root = root / _ARCHIVE
+    return [root / name for name in _FOLDERS[size]]
+
+
+def read_babi(path: Path, task: str) -> list[StoryExample]:
+    """All questions of one file, in its order.
+
+    Args:
+        path: a file of the official form.
+        task: its name, for example ``qa1``; each question carries it.
+    """
+    questions: list[StoryExample] = []
+    sentences: list[str] = []
+    places: dict[int, int] = {}  # line number of the story → index of its sentence
+    last = 0
+    for at, line in enumerate(path.read_text("utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
+        match = _LINE.fullmatch(line)
+        number, text, answer, numbers = match.groups() if match else ("0", "", None, None)
+        if int(number) == 1:
+            sentences, places = [], {}
+        supporting = [places.get(int(each)) for each in (numbers or "").split()]
+        if not (int(number) == 1 or 0 < last < int(number)) or None in supporting:
+            raise DataError(
+                f"{path}, line {at}: '{line[:60]}' is neither NUMBER SENTENCE nor NUMBER QUESTION, tab, ANSWER, tab, "
+                "numbers of SENTENCES before it; numbers rise, and 1 starts a story"
+            )
+        last = int(number)
+        if answer is None:
+            places[last] = len(sentences)
+            sentences.append(sys.intern(text))  # a file has a few hundred different ones
+        else:
+            facts = tuple(place for place in supporting if place is not None)
+            where = f"{path.name}, line {at}"
+            questions.append(StoryExample(tuple(sentences), sys.intern(text), sys.intern(answer), facts, task, where))
+    return questions
 
 
 def held_out(asked: Sequence[StoryExample], share: float) -> tuple[list[StoryExample], list[StoryExample]]:
     """Training and validation questions: of each task the last ``share`` of its stories is held out, whole stories."""
     train: list[StoryExample] = []
     val: list[StoryExample] = []
-    for task in dict.fromkeys(each.task for each in asked):
-        own = [each for each in asked if each.task == task]
+    for own in by_task(asked).values():
         cut = round(len(own) * (1 - share))
-        while 0 < cut < len(own) and own[cut].sentences[:1] and _same_story(own[cut - 1], own[cut]):
+        while 0 < cut < len(own) and own[cut].sentences[:1] and own[cut].goes_on(own[cut - 1]):
             cut += 1
         train += own[:cut]
         val += own[cut:]
     return train, val
 
 
-def _same_story(before: StoryExample, after: StoryExample) -> bool:
-    return after.sentences[: len(before.sentences)] == before.sentences
+def by_task(asked: Iterable[StoryExample]) -> dict[str, list[StoryExample]]:
+    """The questions of each task."""
+    tasks: dict[str, list[StoryExample]] = {}
+    for each in asked:
+        tasks.setdefault(each.task, []).append(each)
+    return tasks
 
 
-def generated(config: StoryDataConfig, split: SplitName) -> list[StoryExample]:
-    """Questions about generated stories."""
-    many = {"train": config.questions, "val": max(1, config.questions // 10), "test": min(1000, config.questions)}
-    first = {"train": 0, "val": 1, "test": 2}[split]  # train, val and test take stories in turn
-    tasks = config.tasks or tuple(TASKS)
-    return [each for task in tasks for each in _told(task, config, many[split], range(first, 1 << 30, 3))]
+def read_story_jsonl(path: Path) -> tuple[Splits, str]:
+    """The questions of a file with one JSON object in each line, in UTF-8, and what is to be said of the file."""
+    name, (lines, skipped) = f"jsonl:{path}", jsonl_rows(path)
+    has_split = any("split" in cells for _, cells in lines)
+    splits: Splits = {split: [] for split in SPLITS}
+    first: dict[tuple[tuple[str, ...], str], tuple[str, str]] = {}  # story and question → where, split
+    torn = []
+    for line, cells in lines:
+        where = f"{path.name}, line {line}"
+        try:
+            asked = _question_in(cells, where)
+            _, split = group_and_split(cells, "\n".join(asked.sentences), has_split)
+        except UnusableRowError as error:
+            skipped.append(error.at(f"line {line}"))
+            continue
+        splits[split].append(asked)
+        before = first.setdefault((asked.sentences, asked.question), (where, split))
+        if before[1] != split:
+            torn.append(f"{before[0]} ({before[1]}) and {where} ({split})")
+    check_usable(name, first, skipped, strict=False, thing="question")
+    if torn:
+        raise DataError(
+            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be on training "
+            f"stories: {first_few(torn, 3)}; give each story one split, or leave out the key 'split'"
+        )
+    stories = pluralise(len({sentences for sentences, _ in first}), "story", "stories")
+    questions = pluralise(sum(map(len, splits.values())), "question")
+    summary = f"{name}: {questions} about {stories} ({split_sizes(lambda split: len(splits[split]))})"
+    return splits, summary + (f"\nleft out: {summarised(skipped)}" if skipped else "")
 
 
-def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int]) -> list[StoryExample]:
-    """The first ``many`` questions about stories ``indices`` of a task."""
-    found: list[StoryExample] = []
-    for index in indices:
-        found += generate_story(task, config.seed, index, words=config.words)
-        if len(found) >= many:
-            break
-    return found[:many]
+def _question_in(cells: Cells, where: str) -> StoryExample:
+    story, answer, supporting = (cells.get(key) for key in ("story", "answer", "supporting"))
+    if not isinstance(story, (str, list)):
+        raise UnusableRowError("no story", "" if story is None else f"found {str(story)[:40]}")
+    sentences = (
+        cut_sentences(story)
+        if isinstance(story, str)
+        else [" ".join(_worded("sentence", text).split()) for text in story]
+    )
+    if isinstance(answer, list) and all(isinstance(word, (str, int, float)) for word in answer):
+        answer = ",".join(map(str, answer))
+    numbers = supporting if isinstance(supporting, list) else [] if supporting is None else [supporting]
+    if not all(type(number) is int and 0 <= number < len(sentences) for number in numbers):
+        told = f"0 to {len(sentences) - 1}" if sentences else "none, the story is empty"
+        raise UnusableRowError("unusable supporting", f"{str(supporting)[:40]}; sentences are numbered {told}")
+    return StoryExample(
+        tuple(sentences),
+        _worded("question", text_in(cells, "question")),
+        _worded("answer", text_in({"answer": answer}, "answer")),
+        tuple(numbers),
+        "" if is_blank(cells.get("task")) else text_in(cells, "task"),
+        where,
+    )
+
+
+def _worded(what: str, text: object) -> str:
+    """``text``; one without a word cannot be used."""
+    if not isinstance(text, str) or not words_of(text):
+        raise UnusableRowError(f"{what} without a word", f"'{str(text)[:40]}'")
+    return text
 
 
 def example_of(asked: StoryExample) -> Example:
@@ -165,7 +331,4 @@ def example_of(asked: StoryExample) -> Example:
 
 def in_turn(asked: Sequence[StoryExample]) -> list[StoryExample]:
     """The first question of every task, then the second of every task, and so on."""
-    by_task: dict[str, list[StoryExample]] = {}
-    for each in asked:
-        by_task.setdefault(each.task, []).append(each)
-    return [each for each in chain.from_iterable(zip_longest(*by_task.values())) if each is not None]
+    return [each for each in chain.from_iterable(zip_longest(*by_task(asked).values())) if each is not None]

@@ -41,8 +41,8 @@ from torch import Tensor
 
 from saccade.families.story.sentence_scores import as_tensors, batch_for, respond, said, supporting_slots
 from saccade.families.story.stories import StoryExample, words_of
+from saccade.families.story.world import derive
 from saccade.families.story.world.lexicon import LINKS, TIMES
-from saccade.families.story.world.reader import derive
 from saccade.looks import Look
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, chosen_cells
 from saccade.models.base import Given

@@ -71,12 +71,12 @@ class Stories(Family):
         return StoryTask
 
     def decode(self) -> Callable[..., list[Answer]]:
-        from saccade.families.story.responder import decode
+        from saccade.families.story.reading import decode
 
         return decode
 
     def responder(self) -> type[Responder]:
-        from saccade.families.story.responder import StoryResponder
+        from saccade.families.story.reading import StoryResponder
 
         return StoryResponder
 

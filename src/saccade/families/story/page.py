@@ -1,9 +1,5 @@
 """Stories in the live page: the examples of its editor, and the weights of MemN2N, which it can run.
 
-Three examples are those of the founding document, whose words ``words="wide"`` of the generator covers.
-
-The third is incomplete. Its answer follows from sentences that the document leaves out, so nobody can answer it.
-
 The page's side of it lies in ``js``: ``panel.js`` is the editor, ``runtime.js`` computes MemN2N. A DMN needs ``saccade
 serve``.
 """
@@ -13,61 +9,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.text import CHARACTERS, SENTENCES
+from saccade.families.story.reading import CHARACTERS, SENTENCES
+from saccade.families.story.stories import cut_sentences, words_of
 from saccade.families.story.world import TASKS, generate_story
 from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.predict import Predictor
 from saccade.web.weights import matrix, page_facts
-
-
-class FoundingStory(NamedTuple):
-    """One example."""
-
-    asked: StoryExample
-    """With the document's own answer."""
-    is_complete: bool
-    """Whether the answer follows from the sentences."""
-
-
-def _story(number: int, sentences: str, question: str, answer: str, supporting: tuple[int, ...] = ()) -> FoundingStory:
-    told = tuple(f"{sentence.strip()}." for sentence in sentences.split(".") if sentence.strip())
-    where = f"founding document, story {number}"
-    return FoundingStory(StoryExample(told, question, answer, supporting, where=where), bool(supporting))
-
-
-FOUNDING_STORIES = (
-    _story(
-        1,
-        "Sam walks into the kitchen. Sam picks up an apple. Sam walks into the bedroom. Sam drops the apple.",
-        "Where is the apple?",
-        "bedroom",
-        (3, 2),
-    ),
-    _story(
-        2,
-        "Brian is a lion. Julius is a lion. Julius is white. Bernhard is green.",
-        "What color is Brian?",
-        "white",
-        (0, 1, 2),
-    ),
-    _story(
-        3,
-        "Mary journeyed to the den. Mary went back to the kitchen. John journeyed to the bedroom. "
-        "Mary discarded the milk.",
-        "Where was the milk before the den?",
-        "hallway",
-    ),
-)
-"""In the order of the document."""
-
 
 _LONGEST = 12
 """Sentences of a generated example, where its task has one that is so short."""
@@ -81,57 +34,52 @@ class Example:
     sentences: tuple[str, ...]
     question: str
 
+    @property
+    def words(self) -> set[str]:
+        """All words of it."""
+        return {word for text in (*self.sentences, self.question) for word in words_of(text)}
 
-EXAMPLES = (
-    Example(
-        "Where is somebody?",
+
+EXAMPLES = tuple(
+    Example(title, tuple(cut_sentences(story)), question)
+    for title, story, question in (
         (
-            "Mary moved to the bathroom.",
-            "John went to the hallway.",
-            "Daniel went back to the hallway.",
-            "Sandra moved to the garden.",
-            "John moved to the office.",
-            "Sandra journeyed to the bathroom.",
+            "Where is somebody?",
+            "Mary moved to the bathroom. John went to the hallway. Daniel went back to the hallway. "
+            "Sandra moved to the garden. John moved to the office. Sandra journeyed to the bathroom.",
+            "Where is John?",
         ),
-        "Where is John?",
-    ),
-    Example(
-        "Where is a thing?",
         (
-            "Mary went to the kitchen.",
-            "Mary got the football there.",
-            "John went back to the garden.",
-            "Mary travelled to the bedroom.",
-            "John journeyed to the office.",
+            "Where is a thing?",
+            "Mary went to the kitchen. Mary got the football there. John went back to the garden. "
+            "Mary travelled to the bedroom. John journeyed to the office.",
+            "Where is the football?",
         ),
-        "Where is the football?",
-    ),
-    Example(
-        "Where was it before?",
         (
-            "John took the apple there.",
-            "John went to the office.",
-            "John moved to the kitchen.",
-            "John dropped the apple there.",
-            "John travelled to the garden.",
+            "Where was it before?",
+            "John took the apple there. John went to the office. John moved to the kitchen. "
+            "John dropped the apple there. John travelled to the garden.",
+            "Where was the apple before the kitchen?",
         ),
-        "Where was the apple before the kitchen?",
-    ),
+        (
+            "The founding document's story 1",
+            "Sam walks into the kitchen. Sam picks up an apple. Sam walks into the bedroom. Sam drops the apple.",
+            "Where is the apple?",
+        ),
+        (
+            "The founding document's story 2",
+            "Brian is a lion. Julius is a lion. Julius is white. Bernhard is green.",
+            "What color is Brian?",
+        ),
+    )
 )
-
-
-FOUNDING = tuple(
-    Example(f"The founding document's story {number}", story.asked.sentences, story.asked.question)
-    for number, story in enumerate(FOUNDING_STORIES, start=1)
-    if story.is_complete
-)
-"""Some of their words are not in bAbI: a model of generated stories with ``words: wide`` knows them."""
+"""Some words of the last two are not in bAbI: a model of generated stories with ``words: wide`` knows them."""
 
 
 def examples(known: Collection[str]) -> list[Example]:
     """All examples, those first with the fewest words that are not among the ``known`` ones."""
     words = frozenset(known)
-    return sorted([*EXAMPLES, *FOUNDING, *map(generated, TASKS)], key=lambda each: len(_words(each) - words))
+    return sorted([*EXAMPLES, *map(generated, TASKS)], key=lambda each: len(each.words - words))
 
 
 def generated(task: int) -> Example:
@@ -139,10 +87,6 @@ def generated(task: int) -> Example:
     asked = generate_story(task, 0, 2)  # among those that models are tested on
     chosen = [each for each in asked if len(each.sentences) <= _LONGEST][-1:] or asked[:1]
     return Example(f"{task}: {TASKS[task]}", chosen[0].sentences, chosen[0].question)
-
-
-def _words(example: Example) -> set[str]:
-    return {word for text in (*example.sentences, example.question) for word in words_of(text)}
 
 
 def panel_facts(facts: ModelFacts) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What models of stories read: a text file (see :mod:`saccade.families.story.text`), or a list of sentences.
+"""From a story and a question in words to the ids that models read, and from their logits to an answer.
 
 A memory holds the last so many sentences that have a word which the model knows. The notes list every part that was
 dropped:
@@ -13,24 +13,31 @@ dropped:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from saccade.answer import Answer
 from saccade.errors import DataError
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.story.stories import kept_places, words_of
-from saccade.families.story.text import read_story, sent_sentences
+from saccade.families.responder import Asks, Question, Responder, Response, calibrated, ranked, with_raw
+from saccade.families.story.stories import facts_and_questions, kept_places, words_of
+from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
+from saccade.trace import Output
 
-MAX_WORDS = 200
-"""Words of a sentence or question: a text without line ends is no sentence."""
-NO_SENTENCES = "{name}: no sentences; give at least one, such as: Mary took the apple."
-_TABLES = frozenset({".jsonl", ".json", ".csv"})
+SENTENCES = 1000
+"""Most sentences of a story sent to the server."""
+CHARACTERS = 400
+"""Most characters of one sentence."""
+NOTHING = "(no word)"
+"""The empty word, which a model that has not learned enough may answer."""
+_OTHERS = 9  # alternatives that are told: the answer may be any word of the vocabulary
+_TABLES = (".jsonl", ".json", ".csv")
 _NAMED = 20  # unknown words that a note names
 
 
@@ -43,8 +50,8 @@ class StoryItem:
     notes: tuple[str, ...] = ()
     supporting: tuple[int, ...] = ()
     """Numbers of the sentences, from 0, that the answer to the question needs, where they are known."""
-    left_out: tuple[str, ...] = ()
-    """What its file holds beside sentences, such as questions."""
+    questions: tuple[str, ...] = ()
+    """What its file holds beside sentences."""
     image: None = None
 
     @property
@@ -79,37 +86,28 @@ class Stories(InputReader):
         """The story in a text file, a list of sentences, or a StoryItem."""
         if isinstance(source, StoryItem):
             return source
+        name = "story"
         if isinstance(source, (str, os.PathLike)):
-            if not os.path.exists(source):  # also of a text that is no path at all
-                raise DataError(f"{source}: no such file; a story is a text file, or in Python a list of sentences")
-            if Path(source).suffix in _TABLES:
-                raise DataError(f"{source}: a table, not a story; evaluate a model on it, with data jsonl:PATH")
-            text, name = read_story(Path(source)), os.fspath(source)
-            told, left_out = list(text.sentences), text.skipped
-        elif isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, Tensor)):
-            told, left_out, name = list(source), (), "story"
-            questions = [text.strip() for text in told if isinstance(text, str) and text.rstrip().endswith("?")]
-            told = [text for text in told if not isinstance(text, str) or text.strip() not in questions]
-            left_out = tuple(f"a question: {text}" for text in questions)
-        else:
-            raise DataError(f"a story is a path or a list of sentences, found {type(source).__name__}")
-        for number, sentence in enumerate(told, 1):
-            if not isinstance(sentence, str):
-                raise DataError(f"{name}: sentence {number} is no text, found {type(sentence).__name__}")
-            if len(words_of(sentence)) > MAX_WORDS:
+            name = os.fspath(source)
+            if not os.path.exists(name) or name.endswith(_TABLES):
                 raise DataError(
-                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and at most {MAX_WORDS} are "
-                    "allowed; write one sentence per line"
+                    f"{name}: no text file; a story is a text file, or in Python a list of sentences (a model is "
+                    "evaluated on a table, with data jsonl:PATH)"
                 )
-        sentences = tuple(sentence.strip() for sentence in told if words_of(sentence))
+            told, questions = facts_and_questions(Path(name).read_text("utf-8-sig"))
+        else:
+            texts = list(source) if isinstance(source, Iterable) else [source]
+            if not all(isinstance(text, str) for text in texts):
+                raise DataError(f"a story is a path or a list of sentences, found {source!r:.60}")
+            questions = [text.strip() for text in texts if text.rstrip().endswith("?")]
+            told = [text.strip() for text in texts if not text.rstrip().endswith("?")]
+        sentences = tuple(sentence for sentence in told if words_of(sentence))
         if not sentences:
-            raise DataError(NO_SENTENCES.format(name=name))
-        return StoryItem(sentences, str(name), left_out=left_out)
+            raise DataError(f"{name}: no sentences; give at least one, such as: Mary took the apple.")
+        return StoryItem(sentences, name, questions=tuple(questions))
 
     def check(self, item: StoryItem, facts: ModelFacts) -> None:
-        """A story without sentences, or of which the model knows no word, is refused."""
-        if not item.sentences:
-            raise DataError(NO_SENTENCES.format(name=item.name))
+        """Refuses a story of which the model knows no word."""
         if not memory_of(item, numbers_of(facts), int(facts.model["memory"])).ids:
             some = "; ".join(item.sentences[:2])
             raise DataError(
@@ -118,22 +116,27 @@ class Stories(InputReader):
 
     def from_json(self, value: object) -> StoryItem:
         """The story in a list of sentences that a request sent."""
-        return self.read(sent_sentences(value))
+        if (
+            not isinstance(value, list)
+            or len(value) > SENTENCES
+            or not all(isinstance(text, str) and len(text) <= CHARACTERS for text in value)
+        ):
+            raise DataError(f"a story is a list of at most {SENTENCES:,} texts of at most {CHARACTERS} characters")
+        return self.read([" ".join(text.split()) for text in value])
 
     def prepare(self, items: Sequence[StoryItem], facts: ModelFacts) -> Prepared:
         """Word ids (B,S,J) of the last sentences that the model's memory holds."""
         size, numbers = int(facts.model["memory"]), numbers_of(facts)
-        held = [memory_of(item, numbers, size) for item in items]
-        longest = max([1, *(len(words) for each in held for words in each.ids)])
+        memories = [memory_of(item, numbers, size) for item in items]
+        longest = max([1, *(len(words) for memory in memories for words in memory.ids)])
         table = torch.zeros(len(items), size, longest, dtype=torch.long)  # (B,S,J)
-        for row, each in enumerate(held):
-            for slot, words in enumerate(each.ids):
-                table[row, slot, : len(words)] = torch.tensor(words)
         read = []
-        for item, each in zip(items, held):
-            slots = tuple(item.sentences[place] for place in each.places)
-            needed = tuple(slot for slot, place in enumerate(each.places) if place in item.supporting)
-            read.append(ReadItem(item, slots=slots, supporting=needed, notes=each.notes))
+        for row, (item, memory) in enumerate(zip(items, memories)):
+            for slot, words in enumerate(memory.ids):
+                table[row, slot, : len(words)] = torch.tensor(words)
+            slots = tuple(item.sentences[place] for place in memory.places)
+            needed = tuple(slot for slot, place in enumerate(memory.places) if place in item.supporting)
+            read.append(ReadItem(item, slots=slots, supporting=needed, notes=memory.notes))
         return Prepared((table,), tuple(read))
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
@@ -161,6 +164,9 @@ class Stories(InputReader):
         }
 
 
+STORIES = Stories()
+
+
 def numbers_of(facts: ModelFacts) -> dict[str, int]:
     """Word → id, for every word that a model knows."""
     return {word: number for number, word in enumerate(facts.answers) if word}
@@ -168,38 +174,117 @@ def numbers_of(facts: ModelFacts) -> dict[str, int]:
 
 def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
     """What of ``item`` gets into a memory of ``size`` slots, for a model whose words have these ``numbers``."""
-    known, unknown = zip(*(known_and_unknown(text, numbers) for text in item.sentences)) if item.sentences else ((), ())
-    empty = [place for place, ids in enumerate(known) if not ids]
-    told = len(known) - len(empty)
-    kept = tuple(kept_places(known, size))
-    notes = tuple(f"story: left out {text}" for text in item.left_out[:_NAMED])
-    notes += unknown_note("story", [word for words in unknown for word in words])
-    if empty:
-        which = ", ".join(str(place + 1) for place in empty[:_NAMED])
-        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
-        notes += (f"story: left out sentence {which}{more}, of which the model knows no word",)
-    if told > size:
-        last = kept[0]  # the number, from 1, of the last sentence before it
+    words = [words_of(sentence) for sentence in item.sentences]
+    ids = [tuple(numbers[word] for word in sentence if word in numbers) for sentence in words]
+    places = tuple(kept_places(ids, size))
+    notes = tuple(f"story: left out a question: {text}" for text in item.questions[:_NAMED])
+    notes += unknown_note("story", [word for sentence in words for word in sentence if word not in numbers])
+    if empty := [str(place + 1) for place, known in enumerate(ids) if not known]:
+        notes += (f"story: left out sentence {_listed(empty)}, of which the model knows no word",)
+    if (told := len(ids) - len(empty)) > size:
+        last = places[0]  # the number, from 1, of the last sentence before it
         notes += (f"story: {told} sentences, and the memory holds {size}: sentences 1 to {last} were dropped",)
-    return Memory(kept, tuple(known[place] for place in kept), notes)
+    return Memory(places, tuple(ids[place] for place in places), notes)
 
 
-def known_and_unknown(text: str, numbers: dict[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The ids of the known words of ``text``, in order, and its other words."""
-    words = words_of(text)
-    return (
-        tuple(numbers[word] for word in words if word in numbers),
-        tuple(word for word in words if word not in numbers),
-    )
-
-
-def unknown_note(where: str, words: Sequence[str]) -> tuple[str, ...]:
+def unknown_note(where: str, words: Iterable[str]) -> tuple[str, ...]:
     """A note that names unknown words, each once; none where there are none."""
     named = list(dict.fromkeys(words))
-    if not named:
-        return ()
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return (f"{where}: unknown words were left out: {', '.join(named[:_NAMED])}{more}",)
+    return (f"{where}: unknown words were left out: {_listed(named)}",) if named else ()
 
 
-STORIES = Stories()
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+@dataclass(frozen=True)
+class StoryQuestion:
+    """A question in words, and their ids."""
+
+    text: str
+    ids: tuple[int, ...]
+    unknown: tuple[str, ...] = ()
+
+
+class StoryResponder(Responder):
+    """Answers any question that has a word which the model knows."""
+
+    @staticmethod
+    def query_kind(facts: ModelFacts) -> Asks:
+        """Any text."""
+        return "text"
+
+    def query(self, ask: Question | None) -> StoryQuestion:
+        """The question as word ids."""
+        if not isinstance(ask, str) or not ask.strip():
+            found = "none was given" if ask is None else f"found {ask!r}"
+            raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; {found}")
+        words, numbers = words_of(ask), numbers_of(self.facts)
+        known = tuple(numbers[word] for word in words if word in numbers)
+        if not known:
+            raise DataError(
+                f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"
+            )
+        return StoryQuestion(ask.strip(), known, tuple(word for word in words if word not in numbers))
+
+    def query_text(self, query: Any) -> str | None:
+        """The question as it was put."""
+        return str(query.text)
+
+    def queries(self) -> list[Any]:
+        """There is no list of questions."""
+        return []
+
+    def as_tensor(self, queries: Sequence[Any]) -> Tensor:
+        """Word ids (B,Q), 0 after the last word."""
+        longest = max(len(query.ids) for query in queries)
+        padded = [[*query.ids, *[0] * (longest - len(query.ids))] for query in queries]
+        return torch.tensor(padded, device=self.device)
+
+    def respond(
+        self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+    ) -> list[Response]:
+        """Answers, with the unknown words of each question in the notes."""
+        notes = [unknown_note("question", query.unknown) for query in queries]
+        return [replace(each, notes=notes) for each in super().respond(encoding, queries, options, attention)]
+
+    def examples(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Questions of random words (B,Q), one to Q words each."""
+        generator = torch.Generator().manual_seed(seed)
+        longest = 2 + seed % 4
+        words = torch.randint(1, len(self.facts.answers), (count, longest), generator=generator)  # (B,Q)
+        length = torch.randint(1, longest + 1, (count, 1), generator=generator)
+        return {"query": words * (torch.arange(longest) < length)}
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """A question may have any number of words."""
+        return {"query": {1: "question_words"}}
+
+
+def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,V) or, said word by word, (B,A,V)."""
+    words = tuple(word or NOTHING for word in facts.answers)
+    shares = model.probabilities(output.logits.float()).cpu()  # (B,V) or (B,A,V)
+    if shares.dim() == 2 and facts.calibration is not None:
+        sure = model.probabilities(calibrated(output.logits, facts)).cpu()  # (B,V)
+        return [_first(with_raw(each, raw, words)) for each, raw in zip(sure, shares)]
+    return [_first(ranked(each, words)) if each.dim() == 1 else _said(each, words) for each in shares]
+
+
+def _first(answer: Answer) -> Answer:
+    """The answer with its first few alternatives."""
+    return replace(answer, alternatives=answer.alternatives[:_OTHERS], raw=answer.raw[: _OTHERS + 1])
+
+
+def _said(shares: Tensor, words: tuple[str, ...]) -> Answer:
+    """The words (A,V) before the empty one. Confidence is the product of their probabilities, end included.
+
+    For one word, confidence is that word's probability; the other words are its alternatives.
+    """
+    chosen = shares.argmax(-1).tolist()  # (A,)
+    end = chosen.index(0) if 0 in chosen else len(chosen)
+    if end < 2:
+        return _first(ranked(shares[0], words))
+    sure = float(shares[: end + 1].max(-1).values.prod())
+    return Answer(",".join(words[number] for number in chosen[:end]), sure)

@@ -1,19 +1,20 @@
-"""A question about a story, how a text is cut into words, and the words that a model knows.
+"""A question about a story, and how texts become sentences and words.
 
-The words of stories by number: 0 is padding, then all words of sentences, questions and answers by the alphabet.
-
-An answer of several words ("apple,milk") takes one of two forms. ``joined`` makes it one token, as in the MemN2N
-paper: every answer is then one token. ``split`` keeps its words apart, for models that say one word after another.
+A vocabulary is the empty word, then all words of sentences, questions and answers by the alphabet. An answer of several
+words ("apple,milk") takes one of two forms. ``joined`` makes it one token, as in the MemN2N paper: every answer is then
+one token. ``split`` keeps its words apart, for models that say one word after another.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 _AROUND_WORDS = ".?!\"'“”‘’„«»`"
+AnswerForm = Literal["joined", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class StoryExample:
     where: str = ""
     """``FILE, line N``, for messages."""
 
+    def goes_on(self, before: StoryExample) -> bool:
+        """Whether its story is that of the question ``before``, perhaps with more sentences."""
+        return self.task == before.task and self.sentences[: len(before.sentences)] == before.sentences
+
 
 @lru_cache(maxsize=1 << 16)  # stories repeat their sentences: a bAbI file has a few hundred different ones
 def words_of(text: str) -> tuple[str, ...]:
@@ -48,15 +53,8 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(word for word in cut if word)
 
 
-AnswerForm = Literal["joined", "split"]
-
-
 def story_words(asked: Iterable[StoryExample], form: AnswerForm = "joined") -> tuple[str, ...]:
-    """The words of all sentences, questions and answers by the alphabet, after the empty one.
-
-    Raises:
-        DataError: there is no word.
-    """
+    """The vocabulary of these questions."""
     texts: set[str] = set()
     answers: set[str] = set()
     for one in asked:
@@ -66,19 +64,6 @@ def story_words(asked: Iterable[StoryExample], form: AnswerForm = "joined") -> t
     words = {word for text in texts for word in words_of(text)}
     words |= {token for answer in answers for token in answer_tokens(answer, form)}
     return ("", *sorted(words))
-
-
-def kept_places(ids: Sequence[Sequence[int]], memory: int) -> list[int]:
-    """Numbers of the sentences that get a slot: the last ``memory`` of those that have a known word.
-
-    Args:
-        ids: of the known words of each sentence.
-        memory: slots that there are.
-
-    >>> kept_places([[3], [], [4, 5], [6]], 2)
-    [2, 3]
-    """
-    return [place for place, known in enumerate(ids) if known][-memory:]
 
 
 def answer_tokens(answer: str, form: AnswerForm) -> tuple[str, ...]:
@@ -94,3 +79,73 @@ def answer_tokens(answer: str, form: AnswerForm) -> tuple[str, ...]:
     parts = [" ".join(words_of(part)) for part in answer.split(",")]
     token = ",".join(part for part in parts if part)
     return (token,) if token else ()
+
+
+def kept_places(ids: Sequence[Sequence[int]], memory: int) -> list[int]:
+    """Numbers of the sentences that get a slot: the last ``memory`` of those that have a known word.
+
+    Args:
+        ids: of the known words of each sentence.
+        memory: slots that there are.
+
+    >>> kept_places([[3], [], [4, 5], [6]], 2)
+    [2, 3]
+    """
+    return [place for place, known in enumerate(ids) if known][-memory:]
+
+
+_CLOSING = "\"'”’»)"
+_ENDS = re.compile(rf"[.!?…][{_CLOSING}]*$")
+_CUT = re.compile(
+    rf"(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bMrs\.)(?:(?<=[.!?…])|(?<=[.!?…][{_CLOSING}]))\s+"
+)
+_NUMBERED = re.compile(r"[0-9]+ +(?=\S)")
+
+
+def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
+    """The sentences of ``text`` that tell something, and its questions.
+
+    A line with a tab is a question of a bAbI file, with its answer.
+
+    >>> facts_and_questions("Mary got the milk. She left. Where is the milk?")
+    (['Mary got the milk.', 'She left.'], ['Where is the milk?'])
+    """
+    lines = text.splitlines()
+    asked = [" ".join(_NUMBERED.sub("", line.strip(), count=1).split()) for line in lines if "\t" in line.strip()]
+    sentences = cut_sentences("\n".join(line for line in lines if "\t" not in line.strip()))
+    asked += [sentence for sentence in sentences if _asks(sentence)]
+    return [sentence for sentence in sentences if not _asks(sentence)], asked
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.rstrip(_CLOSING).endswith("?")
+
+
+def cut_sentences(text: str) -> list[str]:
+    """The sentences of ``text``. What holds no word is none.
+
+    A line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end. A line goes on in the
+    next one if it ends without a full stop and the next one starts in lower case, unless no line ends with a full stop.
+    """
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    filled = [line for line in lines if line]
+    if filled and all(_NUMBERED.match(line) for line in filled):
+        cut = [_NUMBERED.sub("", line, count=1) for line in filled]
+    else:
+        cut = [sentence for paragraph in _joined(lines) for sentence in _CUT.split(paragraph)]
+    return [sentence for sentence in cut if words_of(sentence)]
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Lines, with those that a sentence runs over made one."""
+    if not any(_ENDS.search(line) for line in lines):
+        return lines
+    joined: list[str] = []
+    goes_on = False
+    for line in lines:
+        if goes_on and line[:1].islower():
+            joined[-1] += f" {line}"
+        else:
+            joined.append(line)
+        goes_on = bool(line) and not _ENDS.search(line)
+    return joined

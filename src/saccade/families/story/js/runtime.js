@@ -47,7 +47,7 @@ class MemN2N {
     };
   }
 
-  /** The likeliest words with their shares, as saccade.families.story.responder tells them. */
+  /** The likeliest words with their shares, as saccade.families.story.reading tells them. */
   #ranked(shares) {
     const named = Array.from(shares, (share, word) => [this.vocabulary[word] || "(no word)", share]);
     return named.sort((first, second) => second[1] - first[1]).slice(0, TOLD);

@@ -1,15 +1,19 @@
-"""Generates stories in the form of bAbI from a small world, and answers questions about such stories by rules."""
+"""Generates stories in the form of bAbI from a small world, and answers questions about such stories by rules.
+
+The rules check the generator, and say what the answer of an edited story is. What the sentences do not tell has no
+answer (None).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
-from saccade.families.story.stories import StoryExample
-from saccade.families.story.world.kinds import generate_colours, generate_fears, generate_shapes, generate_sizes
+from saccade.families.story.stories import StoryExample, words_of
+from saccade.families.story.world import facts
 from saccade.families.story.world.lexicon import Draws, Words
 from saccade.families.story.world.people import PLOTS, generate_people
-from saccade.families.story.world.places import generate_beside, generate_motives, generate_way
-from saccade.families.story.world.reader import answer_of, derive
+from saccade.families.story.world.state import Known, State, event_of
 
 TASKS = {
     1: "single supporting fact",
@@ -35,33 +39,105 @@ TASKS = {
 }
 """Titles of the tasks, by number."""
 
-_SMALL_WORLDS: dict[int, Callable[[Draws], list[StoryExample]]] = {
-    4: generate_beside,
-    15: generate_fears,
-    16: generate_colours,
-    17: generate_shapes,
-    18: generate_sizes,
-    19: generate_way,
-    20: generate_motives,
+_OF_FACTS: dict[int, Callable[[Draws], list[StoryExample]]] = {
+    4: facts.generate_beside,
+    15: facts.generate_fears,
+    16: facts.generate_colours,
+    17: facts.generate_shapes,
+    18: facts.generate_sizes,
+    19: facts.generate_way,
+    20: facts.generate_motives,
 }
 
 
 def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> list[StoryExample]:
-    """One story with its questions.
+    """One story with its questions: a function of the arguments.
 
     Args:
         task: 1–20.
         seed: 0 or more.
         index: which story, 0 or more.
         words: ``babi``, the official words; ``wide`` adds those of the founding document to tasks 1–3 and 5–14.
-
-    Raises:
-        DataError: there is no such task, story or choice of words.
     """
     draws = Draws(seed, task, index)
-    asked = generate_people(task, draws, words) if task in PLOTS else _SMALL_WORLDS[task](draws)
+    asked = generate_people(task, draws, words) if task in PLOTS else _OF_FACTS[task](draws)
     where = f"generated, seed {seed}, qa{task}, story {index}"
     return [StoryExample(one.sentences, one.question, one.answer, one.supporting, f"qa{task}", where) for one in asked]
 
 
-__all__ = ["TASKS", "answer_of", "derive", "generate_story"]
+def derive(sentences: Sequence[str], question: str) -> Known | None:
+    """The answer to ``question`` in lower case, and the indices of the sentences that it follows from, in order.
+
+    >>> derive(["Mary took the apple.", "Mary went to the den.", "John left."], "Where is the apple?")
+    Known(answer='den', supporting=(0, 1))
+    """
+    asked = " ".join(words_of(question))
+    for form, rule in _QUESTIONS:
+        if match := form.fullmatch(asked):
+            return rule(sentences, match)
+    return None
+
+
+_Rule = Callable[[Sequence[str], "re.Match[str]"], Known | None]
+"""Sentences, the question → what is known."""
+
+
+def _by_state(answer: Callable[..., Known | None]) -> _Rule:
+    """A method of the state after all sentences; those that this world does not know change nothing."""
+    return lambda sentences, match: answer(_state_after(sentences), *match.groups())
+
+
+def _by_facts(answer: Callable[..., Known | None]) -> _Rule:
+    return lambda sentences, match: answer(sentences, *match.groups())
+
+
+def _gift(pick: str) -> _Rule:
+    """The giver, thing or taker of the last gift that fits the question."""
+
+    def rule(sentences: Sequence[str], match: re.Match[str]) -> Known | None:
+        gift = _state_after(sentences).gift(**match.groupdict())
+        if not gift:
+            return None
+        at, event = gift
+        return Known({"giver": event.who[0], "thing": event.what, "taker": event.other}[pick], (at,))
+
+    return rule
+
+
+def _state_after(sentences: Sequence[str]) -> State:
+    state = State()
+    for at, sentence in enumerate(sentences):
+        if event := event_of(sentence):
+            state.update(at, event)
+    return state
+
+
+_QUESTIONS: tuple[tuple[re.Pattern[str], _Rule], ...] = tuple(
+    (re.compile(form), rule)
+    for form, rule in (
+        (r"where is the (\S+)", _by_state(State.place_of_thing)),
+        (r"where is (\S+)", _by_state(State.place_of_person)),
+        (r"where was the (\S+) before the (\S+)", _by_state(State.thing_before)),
+        (r"where was (\S+) before the (\S+)", _by_state(State.person_before)),
+        (r"is (\S+) in the (\S+)", _by_state(State.is_in)),
+        (r"how many objects is (\S+) carrying", _by_state(State.number_carried)),
+        (r"what is (\S+) carrying", _by_state(State.things_carried)),
+        (r"what did (?P<giver>\S+) give to (?P<taker>\S+)", _gift("thing")),
+        (r"who did (?P<giver>\S+) give the (?P<thing>\S+) to", _gift("taker")),
+        (r"who gave the (?P<thing>\S+)", _gift("giver")),
+        (r"who gave the (?P<thing>\S+) to (?P<taker>\S+)", _gift("giver")),
+        (r"who received the (?P<thing>\S+)", _gift("taker")),
+        (r"what is (\S+ of) the (\S+)", _by_facts(facts.what_is_beside)),
+        (r"what is the (\S+) ((?:north|east|south|west) of)", _by_facts(facts.what_it_is_beside)),
+        (r"how do you go from the (\S+) to the (\S+)", _by_facts(facts.way_between)),
+        (r"what is (\S+) afraid of", _by_facts(facts.fear_of)),
+        (r"what colou?r is (\S+)", _by_facts(facts.colour_of)),
+        (r"is the (.+) bigger than the (.+)", lambda told, match: facts.is_smaller(told, match[2], match[1])),
+        (r"does the (.+) fit (?:in|inside) the (.+)", _by_facts(facts.is_smaller)),
+        (rf"is the (.+) ({facts.SIDES}) the (.+)", _by_facts(facts.is_beside)),
+        (r"where will (\S+) go", _by_facts(facts.room_for)),
+        (r"why did (\S+) (?:go to|get) the \S+", _by_facts(facts.motive_of)),
+    )
+)
+
+__all__ = ["TASKS", "derive", "generate_story"]

@@ -1,12 +1,7 @@
-"""The words of the world: verbs and their meaning, names, rooms, things, times. The reader and the teller share them.
+"""The words of the world, which its teller and its reader share, and the random draws of a story.
 
 ``babi`` are the words of the official English files. ``wide`` adds those of the founding document's stories and a few
 of their relatives: "Sam walks into the den.", "Sam picks up an apple."
-
-Random draws by counter: story number i of a task and a seed depends on these three alone.
-
-``random.Random.random`` gives the same numbers in every version of Python. Its other methods may change between
-versions, so they are not used.
 """
 
 from __future__ import annotations
@@ -20,17 +15,27 @@ from typing import Literal, TypeVar
 Words = Literal["babi", "wide"]
 """Which words a story is told in."""
 
-GO = ("went to", "went back to", "moved to", "journeyed to", "travelled to")
-TAKE = ("got", "took", "grabbed", "picked up")
-DROP = ("left", "dropped", "discarded", "put down")
-GIVE = ("gave", "handed", "passed")
 
-WIDE_GO = ("walks into", "walked into", "walks to", "goes to")
-WIDE_GO_TOGETHER = ("walk into", "walked into", "walk to", "go to")
-"""As WIDE_GO, of more than one."""
-WIDE_TAKE = ("picks up", "takes", "gets", "grabs")
-WIDE_DROP = ("drops", "puts down", "leaves")
-WIDE_GIVE = ("gives", "hands", "passes")
+@dataclass(frozen=True)
+class Verbs:
+    """The verbs of a story."""
+
+    go: tuple[str, ...] = ("went to", "went back to", "moved to", "journeyed to", "travelled to")
+    take: tuple[str, ...] = ("got", "took", "grabbed", "picked up")
+    drop: tuple[str, ...] = ("left", "dropped", "discarded", "put down")
+    give: tuple[str, ...] = ("gave", "handed", "passed")
+    go_together: tuple[str, ...] = go
+    """Of more than one."""
+
+
+BABI = Verbs()
+WIDE = Verbs(
+    go=(*BABI.go, "walks into", "walked into", "walks to", "goes to"),
+    take=(*BABI.take, "picks up", "takes", "gets", "grabs"),
+    drop=(*BABI.drop, "drops", "puts down", "leaves"),
+    give=(*BABI.give, "gives", "hands", "passes"),
+    go_together=(*BABI.go, "walk into", "walked into", "walk to", "go to"),
+)
 
 LINKS = ("then", "afterwards", "after that", "following that")
 """What opens a sentence about the people of the sentence before."""
@@ -59,23 +64,6 @@ TOWN = Cast(("bill", "fred", "julie", "mary"), ("bedroom", "cinema", "kitchen", 
 """Tasks 10 and 14."""
 GIVERS = Cast(("bill", "fred", "jeff", "mary"), HOME.rooms)
 """Task 5."""
-
-
-@dataclass(frozen=True)
-class Verbs:
-    """The verbs of a story."""
-
-    go: tuple[str, ...] = GO
-    take: tuple[str, ...] = TAKE
-    drop: tuple[str, ...] = DROP
-    give: tuple[str, ...] = GIVE
-    go_together: tuple[str, ...] = GO
-
-
-VERBS: dict[Words, Verbs] = {
-    "babi": Verbs(),
-    "wide": Verbs(GO + WIDE_GO, TAKE + WIDE_TAKE, DROP + WIDE_DROP, GIVE + WIDE_GIVE, GO + WIDE_GO_TOGETHER),
-}
 WIDE_PEOPLE = ("sam", "brian", "julius")
 WIDE_ROOMS = ("den",)
 
@@ -84,7 +72,11 @@ T = TypeVar("T")
 
 
 class Draws:
-    """The draws of one story."""
+    """The draws of one story, a function of seed, task and number.
+
+    ``random.Random.random`` gives the same numbers in every version of Python. Its other methods may change between
+    versions, so they are not used.
+    """
 
     __slots__ = ("chance",)
 
@@ -103,9 +95,9 @@ class Draws:
 
     def pick_but(self, choices: Sequence[T], unwanted: T) -> T:
         """One of ``choices`` that is not ``unwanted``."""
-        while (found := self.pick(choices)) == unwanted:
+        while (choice := self.pick(choices)) == unwanted:
             pass
-        return found
+        return choice
 
     def some(self, choices: Sequence[T], count: int) -> list[T]:
         """``count`` different ones of ``choices``, in random order."""

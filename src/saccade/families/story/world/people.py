@@ -7,17 +7,18 @@ lengths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.world.lexicon import (
+    BABI,
     GIVERS,
     HOME,
     LINKS,
     TIMES,
     TOWN,
-    VERBS,
+    WIDE,
     WIDE_PEOPLE,
     WIDE_ROOMS,
     WOMEN,
@@ -25,72 +26,15 @@ from saccade.families.story.world.lexicon import (
     Draws,
     Words,
 )
-from saccade.families.story.world.state import Event, Known, State
-
-_PRONOUNS = frozenset({"he", "she", "they"})
-_THERE_AFTER_DROP = 0.2  # how often, as in the official files
-_ARTICLES = {"apple": "an", "football": "a"}
-
-
-class Phrases:
-    """Sentences of one story; verbs and forms are drawn.
-
-    Args:
-        draws: those of the story.
-        words: which words it may use.
-        there: how often "there" ends a sentence in which something is taken.
-    """
-
-    __slots__ = ("_chance", "_draws", "_there", "_verbs", "_wide")
-
-    def __init__(self, draws: Draws, words: Words, there: float) -> None:
-        self._draws, self._chance, self._verbs = draws, draws.chance, VERBS[words]
-        self._wide = words == "wide"
-        self._there = min(there, 0.5) if self._wide else there
-
-    def say(self, event: Event) -> str:
-        """The sentence that tells ``event``."""
-        kind, who, what = event.kind, event.who, event.what
-        if kind == "go":
-            return self._going(event)
-        name = who[0].capitalize()
-        if kind == "in":
-            return f"{name} is in the {what}."
-        if kind == "not":
-            return f"{name} is {'not' if self._chance() < 0.5 else 'no longer'} in the {what}."
-        if kind == "either":
-            return f"{name} is either in the {what} or the {event.other}."
-        pick = self._draws.pick
-        if kind == "take":
-            article = _ARTICLES.get(what, "the") if self._wide and self._chance() < 0.5 else "the"
-            there = " there" if self._chance() < self._there else ""
-            return f"{name} {pick(self._verbs.take)} {article} {what}{there}."
-        if kind == "drop":
-            there = " there" if self._chance() < _THERE_AFTER_DROP else ""
-            return f"{name} {pick(self._verbs.drop)} the {what}{there}."
-        return f"{name} {pick(self._verbs.give)} the {what} to {event.other.capitalize()}."
-
-    def _going(self, event: Event) -> str:
-        who = event.who
-        is_one = len(who) == 1 and who[0] != "they"
-        went = f"{self._draws.pick(self._verbs.go if is_one else self._verbs.go_together)} the {event.what}"
-        if who[0] in _PRONOUNS:
-            return f"{self._draws.pick(LINKS).capitalize()} {who[0]} {went}."
-        name = who[0].capitalize() if len(who) == 1 else f"{who[0].capitalize()} and {who[1].capitalize()}"
-        if event.time is None:
-            return f"{name} {went}."
-        time = TIMES[event.time]
-        return f"{time.capitalize()} {name} {went}." if self._chance() < 0.5 else f"{name} {went} {time}."
-
+from saccade.families.story.world.state import PRONOUNS, Event, Known, State
 
 QUESTIONS = 5
 """Questions in a story."""
-
 _TAKE, _DROP, _GIVE = 1.3, 1.1, 4.5
 """How often each is tried, for one try of going. Most tries fail, for want of a thing or of company: with these,
 sentences of each kind come about as often as in the official files."""
-
-_HANDLING = frozenset({"take", "drop", "give"})
+_THERE_AFTER_DROP = 0.2  # how often, as in the official files
+_ARTICLES = {"apple": "an", "football": "a"}
 
 Question = tuple[str, Known]
 """The text of a question, and its answer."""
@@ -99,17 +43,19 @@ Question = tuple[str, Known]
 class Scene:
     """The people of one story, where they and the things really are, and what has been told of it."""
 
-    def __init__(self, cast: Cast, recent: int, draws: Draws, words: Words) -> None:
-        people, rooms = cast.people, cast.rooms
+    def __init__(self, plot: Plot, draws: Draws, words: Words) -> None:
+        people, rooms = plot.cast.people, plot.cast.rooms
         if words == "wide":
             people = tuple(draws.some((*people, *WIDE_PEOPLE), len(people)))
             rooms = tuple(draws.some((*rooms, *WIDE_ROOMS), len(rooms)))
-        self.people, self.rooms, self.things = people, rooms, cast.things
-        self.draws, self._recent = draws, recent
+        self.people, self.rooms, self.draws = people, rooms, draws
+        self.is_wide, self.verbs = words == "wide", WIDE if words == "wide" else BABI
+        self.there = min(plot.there, 0.5) if self.is_wide else plot.there
+        self.recent = plot.recent
         self.state = State()
-        self.told = 0
+        self.sentences: list[str] = []
         self.at = {person: draws.pick(rooms) for person in people}
-        self.lies = {thing: draws.pick(rooms) for thing in cast.things}
+        self.lies = {thing: draws.pick(rooms) for thing in plot.cast.things}
         self.held: dict[str, list[str]] = {person: [] for person in people}
         self.taken: dict[str, int] = {}
         """By thing: the sentence in which it was last taken."""
@@ -120,16 +66,70 @@ class Scene:
 
     def is_recent(self, at: int) -> bool:
         """Whether sentence ``at`` is one of the last few."""
-        return at >= self.told - self._recent
+        return at >= len(self.sentences) - self.recent
+
+    def recent_people(self) -> list[str]:
+        """Those of whom the last few sentences told where they are."""
+        return [one for one, stays in self.state.stays.items() if self.is_recent(stays[-1].supporting[-1])]
+
+    def tell(self, event: Event) -> None:
+        """Add the sentence that tells ``event``."""
+        at = len(self.sentences)
+        if event.kind in ("take", "drop", "give"):
+            self.handled[event.who[0]] = at
+        if event.kind == "take":
+            self.taken[event.what] = at
+        self.state.update(at, event)
+        self.sentences.append(self.going(event) if event.kind == "go" else self.doing(event))
+
+    def going(self, event: Event) -> str:
+        """The sentence of people who go; verb and form are drawn."""
+        who, draws = event.who, self.draws
+        is_one = len(who) == 1 and who[0] != "they"
+        went = f"{draws.pick(self.verbs.go if is_one else self.verbs.go_together)} the {event.what}"
+        if who[0] in PRONOUNS:
+            return f"{draws.pick(LINKS).capitalize()} {who[0]} {went}."
+        name = " and ".join(one.capitalize() for one in who)
+        if event.time is None:
+            return f"{name} {went}."
+        time = TIMES[event.time]
+        return f"{time.capitalize()} {name} {went}." if draws.chance() < 0.5 else f"{name} {went} {time}."
+
+    def doing(self, event: Event) -> str:
+        """The sentence of all else; verb and form are drawn."""
+        draws, name, what = self.draws, event.who[0].capitalize(), event.what
+        match event.kind:
+            case "in":
+                return f"{name} is in the {what}."
+            case "not":
+                return f"{name} is {'not' if draws.chance() < 0.5 else 'no longer'} in the {what}."
+            case "either":
+                return f"{name} is either in the {what} or the {event.other}."
+            case "take":
+                article = _ARTICLES.get(what, "the") if self.is_wide and draws.chance() < 0.5 else "the"
+                there = " there" if draws.chance() < self.there else ""
+                return f"{name} {draws.pick(self.verbs.take)} {article} {what}{there}."
+            case "drop":
+                there = " there" if draws.chance() < _THERE_AFTER_DROP else ""
+                return f"{name} {draws.pick(self.verbs.drop)} the {what}{there}."
+            case _:
+                return f"{name} {draws.pick(self.verbs.give)} the {what} to {event.other.capitalize()}."
 
     def go(self, *who: str) -> Event:
         """They go to a room that is new to each of them."""
         room = self.draws.pick(self.rooms)
         while any(self.at[person] == room for person in who):
             room = self.draws.pick(self.rooms)
-        for person in who:
-            self.at[person] = room
+        self.at |= dict.fromkeys(who, room)
         return Event("go", who, room)
+
+    def walk(self) -> Event:
+        """Someone goes."""
+        return self.go(self.draws.pick(self.people))
+
+    def walk_together(self) -> Event:
+        """Two of them go."""
+        return self.go(*self.draws.some(self.people, 2))
 
     def act(self, give: float = 0.0) -> Event:
         """Someone goes, takes or drops something, or gives it away."""
@@ -157,51 +157,46 @@ class Scene:
                     self.held[other].append(thing)
                     return Event("give", (person,), thing, other)
 
+    def act_or_give(self) -> Event:
+        """The same, with many gifts."""
+        return self.act(_GIVE)
 
-def _walks(scene: Scene) -> Iterator[Event]:
-    for _ in range(2):
-        yield scene.go(scene.draws.pick(scene.people))
-
-
-def _acts(scene: Scene) -> Iterator[Event]:
-    for _ in range(2):
-        yield scene.act()
-
-
-def _acts_and_gifts(scene: Scene) -> Iterator[Event]:
-    for _ in range(2):
-        yield scene.act(_GIVE)
-
-
-def _denials(scene: Scene) -> Iterator[Event]:
-    """Task 9: half of the sentences are about going; the others say where someone is, or is not."""
-    for _ in range(2):
-        person, kind = scene.draws.pick(scene.people), scene.draws.chance()
+    def _walk_or_stay(self, unsure: Callable[[str], Event]) -> Event:
+        """Half the sentences are about going, a quarter say where someone is, and a quarter what ``unsure`` says."""
+        person, kind = self.draws.pick(self.people), self.draws.chance()
         if kind < 0.75:
-            event = scene.go(person)
-            yield event if kind < 0.5 else event._replace(kind="in")
-        else:
-            stays = scene.state.stays.get(person)
+            event = self.go(person)
+            return event if kind < 0.5 else event._replace(kind="in")
+        self.at[person] = ""  # nobody knows
+        return unsure(person)
+
+    def walk_or_deny(self) -> Event:
+        """Task 9: someone goes, is in a room, or is not in it."""
+
+        def deny(person: str) -> Event:
+            stays = self.state.stays.get(person)
             last = stays[-1].event if stays else None
-            if last is None or last.kind == "not":
-                room = scene.draws.pick_but(scene.rooms, last.what if last else "")
-            else:
-                room = last.what
-            scene.at[person] = ""  # nobody knows
-            yield Event("not", (person,), room)
+            if last and last.kind != "not":
+                return Event("not", (person,), last.what)
+            return Event("not", (person,), self.draws.pick_but(self.rooms, last.what if last else ""))
+
+        return self._walk_or_stay(deny)
+
+    def walk_or_doubt(self) -> Event:
+        """Task 10: someone goes, is in a room, or in one of two."""
+
+        def doubt(person: str) -> Event:
+            room, other = self.draws.some(self.rooms, 2)
+            return Event("either", (person,), room, other)
+
+        return self._walk_or_stay(doubt)
 
 
-def _doubts(scene: Scene) -> Iterator[Event]:
-    """Task 10: as task 9, but one of two rooms instead of not in one."""
-    for _ in range(2):
-        person, kind = scene.draws.pick(scene.people), scene.draws.chance()
-        if kind < 0.75:
-            event = scene.go(person)
-            yield event if kind < 0.5 else event._replace(kind="in")
-        else:
-            scene.at[person] = ""
-            room, other = scene.draws.some(scene.rooms, 2)
-            yield Event("either", (person,), room, other)
+Block = Callable[[Scene], Iterable[Event]]
+
+
+def _twice(step: Callable[[Scene], Event]) -> Block:
+    return lambda scene: (step(scene) for _ in range(2))
 
 
 def _pronouns(scene: Scene) -> Iterator[Event]:
@@ -210,18 +205,13 @@ def _pronouns(scene: Scene) -> Iterator[Event]:
     yield scene.go(person)._replace(who=("she" if person in WOMEN else "he",))
 
 
-def _pairs(scene: Scene) -> Iterator[Event]:
-    for _ in range(2):
-        yield scene.go(*scene.draws.some(scene.people, 2))
-
-
 def _couples(scene: Scene) -> Iterator[Event]:
     couple = scene.draws.some(scene.people, 2)
     yield scene.go(*couple)
     yield scene.go(*couple)._replace(who=("they",))
 
 
-def _times(scene: Scene) -> Iterator[Event]:
+def _times(scene: Scene) -> list[Event]:
     """Task 14: everyone goes once at each time, in order. A block is long enough for a question, and then shuffled."""
     block: list[Event] = []
     while not block or max(scene.clock.values()) < 2:
@@ -229,13 +219,12 @@ def _times(scene: Scene) -> Iterator[Event]:
             person = scene.draws.pick([one for one in scene.people if scene.clock[one] < len(TIMES)])
             block.append(scene.go(person)._replace(time=scene.clock[person]))
             scene.clock[person] += 1
-    yield from scene.draws.some(block, len(block))
+    return scene.draws.some(block, len(block))
 
 
 def _where_person(scene: Scene) -> Question | None:
-    people = [one for one, stays in scene.state.stays.items() if scene.is_recent(stays[-1].supporting[-1])]
-    person = scene.draws.pick(people)
-    return _asked(f"Where is {person.capitalize()}?", scene.state.place_of_person(person))
+    person = scene.draws.pick(scene.recent_people())
+    return _known(f"Where is {person.capitalize()}?", scene.state.place_of_person(person))
 
 
 def _where_thing(scene: Scene) -> Question | None:
@@ -246,20 +235,20 @@ def _where_thing(scene: Scene) -> Question | None:
     if not things:
         return None
     thing = scene.draws.pick(things)
-    return _asked(f"Where is the {thing}?", scene.state.place_of_thing(thing))
+    return _known(f"Where is the {thing}?", state.place_of_thing(thing))
 
 
 def _thing_before(scene: Scene) -> Question | None:
     """Both rooms are ones that the thing was carried to since it was last taken."""
-    found = []
+    choices = []
     for thing, rooms in scene.state.rooms.items():
         if scene.is_recent(scene.state.moved[thing]):
             carried = [room for room, at in rooms if at > scene.taken[thing]]
-            found += [(thing, room) for room in dict.fromkeys(carried[1:])]
-    if not found:
+            choices += [(thing, room) for room in dict.fromkeys(carried[1:])]
+    if not choices:
         return None
-    thing, room = scene.draws.pick(found)
-    return _asked(f"Where was the {thing} before the {room}?", scene.state.thing_before(thing, room))
+    thing, room = scene.draws.pick(choices)
+    return _known(f"Where was the {thing} before the {room}?", scene.state.thing_before(thing, room))
 
 
 def _gift(scene: Scene) -> Question | None:
@@ -283,8 +272,7 @@ def _gift(scene: Scene) -> Question | None:
 
 def _is_in(scene: Scene) -> Question | None:
     """The right room or another one, as often; of one who is not in a room, that room."""
-    state, draws = scene.state, scene.draws
-    people = [one for one, stays in state.stays.items() if scene.is_recent(stays[-1].supporting[-1])]
+    state, draws, people = scene.state, scene.draws, scene.recent_people()
     if not people:
         return None
     person = draws.pick(people)
@@ -293,39 +281,33 @@ def _is_in(scene: Scene) -> Question | None:
         room = draws.pick((last.what, last.other)) if last.other else last.what
     else:
         room = draws.pick([one for one in scene.rooms if one not in (last.what, last.other)])
-    return _asked(f"Is {person.capitalize()} in the {room}?", state.is_in(person, room))
+    return _known(f"Is {person.capitalize()} in the {room}?", state.is_in(person, room))
 
 
-def _carrier(scene: Scene) -> str | None:
-    people = [one for one, at in scene.handled.items() if scene.is_recent(at)]
-    return scene.draws.pick(people) if people else None
+def _of_carrier(question: str, answer: Callable[[State, str], Known | None]) -> Callable[[Scene], Question | None]:
+    """Asks ``question`` about one who took, dropped or gave something."""
 
+    def ask(scene: Scene) -> Question | None:
+        people = [one for one, at in scene.handled.items() if scene.is_recent(at)]
+        if not people:
+            return None
+        person = scene.draws.pick(people)
+        return _known(question.format(person.capitalize()), answer(scene.state, person))
 
-def _how_many(scene: Scene) -> Question | None:
-    person = _carrier(scene)
-    if person is None:
-        return None
-    return _asked(f"How many objects is {person.capitalize()} carrying?", scene.state.number_carried(person))
-
-
-def _what_carried(scene: Scene) -> Question | None:
-    person = _carrier(scene)
-    if person is None:
-        return None
-    return _asked(f"What is {person.capitalize()} carrying?", scene.state.things_carried(person))
+    return ask
 
 
 def _person_before(scene: Scene) -> Question | None:
-    found = []
+    choices = []
     for person, stays in scene.state.stays.items():
         for room in dict.fromkeys(stay.event.what for stay in stays):
             known = scene.state.person_before(person, room)
             if known and scene.is_recent(max(known.supporting)):
-                found.append((f"Where was {person.capitalize()} before the {room}?", known))
-    return scene.draws.pick(found) if found else None
+                choices.append((f"Where was {person.capitalize()} before the {room}?", known))
+    return scene.draws.pick(choices) if choices else None
 
 
-def _asked(question: str, known: Known | None) -> Question | None:
+def _known(question: str, known: Known | None) -> Question | None:
     return (question, known) if known else None
 
 
@@ -333,7 +315,7 @@ def _asked(question: str, known: Known | None) -> Question | None:
 class Plot:
     """What makes a task."""
 
-    block: Callable[[Scene], Iterator[Event]]
+    block: Block
     ask: Callable[[Scene], Question | None]
     cast: Cast = HOME
     there: float = 1.0
@@ -343,17 +325,17 @@ class Plot:
 
 
 PLOTS = {
-    1: Plot(_walks, _where_person),
-    2: Plot(_acts, _where_thing),
-    3: Plot(_acts, _thing_before, there=0.2),
-    5: Plot(_acts_and_gifts, _gift, GIVERS),
-    6: Plot(_acts, _is_in),
-    7: Plot(_acts_and_gifts, _how_many),
-    8: Plot(_acts, _what_carried),
-    9: Plot(_denials, _is_in),
-    10: Plot(_doubts, _is_in, TOWN),
+    1: Plot(_twice(Scene.walk), _where_person),
+    2: Plot(_twice(Scene.act), _where_thing),
+    3: Plot(_twice(Scene.act), _thing_before, there=0.2),
+    5: Plot(_twice(Scene.act_or_give), _gift, GIVERS),
+    6: Plot(_twice(Scene.act), _is_in),
+    7: Plot(_twice(Scene.act_or_give), _of_carrier("How many objects is {} carrying?", State.number_carried)),
+    8: Plot(_twice(Scene.act), _of_carrier("What is {} carrying?", State.things_carried)),
+    9: Plot(_twice(Scene.walk_or_deny), _is_in),
+    10: Plot(_twice(Scene.walk_or_doubt), _is_in, TOWN),
     11: Plot(_pronouns, _where_person),
-    12: Plot(_pairs, _where_person, recent=3),
+    12: Plot(_twice(Scene.walk_together), _where_person, recent=3),
     13: Plot(_couples, _where_person, recent=3),
     14: Plot(_times, _person_before, TOWN),
 }
@@ -363,19 +345,12 @@ PLOTS = {
 def generate_people(number: int, draws: Draws, words: Words) -> list[StoryExample]:
     """One story of task ``number`` with its questions."""
     plot = PLOTS[number]
-    scene, phrases = Scene(plot.cast, plot.recent, draws, words), Phrases(draws, words, plot.there)
-    sentences: list[str] = []
-    asked: list[StoryExample] = []
-    while len(asked) < QUESTIONS:
+    scene = Scene(plot, draws, words)
+    questions: list[StoryExample] = []
+    while len(questions) < QUESTIONS:
         for event in plot.block(scene):
-            if event.kind in _HANDLING:
-                scene.handled[event.who[0]] = scene.told
-                if event.kind == "take":
-                    scene.taken[event.what] = scene.told
-            scene.state.update(scene.told, event)
-            sentences.append(phrases.say(event))
-            scene.told += 1
-        if found := plot.ask(scene):
-            question, known = found
-            asked.append(StoryExample(tuple(sentences), question, known.answer, known.supporting))
-    return asked
+            scene.tell(event)
+        if asked := plot.ask(scene):
+            question, known = asked
+            questions.append(StoryExample(tuple(scene.sentences), question, *known))
+    return questions

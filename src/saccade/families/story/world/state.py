@@ -6,28 +6,13 @@ the order of the official files: first what the question asks about, then what t
 
 from __future__ import annotations
 
-import itertools
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from saccade.families.story.stories import words_of
-from saccade.families.story.world.lexicon import (
-    DROP,
-    GIVE,
-    GO,
-    LINKS,
-    MEN,
-    NUMBERS,
-    TAKE,
-    TIMES,
-    WIDE_DROP,
-    WIDE_GIVE,
-    WIDE_GO,
-    WIDE_GO_TOGETHER,
-    WIDE_TAKE,
-    WOMEN,
-)
+from saccade.families.story.world.lexicon import LINKS, MEN, NUMBERS, TIMES, WIDE, WOMEN
 
 Kind = Literal["go", "in", "not", "either", "take", "drop", "give"]
 
@@ -50,19 +35,19 @@ def _any(*phrases: str) -> str:
     return "|".join(sorted(phrases, key=len, reverse=True))
 
 
-_THE = r"(?:the|an|a) "
+_WHO = r"(?P<who>\S+)(?: and (?P<also>\S+))?"
+_WHAT = r"(?:the|an|a) (?P<what>\S+)"
+_FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("go", re.compile(rf"{_WHO} (?:{_any(*WIDE.go, *WIDE.go_together)}) {_WHAT}")),
+    ("in", re.compile(rf"{_WHO} (?:is|are) in {_WHAT}")),
+    ("not", re.compile(rf"{_WHO} (?:is|are) (?:not|no longer) in {_WHAT}")),
+    ("either", re.compile(rf"{_WHO} (?:is|are) either in {_WHAT} or (?:in )?(?:the|an|a) (?P<other>\S+)")),
+    ("take", re.compile(rf"{_WHO} (?:{_any(*WIDE.take)}) {_WHAT}(?: there)?")),
+    ("drop", re.compile(rf"{_WHO} (?:{_any(*WIDE.drop)}) {_WHAT}(?: there)?")),
+    ("give", re.compile(rf"{_WHO} (?:{_any(*WIDE.give)}) {_WHAT} to (?P<other>\S+)")),
+)
 _TIME = _any(*TIMES)
 _SENTENCE = re.compile(rf"(?:(?P<early>{_TIME}) )?(?:(?:{_any(*LINKS)}) )?(?P<rest>.+?)(?: (?P<late>{_TIME}))?")
-_WHO = r"(?P<who>\S+)(?: and (?P<also>\S+))? "
-_FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("go", re.compile(rf"{_WHO}(?:{_any(*GO, *WIDE_GO, *WIDE_GO_TOGETHER)}) {_THE}(?P<what>\S+)")),
-    ("in", re.compile(rf"{_WHO}(?:is|are) in {_THE}(?P<what>\S+)")),
-    ("not", re.compile(rf"{_WHO}(?:is|are) (?:not|no longer) in {_THE}(?P<what>\S+)")),
-    ("either", re.compile(rf"{_WHO}(?:is|are) either in {_THE}(?P<what>\S+) or (?:in )?{_THE}(?P<other>\S+)")),
-    ("take", re.compile(rf"{_WHO}(?:{_any(*TAKE, *WIDE_TAKE)}) {_THE}(?P<what>\S+)(?: there)?")),
-    ("drop", re.compile(rf"{_WHO}(?:{_any(*DROP, *WIDE_DROP)}) {_THE}(?P<what>\S+)(?: there)?")),
-    ("give", re.compile(rf"{_WHO}(?:{_any(*GIVE, *WIDE_GIVE)}) {_THE}(?P<what>\S+) to (?P<other>\S+)")),
-)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -81,16 +66,15 @@ def event_of(sentence: str) -> Event | None:
         return None
     for kind, form in _FORMS:
         if match := form.fullmatch(whole["rest"]):
-            found = match.groupdict()
-            who = tuple(name for name in (found["who"], found["also"]) if name)
+            parts = match.groupdict()
+            who = tuple(name for name in (parts["who"], parts["also"]) if name)
             when = whole["early"] or whole["late"]
-            return Event(kind, who, found["what"], found.get("other") or "", TIMES.index(when) if when else None)
+            return Event(kind, who, parts["what"], parts.get("other") or "", TIMES.index(when) if when else None)
     return None
 
 
 _PLACES = frozenset({"go", "in", "not", "either"})
-_THERE = frozenset({"go", "in"})
-_PRONOUNS = frozenset({"he", "she", "they"})
+PRONOUNS = frozenset({"he", "she", "they"})
 
 
 class Known(NamedTuple):
@@ -107,6 +91,11 @@ class Stay(NamedTuple):
     supporting: tuple[int, ...]
     """That sentence; one with a pronoun comes after the sentence with the name."""
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it says in which room."""
+        return self.event.kind in ("go", "in")
+
 
 class State:
     """A story so far."""
@@ -115,7 +104,7 @@ class State:
         self.stays: dict[str, list[Stay]] = {}
         """By person, all that was said about where they are."""
         self.holder: dict[str, str] = {}
-        """By thing."""
+        """By thing; "" where it lies."""
         self.moved: dict[str, int] = {}
         """By thing: the last sentence in which it was taken, dropped or given."""
         self.rooms: dict[str, list[tuple[str, int]]] = {}
@@ -132,13 +121,12 @@ class State:
     def update(self, at: int, event: Event) -> None:
         """Take in ``event``, told by sentence ``at``."""
         who, named = self._people(at, event.who)
-        supporting = (at,) if named == at else (named, at)
         if event.kind in _PLACES:
+            stay = Stay(event, (at,) if named == at else (named, at))
             for person in who:
-                self.stays.setdefault(person, []).append(Stay(event, supporting))
-                if event.kind in _THERE:
-                    for thing in self.carried.get(person, ()):
-                        self._bring(thing, event.what, supporting[-1])
+                self.stays.setdefault(person, []).append(stay)
+                for thing in self.carried.get(person, ()) if stay.is_there else ():
+                    self._bring(thing, event.what, at)
         elif event.kind == "take":
             self._hand(who[0], event.what, at, "")
         elif event.kind == "drop":
@@ -150,22 +138,22 @@ class State:
     def _people(self, at: int, who: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
         """Names, and the sentence that names them; a pronoun means those named last that it fits."""
         first = who[0]
-        if first in _PRONOUNS:
+        if first in PRONOUNS:
             return self._named.get(first) or self._named.get("") or (who, at)
-        named = who, at
-        self._named[""] = named
+        named = self._named[""] = who, at
         if len(who) > 1:
             self._named["they"] = named
-        if len(who) == 1 and first not in MEN:
-            self._named["she"] = named
-        if len(who) == 1 and first not in WOMEN:
-            self._named["he"] = named
+        else:
+            if first not in MEN:
+                self._named["she"] = named
+            if first not in WOMEN:
+                self._named["he"] = named
         return named
 
     def _hand(self, taker: str, thing: str, at: int, giver: str) -> None:
         """``thing`` changes hands; nobody's are the floor's."""
         loser = giver or self.holder.get(thing, "")
-        if loser and thing in self.carried.get(loser, ()):
+        if thing in self.carried.get(loser, ()):
             self.carried[loser].remove(thing)
         for person in dict.fromkeys((giver, taker)):
             if person:
@@ -176,7 +164,7 @@ class State:
             self.carried.setdefault(taker, []).append(thing)
         for person in (taker, giver):  # both are in one room; of one the story may not have said it
             stay = self._stay(person)
-            if stay and stay.event.kind in _THERE:
+            if stay and stay.is_there:
                 self._bring(thing, stay.event.what, stay.supporting[-1])
                 break
 
@@ -193,7 +181,7 @@ class State:
     def place_of_person(self, person: str) -> Known | None:
         """Where is PERSON?"""
         stay = self._stay(person)
-        return Known(stay.event.what, stay.supporting) if stay and stay.event.kind in _THERE else None
+        return Known(stay.event.what, stay.supporting) if stay and stay.is_there else None
 
     def is_in(self, person: str, room: str) -> Known | None:
         """Is PERSON in the ROOM? yes, no or maybe; None where the story does not say it."""
@@ -210,23 +198,22 @@ class State:
     def place_of_thing(self, thing: str) -> Known | None:
         """Where is the THING?"""
         rooms, stay = self.rooms.get(thing), self._stay(self.holder.get(thing, ""))
-        if not rooms or (stay and stay.event.kind not in _THERE):
+        if not rooms or (stay and not stay.is_there):
             return None
         return Known(rooms[-1][0], (self.moved[thing], self.brought[thing]))
 
     def thing_before(self, thing: str, room: str) -> Known | None:
         """Where was the THING before the ROOM?"""
-        rooms = self.rooms.get(thing, [])
-        for earlier, later in reversed(list(itertools.pairwise(rooms))):
+        for earlier, later in reversed(list(pairwise(self.rooms.get(thing, [])))):
             if later[0] == room:
                 return Known(earlier[0], (self.moved[thing], later[1], earlier[1]))
         return None
 
     def person_before(self, person: str, room: str) -> Known | None:
         """Where was PERSON before the ROOM? By the times that were told, otherwise by the order of telling."""
-        stays = [stay for stay in self.stays.get(person, ()) if stay.event.kind in _THERE]
+        stays = [stay for stay in self.stays.get(person, ()) if stay.is_there]
         stays.sort(key=lambda stay: -1 if stay.event.time is None else stay.event.time)
-        for earlier, later in reversed(list(itertools.pairwise(stays))):
+        for earlier, later in reversed(list(pairwise(stays))):
             if later.event.what == room:
                 return Known(earlier.event.what, (*later.supporting, *earlier.supporting))
         return None
@@ -248,7 +235,7 @@ class State:
         return Known(",".join(carried) or "nothing", supporting)
 
     def gift(self, giver: str = "", thing: str = "", taker: str = "") -> tuple[int, Event] | None:
-        """The last gift that fits all that is given."""
+        """The last gift that fits all that is named."""
         for at, event in reversed(self.gifts):
             if giver in ("", event.who[0]) and thing in ("", event.what) and taker in ("", event.other):
                 return at, event

@@ -1,0 +1,216 @@
+"""Stories from files: words and sentences of a text, bAbI's files, JSON lines of one's own, and the splits of each."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import DataError
+from saccade.families.story.data import StoryDataConfig, StorySource, babi_files, in_turn, read_babi, read_story_jsonl
+from saccade.families.story.stories import StoryExample, cut_sentences, facts_and_questions, story_words, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Where is Mary? ", ("where", "is", "mary")),
+        ("Then,  she\tleft!", ("then", "she", "left")),
+        ("'Where?' asked “Sam”.", ("where", "asked", "sam")),
+        ("Sam's box weighs 3.5 kg.", ("sam's", "box", "weighs", "3.5", "kg")),
+        (" .?! ' ", ()),
+    ],
+)
+def test_words(text, words):
+    assert words_of(text) == words
+
+
+def test_a_vocabulary_goes_by_the_alphabet_after_the_empty_word():
+    asked = [
+        StoryExample(("Mary got the milk.",), "What is Mary carrying?", "milk,apple"),
+        StoryExample((), "Where will Mary go?", "living room"),
+    ]
+    plain = {"carrying", "go", "got", "is", "mary", "milk", "the", "what", "where", "will"}
+    assert story_words(asked) == ("", *sorted({*plain, "milk,apple", "living room"}))
+    assert story_words(asked, "split") == ("", *sorted({*plain, "apple", "living", "room"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Mary went home.\nJohn left.\n", ["Mary went home.", "John left."]),
+        ("mary went home\n\n  john   left\n", ["mary went home", "john left"]),
+        ("Mary went home. John left! Sam stayed", ["Mary went home.", "John left!", "Sam stayed"]),
+        ("Mary went\nto the den. John\nleft.", ["Mary went to the den.", "John left."]),
+        ("A title\nMary went home.", ["A title", "Mary went home."]),
+        ("Mary went\n\nto the den.", ["Mary went", "to the den."]),
+        ("Mr. Smith ran 3.5 miles. Mrs. Smith did not.", ["Mr. Smith ran 3.5 miles.", "Mrs. Smith did not."]),
+        ('He said "Stay." Then he left.', ['He said "Stay."', "Then he left."]),
+        ("1 Mary went home.\n2 John left. He ran.\n", ["Mary went home.", "John left. He ran."]),
+        ("3 men came.\nMary left.", ["3 men came.", "Mary left."]),
+        ("... \n\t\n!", []),
+    ],
+)
+def test_sentences(text, sentences):
+    assert cut_sentences(text) == sentences
+
+
+def test_questions_are_no_facts():
+    text = "1 Mary went home.\n2 Where is Mary? \thome\t1\n3 John left.\n4 Who left?\n"
+    assert facts_and_questions(text) == (["Mary went home.", "John left."], ["Where is Mary? home 1", "Who left?"])
+
+
+TWO = """\
+1 Mary moved to the bathroom.
+2 Where is Mary? \tbathroom\t1
+3 Mary got the milk there.
+4 John went to the hallway.
+5 What is Mary carrying? \tmilk,apple\t3 1
+1 John went back to the garden.
+2 Where is John?\tgarden\t1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The unpacked archive in small; as in the published copies, a training file and the 10k test files are missing."""
+    root = tmp_path / "tasks_1-20_v1-2"
+    for name in ("en/qa10_x_train", "en/qa10_x_test", "en/qa2_x_train", "en/qa2_x_test", "en-10k/qa2_x_train"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / f"{name}.txt").write_text(TWO)
+    (root / "en" / "qa_notes.txt").write_text("not a task")
+    return root
+
+
+@pytest.mark.parametrize("start", ["", "..", "en"])
+def test_files_of_babi_by_task_and_size(folder, start):
+    def listed(size):
+        return {task: {part: str(path.relative_to(folder.resolve())) for part, path in parts.items()}
+                for task, parts in babi_files((folder / start).resolve(), size).items()}  # fmt: skip
+
+    assert list(listed("1k")) == ["qa2", "qa10"], "by number"
+    assert listed("1k")["qa10"] == {"train": "en/qa10_x_train.txt", "test": "en/qa10_x_test.txt"}
+    if start != "en":
+        assert listed("10k") == {
+            "qa2": {"train": "en-10k/qa2_x_train.txt", "test": "en/qa2_x_test.txt"},
+            "qa10": {"test": "en/qa10_x_test.txt"},
+        }
+    with pytest.raises(DataError, match="unpack the archive, and give its folder"):
+        babi_files(folder / "none", "1k")
+
+
+def test_missing_training_files_are_generated_when_asked(folder):
+    config = {"name": f"babi:{folder}", "tasks": (2, 10), "size": "10k"}
+    with pytest.raises(DataError, match=r"no train file of qa10 \(10k\); there are qa2; set data.fill=true"):
+        StorySource(StoryDataConfig(**config)).questions("train")
+    source = StorySource(StoryDataConfig(**config, fill=True, validation=0.5))
+    filled = [*source.questions("train"), *source.questions("val")]
+    assert sum(each.task == "qa10" for each in filled) == 10_000
+    assert [each.answer for each in source.questions("train") if each.task == "qa2"] == ["bathroom", "milk,apple"]
+
+
+def test_questions_of_babi(tmp_path):
+    path = tmp_path / "qa2.txt"
+    path.write_bytes(("\ufeff1 Where?\tnowhere\r\n\r\n" + TWO.replace("\n", "\r\n")).encode())
+    empty, first, second, third = read_babi(path, "qa2")
+    assert (empty.sentences, empty.supporting) == ((), ())
+    assert first == StoryExample(
+        ("Mary moved to the bathroom.",), "Where is Mary?", "bathroom", (0,), "qa2", "qa2.txt, line 4"
+    )
+    assert second.sentences == (*first.sentences, "Mary got the milk there.", "John went to the hallway.")
+    assert (second.answer, second.supporting) == ("milk,apple", (1, 0)), "lines 3 and 1, in the order of the file"
+    assert third.sentences == ("John went back to the garden.",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Mary left.\n", "2\n", "1 She left.\n1\n", "1 Where?\t\t1\n", "1 \tthere\t1\n", "3 She left.\n2 Gone.\n",
+     "2 Where?\ta\t1\tb\n", "2 Where?\tthere\tone\n", "2 Who?\ta\t1\n3 Where?\tthere\t2\n", "2 Where?\tthere\t3\n"],
+)  # fmt: skip
+def test_malformed_lines_are_named(tmp_path, text):
+    path = tmp_path / "qa1.txt"
+    path.write_text("1 Mary moved.\n" + text)
+    with pytest.raises(DataError, match=re.escape(f"{path}, line {1 + text.count(chr(10))}: '")):
+        read_babi(path, "qa1")
+
+
+GOOD = {"story": ["Mary got the milk.", "Mary left."], "question": "What has Mary?", "answer": "milk"}
+
+
+def table(tmp_path, *rows):
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return read_story_jsonl(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "attribute", "value"),
+    [
+        ({"supporting": [1, 0], "task": "qa1", "more": 1}, "supporting", (1, 0)),
+        ({"story": "Mary got the milk\nMary left"}, "sentences", ("Mary got the milk", "Mary left")),
+        ({"story": ""}, "sentences", ()),
+        ({"answer": ["milk", "apple"]}, "answer", "milk,apple"),
+        ({"answer": 2}, "answer", "2"),
+        ({"supporting": 1}, "supporting", (1,)),
+        ({"task": None}, "task", ""),
+    ],
+)
+def test_ways_to_write_a_line(tmp_path, change, attribute, value):
+    splits, _ = table(tmp_path, GOOD | {"split": "val"} | change)
+    assert getattr(splits["val"][0], attribute) == value
+    assert splits["val"][0].where == "own.jsonl, line 1"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"story": 3}, "no story (line 2, found 3)"),
+        ({"story": ["Mary left.", 7]}, "sentence without a word (line 2, '7')"),
+        ({"question": "?"}, "question without a word (line 2, '?')"),
+        ({"answer": []}, "empty answer (line 2)"),
+        ({"answer": None}, "no answer (line 2)"),
+        ({"supporting": [2]}, "unusable supporting (line 2, [2]; sentences are numbered 0 to 1)"),
+        ({"supporting": [True]}, "unusable supporting (line 2, [True]"),
+        ({"story": [], "supporting": "0"}, "unusable supporting (line 2, 0; sentences are numbered none"),
+        ({"split": "exam"}, "unknown split (line 2, 'exam' is none of train, val, test)"),
+    ],
+)
+def test_lines_that_cannot_be_used_are_counted(tmp_path, change, reason):
+    good = GOOD | {"split": "train"}
+    splits, summary = table(tmp_path, good, good | change, good, "[1]")
+    assert [each.where for each in splits["train"]] == ["own.jsonl, line 1", "own.jsonl, line 3"]
+    assert f"left out: 1 × not a JSON object (line 4), 1 × {reason}" in summary
+
+
+def test_splits_of_a_table(tmp_path):
+    rows = [GOOD | {"story": [f"Mary got {number} apples."]} for number in range(200)]
+    splits, summary = table(tmp_path, *rows, *(row | {"question": "Who has apples?"} for row in rows))
+    assert 200 < len(splits["train"]) < 360
+    assert all(len({each.sentences for each in asked}) == len(asked) / 2 for asked in splits.values()), "whole stories"
+    assert summary.endswith(f"400 questions about 200 stories (train {len(splits['train'])}, "
+                            f"val {len(splits['val'])}, test {len(splits['test'])})")  # fmt: skip
+    together, _ = table(tmp_path, *(row | {"group": "one"} for row in rows))
+    assert sorted(map(len, together.values())) == [0, 0, 200]
+    torn = r"1 question in more than one split.*line 1 \(train\) and own.jsonl, line 2 \(test\)"
+    with pytest.raises(DataError, match=torn):
+        table(tmp_path, GOOD | {"split": "train"}, GOOD | {"split": "test"})
+    with pytest.raises(DataError, match=r"no question can be used; left out 1 × not a JSON object \(line 1\)"):
+        table(tmp_path, "Mary left.")
+
+
+def test_a_split_without_a_question_is_told_after_another_was_read(tmp_path):
+    """All splits are read together: that 'train' was asked for first must not hide that 'val' is empty."""
+    table(tmp_path, GOOD | {"split": "train"})
+    source = StorySource(StoryDataConfig(name=f"jsonl:{tmp_path / 'own.jsonl'}"))
+    assert len(source.questions("train")) == 1
+    with pytest.raises(DataError, match=r"no question in split 'val'; add other stories, or say with 'split'"):
+        source.questions("val")
+
+
+def test_generated_splits_share_no_story_and_tasks_come_in_turn():
+    source = StorySource(StoryDataConfig(tasks=(1, 17), questions=50))
+    splits = [source.questions(split) for split in ("train", "val", "test")]
+    assert [len(asked) for asked in splits] == [100, 10, 100]
+    stories = [{each.where for each in asked} for asked in splits]
+    assert len(set().union(*stories)) == sum(map(len, stories))
+    assert [each.task for each in in_turn(splits[0])[:4]] == ["qa1", "qa17", "qa1", "qa17"]
