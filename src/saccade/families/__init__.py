@@ -362,11 +362,11 @@ def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
 def _columns(reader: str, path: Path) -> frozenset[str]:
     """The columns of a table in any form."""
     if reader == "metadata":
-        from saccade.data.tables.metadata import metadata_columns
+        from saccade.data.tables.folders import metadata_columns
 
         return metadata_columns(path)
     if reader == "parquet":
-        from saccade.data.tables.metadata import parquet_columns
+        from saccade.data.tables.parquet import parquet_columns
 
         return parquet_columns(path)
     if path.is_dir() or reader == "coco":

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from saccade.data.tables.doubts import check_named, check_trainable
 from saccade.data.tables.references import read_reference
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.facts import Preprocessing
@@ -51,12 +50,15 @@ class PictureTask(Task):
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
-        if self.readers:
-            check_named(data, self.readers, "pictures")
+        if self.readers and not data.get("name"):
+            readers = ", ".join(self.readers)
+            raise ConfigError(f"no pictures to train on: give `data=READER:PATH`; readers: {readers}")
         self.data_config = self.configure(data, protocol)
         self.table = self.read(self.data_config)
-        if self.table is not None:
-            check_trainable(self.table, self.table.columns.thing)
+        for split in ("train", "val"):
+            if self.table is not None and not self.table.count(split):
+                thing = self.table.columns.thing
+                raise DataError(f"{self.table.name}: no {thing} in split '{split}'; training needs train and val rows")
         settings = self.model_settings(model_config)
         super().__init__(model=model, model_config=settings, protocol=protocol, seed=seed)
         self.size = self.network_size()

@@ -110,12 +110,6 @@ def test_a_link_that_leads_back_is_counted_and_the_rest_goes_on(tmp_path: Path) 
     assert table.skipped == ("link that leads back: loop",)
 
 
-def test_classes_that_a_split_lacks_are_named(tmp_path: Path) -> None:
-    top = write(tmp_path, train__cat__1="a", train__dog__1="b", val__cat__2="c", val__dog__3="e", test__dog__2="d")
-    assert "1 class without a test picture (cat)" in read(top).summary()
-    assert "without a val picture" not in read(top).summary()
-
-
 def test_folders_are_questions_and_multisets_too(tmp_path: Path) -> None:
     write(tmp_path, train__cat__1="a", train__dog__1="b", test__cat__1="c", test__eel__1="d")
     asked, many = read(tmp_path, "question"), read(tmp_path, "multiset")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from PIL import Image
 
 from quiet_tables import read_quietly
-from saccade.errors import DataError, MissingExtraError
+from saccade.errors import DataError
 from saccade.families import family_of_data
 
 
@@ -120,14 +119,6 @@ def test_a_picture_of_the_cache_that_was_replaced_is_not_used(tmp_path: Path) ->
     assert read_quietly(f"parquet:{path}").rows[0].image.read_bytes() == png(10)
 
 
-def test_paths_are_found_from_the_file(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png(1))
-    path = write(tmp_path / "t.parquet", {"file_name": ["a.png", "gone.png"], "label": ["x", "x"]})
-    table = read_quietly(f"parquet:{path}")
-    assert [row.image for row in table.rows] == [tmp_path / "a.png"]
-    assert "no such picture" in table.skipped[0]
-
-
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     write(tmp_path / "t.parquet", {"label": ["x"]})
     (tmp_path / "bad.parquet").write_bytes(b"nothing")
@@ -140,9 +131,3 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     ]:
         with pytest.raises(DataError, match=message):
             read_quietly(reference.format(tmp_path))
-
-
-def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'saccade-attention\[tables\]'"):
-        read_quietly(f"parquet:{tmp_path / 't.parquet'}")

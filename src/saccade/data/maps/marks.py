@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saccade.data.maps.arrays import stem_of
-from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, json_in, jsonl_stream, numbers_in
+from saccade.data.tables.rows import UnusableRowError, box_in, csv_rows, is_blank, json_in, jsonl_rows, numbers_in
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.untrusted import MAX_PIXELS
@@ -70,10 +70,10 @@ def read_marks(path: Path) -> MarkTable:
     """The table in a CSV, JSON or JSON lines file."""
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        return _table(path, csv_stream(path, ["image"]))
+        return _table(path, csv_rows(path, ["image"]))
     if suffix == ".jsonl":
         wrong: list[str] = []
-        table = _table(path, jsonl_stream(path, wrong))
+        table = _table(path, jsonl_rows(path, wrong))
         table.unusable += wrong
         return table
     values = json_in(path)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
-from saccade.errors import DataError
+from saccade.atomic import write_bytes
 from saccade.untrusted import open_regular
 
 
@@ -29,9 +30,6 @@ def content_digests(
         paths: the files.
         unreadable: what stands in for the digest of a file that cannot be read; None: that is an error.
         progress: called with files done and files in all.
-
-    Raises:
-        DataError: a file cannot be read, or is no regular file.
     """
     digests: list[str] = []
 
@@ -39,14 +37,14 @@ def content_digests(
         try:
             with open_regular(path) as file:
                 return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-        except OSError as error:
+        except OSError:
             if unreadable is None:
-                raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+                raise
             return unreadable
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for found in pool.map(digest, paths):
-            digests.append(found)
+        for each in pool.map(digest, paths):
+            digests.append(each)
             progress(len(digests), len(paths))
     return digests
 
@@ -60,3 +58,28 @@ def copy_groups(paths: Sequence[Path]) -> list[int]:
     """For each picture, the number of the first one with the same bytes, or its own."""
     first: dict[str, int] = {}
     return [first.setdefault(digest, number) for number, digest in enumerate(content_digests(paths))]
+
+
+def torn_copies(kind_of: Mapping[Path, str]) -> list[list[Path]]:
+    """Groups of files with the same bytes that are not of one kind, such as one split or class.
+
+    Only files of equal length are read, and only where these are of several kinds. Files that cannot be read are in no
+    group.
+    """
+    by_length: dict[int, list[Path]] = {}
+    for path in kind_of:
+        with suppress(OSError):
+            by_length.setdefault(path.stat().st_size, []).append(path)
+    suspects = [path for paths in by_length.values() if len({kind_of[path] for path in paths}) > 1 for path in paths]
+    groups: dict[str, list[Path]] = {}
+    for path, digest in zip(suspects, content_digests(suspects, unreadable="")):
+        groups.setdefault(digest, []).append(path)
+    groups.pop("", None)
+    return [group for group in groups.values() if len({kind_of[path] for path in group}) > 1]
+
+
+def write_if_changed(path: Path, content: bytes) -> Path:
+    """A file of the cache with this content: written if it is not there, or was replaced by something else."""
+    if not (path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content):
+        write_bytes(path, content)
+    return path

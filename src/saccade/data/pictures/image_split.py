@@ -18,7 +18,7 @@ from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.evidence import Evidence, Marks
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import pluralise, summarised
-from saccade.data.tables.sampling import checked_numbers, sample_rows, table_folder
+from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.data.tables.splits import checked_split, split_sizes
 from saccade.data.tables.table import Row, Table
 from saccade.errors import DataError
@@ -125,7 +125,7 @@ class ImageSplit:
 
     def numbers(self, indices: Tensor) -> Tensor:
         """Row numbers (B,) on the device, once they are known to be of this split."""
-        return checked_numbers(indices, self.size, self.split, f"{self.table.columns.thing}s").to(self.device)
+        return indices.to(self.device)
 
     def images(self, numbers: Tensor, how: Augmentation | None = None, seed: int = 0) -> tuple[Tensor, Tensor | None]:
         """The pictures (B,3,H,W) of rows; and, where they are varied, the frames (B,2,3) that lead back."""
@@ -159,7 +159,7 @@ class ImageSplit:
         self.skipped += tuple(reasons)
         name, left_out = f"{self.table.name} {self.split}", summarised(reasons)
         if not usable:
-            why = f"left out {left_out}" if left_out else self.table.if_empty
+            why = f"left out {left_out}" if left_out else "add some, or name another split"
             raise DataError(f"{name}: no {thing} can be used (the table has {split_sizes(self.table.count)}); {why}")
         notes = [f"left out {left_out}"] if left_out else []
         if self.beyond:

@@ -20,7 +20,7 @@ from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import WrittenPictures, write_pictures
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.sampling import checked_numbers, first_numbers, to_device
+from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.geometry import Size
 
@@ -94,8 +94,7 @@ class DrawnSplit:
 
     def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,), in that order."""
-        numbers = checked_numbers(indices, self.size, self.split, "pictures")
-        return self.pictures.draw(self.stream, to_device(numbers, self.device))
+        return self.pictures.draw(self.stream, to_device(indices, self.device))
 
     def described(self) -> dict[str, object]:
         """The name of the generator."""

@@ -10,7 +10,6 @@ there, in ``images`` and ``../images``, and in the folder that the file is named
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 from collections import defaultdict
@@ -22,13 +21,12 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from saccade.atomic import write_bytes
 from saccade.cache import cache_home, file_digest
+from saccade.data.pictures.content_digest import write_if_changed
 from saccade.data.tables.rows import Cells, json_in
-from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
-from saccade.untrusted import MAX_PIXELS, read_regular
+from saccade.untrusted import MAX_PIXELS
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)
@@ -41,48 +39,49 @@ def coco_annotations(path: Path) -> CellRows:
     images, labels, marked = _read(path)
     folders = _folders(path)
     split = next((name for name in ("train", "val", "test") if re.search(rf"(^|[_-]){name}", path.stem)), None)
-    masks = _Masks(cache_home() / "coco-masks" / file_digest(path)[:16])
+    masks = cache_home() / "coco-masks" / file_digest(path)[:16]
     rows: list[tuple[str, Cells]] = []
     skipped: list[str] = []
     for number, image in images.items():
         name = str(image.get("file_name", ""))
-        of_image = marked.get(number, [])
-        found = {str(labels.get(each.get("category_id"))) for each in of_image}
-        if len(found) != 1 or found == {"None"}:
-            kinds = "no annotation" if not of_image else "unknown category" if "None" in found else "several categories"
-            skipped.append(f"{kinds}: {name or number}")
+        annotations = marked.get(number, [])
+        kinds = {str(labels.get(annotation.get("category_id"))) for annotation in annotations}
+        if len(kinds) != 1 or kinds == {"None"}:
+            why = (
+                "no annotation" if not annotations else "unknown category" if "None" in kinds else "several categories"
+            )
+            skipped.append(f"{why}: {name or number}")
             continue
-        cells: dict[str, object] = {"image": _place(name, folders), "label": found.pop(), "box": _box(of_image)}
+        cells: dict[str, object] = {"image": _place(name, folders), "label": kinds.pop(), "box": _box(annotations)}
         try:
-            mask = _mask(of_image, image)
+            mask = _mask(annotations, image)
         except UNREADABLE as error:
             skipped.append(f"unreadable segmentation: {name}, {error}")
             continue
         if mask is not None:
-            cells["mask"] = str(masks.kept(mask, number))
+            stream = BytesIO()
+            Image.fromarray(mask).save(stream, format="PNG")
+            file = masks / f"{hashlib.sha256(str(number).encode()).hexdigest()[:16]}.png"
+            cells["mask"] = str(write_if_changed(file, stream.getvalue()))
         rows.append((f"picture {number}", cells | ({"split": split} if split else {})))
-    masks.close()
-    return CellRows(rows, path.parent, skipped, if_empty=OTHER_SPLIT)
+    return CellRows(rows, path.parent, skipped)
 
 
 def is_coco(path: Path) -> bool:
     """Whether a JSON file begins as annotations of COCO do."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return bool(re.search(r'"(images|annotations|categories)"\s*:\s*\[', file.read(100_000)))
-    except OSError:
-        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return bool(re.search(r'"(images|annotations|categories)"\s*:\s*\[', file.read(100_000)))
 
 
 def _read(path: Path) -> tuple[dict[int, Any], dict[Any, str], dict[int, list[Any]]]:
     """Pictures by id, names of categories by id, annotations by the id of their picture."""
     try:
-        held = json_in(path)
-        images = {int(each["id"]): each for each in held["images"]}
-        labels = {each["id"]: str(each["name"]).strip() for each in held["categories"]}
+        content = json_in(path)
+        images = {int(image["id"]): image for image in content["images"]}
+        labels = {category["id"]: str(category["name"]).strip() for category in content["categories"]}
         marked: dict[int, list[object]] = defaultdict(list)
-        for each in held["annotations"]:
-            marked[int(each["image_id"])].append(each)
+        for annotation in content["annotations"]:
+            marked[int(annotation["image_id"])].append(annotation)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DataError(
             f"coco:{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, "
@@ -106,7 +105,7 @@ def _place(name: str, folders: Sequence[Path]) -> str:
 def _box(annotations: Sequence[Mapping[str, Any]]) -> list[float] | None:
     """One box, xyxy, round all boxes, which are x, y, width, height; None where there is none."""
     try:
-        boxes = [[float(number) for number in each["bbox"]] for each in annotations if each.get("bbox")]
+        boxes = [map(float, annotation["bbox"]) for annotation in annotations if annotation.get("bbox")]
         corners = [(x, y, x + w, y + h) for x, y, w, h in boxes]
     except (ValueError, TypeError):
         return [0.0, 0.0, 0.0, 0.0]  # the row is then left out as one without an area
@@ -119,23 +118,20 @@ def _box(annotations: Sequence[Mapping[str, Any]]) -> list[float] | None:
 def _mask(annotations: Sequence[Mapping[str, Any]], image: Mapping[str, Any]) -> Mask | None:
     """All segmentations of a picture in one (H,W); None where there is none."""
     drawn: Mask | None = None
-    for each in annotations:
-        parts = each.get("segmentation")
-        if not parts:
-            continue
-        one = _runs(parts) if isinstance(parts, dict) else _polygons(parts, (int(image["height"]), int(image["width"])))
-        if drawn is not None and drawn.shape != one.shape:
-            raise ValueError(f"sizes {drawn.shape} and {one.shape}")
-        drawn = one if drawn is None else drawn | one
+    for annotation in annotations:
+        if parts := annotation.get("segmentation"):
+            is_runs = isinstance(parts, dict)
+            mask = _runs(parts) if is_runs else _polygons(parts, (int(image["height"]), int(image["width"])))
+            drawn = mask if drawn is None else drawn | mask
     return drawn
 
 
 def segmentation(parts: Any, size: tuple[int, int]) -> Mask:
     """One segmentation, polygons or run lengths, as a mask of a picture of ``size`` (H, W)."""
-    drawn = _runs(parts) if isinstance(parts, dict) else _polygons(parts, size)
-    if drawn.shape != size:
-        raise ValueError(f"run lengths of {drawn.shape[0]} × {drawn.shape[1]}, in a picture of {size[0]} × {size[1]}")
-    return drawn
+    mask = _runs(parts) if isinstance(parts, dict) else _polygons(parts, size)
+    if mask.shape != size:
+        raise ValueError(f"run lengths of {mask.shape[0]} × {mask.shape[1]}, in a picture of {size[0]} × {size[1]}")
+    return mask
 
 
 def _polygons(polygons: Sequence[Sequence[float]], size: tuple[int, int]) -> Mask:
@@ -148,11 +144,11 @@ def _polygons(polygons: Sequence[Sequence[float]], size: tuple[int, int]) -> Mas
     return np.asarray(canvas, dtype=bool)
 
 
-def _runs(told: Mapping[str, Any]) -> Mask:
+def _runs(runs: Mapping[str, Any]) -> Mask:
     """Run lengths down the columns, of zeros first: as numbers, or in COCO's string of six-bit characters."""
-    height, width = (int(side) for side in told["size"])
+    height, width = (int(side) for side in runs["size"])
     _check((height, width))
-    counts = told["counts"]
+    counts = runs["counts"]
     lengths = _counts(counts) if isinstance(counts, str) else [int(count) for count in counts]
     if min(lengths, default=0) < 0 or sum(lengths) != height * width:  # of whole numbers that do not wrap
         raise ValueError(f"runs that do not add up to {height} × {width}")
@@ -182,31 +178,3 @@ def _counts(text: str) -> list[int]:
 def _check(size: tuple[int, int]) -> None:
     if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
         raise ValueError(f"a size of {size[0]} × {size[1]}")
-
-
-class _Masks:
-    """Masks as pictures in the cache, each drawn once and known by its digest from then on."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._index = folder, folder / "digests.json"
-        try:
-            self._known = dict(json.loads(read_regular(self._index)))
-        except (OSError, ValueError, TypeError):
-            self._known = {}
-        self._drawn: dict[str, str] = {}
-
-    def kept(self, mask: Mask, number: int) -> Path:
-        """The file of the mask of a picture."""
-        name = hashlib.sha256(str(number).encode()).hexdigest()[:16]
-        path = self._folder / f"{name}.png"
-        if not (name in self._known and path.is_file() and file_digest(path) == self._known[name]):
-            stream = BytesIO()
-            Image.fromarray(mask).save(stream, format="PNG")
-            write_bytes(path, stream.getvalue())
-            self._drawn[name] = hashlib.sha256(stream.getvalue()).hexdigest()
-        return path
-
-    def close(self) -> None:
-        """Note the digests of what was drawn."""
-        if self._drawn:
-            write_bytes(self._index, json.dumps(self._known | self._drawn).encode())

@@ -25,10 +25,10 @@ class CubFiles:
 
     def __init__(self, path: Path) -> None:
         places = (path, path / "CUB_200_2011")
-        found = next((place for place in places if (place / "images.txt").is_file()), None)
-        if found is None:
+        folder = next((place for place in places if (place / "images.txt").is_file()), None)
+        if folder is None:
             raise DataError(f"{path}: no images.txt here or in CUB_200_2011; name the folder that was unpacked")
-        self.folder = found
+        self.folder = folder
 
     @cached_property
     def images(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ class CubFiles:
         """Picture → box of the bird, xyxy."""
         boxes = {}
         for number, *numbers in self._lines("bounding_boxes.txt", 5):
-            x, y, width, height = self._floats("bounding_boxes.txt", numbers)
+            x, y, width, height = map(float, numbers)
             boxes[number] = (x, y, x + width, y + height)
         return self._for_every_picture("bounding_boxes.txt", boxes)
 
@@ -66,7 +66,7 @@ class CubFiles:
         parts = {number: name for number, name in self._lines("parts/parts.txt", 2)}
         clicks = {}
         for number, part, *numbers in self._lines("parts/part_locs.txt", 5):
-            x, y, visible = self._floats("parts/part_locs.txt", numbers)
+            x, y, visible = map(float, numbers)
             if visible and part in parts:
                 clicks[number, parts[part]] = (x, y)
         return clicks
@@ -74,7 +74,9 @@ class CubFiles:
     @cached_property
     def percent(self) -> dict[tuple[str, str], dict[str, float]]:
         """(species, part) → how many percent of the annotators named each colour."""
-        attributes = [name for _, name in self._lines(self._attribute_names(), 2)]
+        places = ("attributes/attributes.txt", "attributes.txt", "../attributes.txt")
+        names = next((place for place in places if (self.folder / place).is_file()), places[0])
+        attributes = [name for _, name in self._lines(names, 2)]
         table = "attributes/class_attribute_labels_continuous.txt"
         rows = list(self._lines(table, len(attributes)))
         if len(rows) != len(self.species):
@@ -83,7 +85,7 @@ class CubFiles:
             )
         percent: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
         for species, numbers in zip(self.species, rows):
-            for attribute, value in zip(attributes, self._floats(table, numbers)):
+            for attribute, value in zip(attributes, map(float, numbers)):
                 kind, _, colour = attribute.partition("::")
                 if kind.startswith("has_") and kind.endswith("_color"):
                     percent[species, kind[len("has_") : -len("_color")]][colour] = value
@@ -96,13 +98,6 @@ class CubFiles:
             for number, name in self.images.items()
         }
 
-    def _attribute_names(self) -> str:
-        places = ("attributes/attributes.txt", "attributes.txt", "../attributes.txt")
-        found = next((place for place in places if (self.folder / place).is_file()), None)
-        if found is None:
-            raise DataError(f"{self.folder}: no attributes.txt in it, in attributes/ or beside it; unpack it too")
-        return found
-
     def _for_every_picture(self, file: str, values: dict[str, T]) -> dict[str, T]:
         missing = [number for number in self.images if number not in values]
         if missing:
@@ -112,18 +107,8 @@ class CubFiles:
     def _lines(self, file: str, cells: int) -> Iterator[list[str]]:
         """The cells of every line, split at spaces; the last one may hold more."""
         path = self.folder / file
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read ({error}); unpack the data set again") from error
-        for number, line in enumerate(text.splitlines(), start=1):
-            found = line.split(maxsplit=cells - 1)
-            if len(found) != cells:
-                raise DataError(f"{path}: line {number} has {len(found)} cells, expected {cells}; unpack it again")
-            yield [cell.strip() for cell in found]
-
-    def _floats(self, file: str, cells: list[str]) -> list[float]:
-        try:
-            return [float(cell) for cell in cells]
-        except ValueError as error:
-            raise DataError(f"{self.folder / file}: {error}; unpack the data set again") from error
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            parts = line.split(maxsplit=cells - 1)
+            if len(parts) != cells:
+                raise DataError(f"{path}: line {number} has {len(parts)} cells, expected {cells}; unpack it again")
+            yield [part.strip() for part in parts]

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
@@ -25,11 +26,10 @@ from saccade.untrusted import check_text, read_regular
 
 Cells = Mapping[str, Any]
 """One row by column: text from a CSV, any JSON value from JSON lines."""
-Rows = list[tuple[int, Cells]]
-"""Rows with the number of their line."""
+Rows = Iterator[tuple[int, Cells]]
+"""Rows with the number of their line; of a long table only one is in memory."""
 _FARTHEST = 1e9  # pixels from the corner of a picture
 _SHOWN = 40  # characters of a cell in a message
-_COLUMNS_SHOWN = 20
 Box = tuple[float, float, float, float]
 """xyxy."""
 
@@ -54,93 +54,52 @@ def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
         path: the file.
         needed: columns that must be there; ``label|labels`` asks for either.
     """
-    return list(csv_stream(path, needed))
-
-
-def csv_stream(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Cells]]:
-    """As :func:`csv_rows`, one row after another: of a long table only one is in memory."""
     with _opened(path) as file:
         header = file.readline()
-        reader = csv.DictReader(itertools.chain([header], file), strict=True, delimiter=_separator(header))
+        bare = re.sub(r'"[^"]*"', "", header)
+        separator = max(",;\t", key=bare.count)  # of equal ones the first
+        reader = csv.DictReader(itertools.chain([header], file), strict=True, delimiter=separator)
         try:
             reader.fieldnames = _checked_header(path, reader.fieldnames or (), needed)
             for cells in reader:
                 yield reader.line_num, cells
         except csv.Error as error:
-            raise DataError(
-                f"{path}: line {reader.reader.line_num} is not CSV ({error}); export the table again"
-            ) from error
+            line = reader.reader.line_num
+            raise DataError(f"{path}: line {line} is not CSV ({error}); export the table again") from error
 
 
-def jsonl_rows(path: Path, repeated: list[str] | None = None) -> tuple[Rows, list[str]]:
-    """The rows of a file with one JSON object in each line, in UTF-8; and the lines that are none.
-
-    Lines with a key that is there more than once are added to ``repeated``; the last value counts.
-    """
-    skipped: list[str] = []
-    return list(jsonl_stream(path, skipped, repeated)), skipped
-
-
-def jsonl_stream(path: Path, skipped: list[str], repeated: list[str] | None = None) -> Iterator[tuple[int, Cells]]:
-    """As :func:`jsonl_rows`, one row after another; the lines that are none are added to ``skipped``."""
-    twice: list[str] = []
-
-    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice.append(next(name for name in names if names.count(name) > 1))
-        return found
-
+def jsonl_rows(path: Path, skipped: list[str]) -> Rows:
+    """The rows of a file with one JSON object in each line, in UTF-8; lines that are none are added to ``skipped``."""
     with _opened(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                cells = json.loads(line, object_pairs_hook=members)
+                cells = json.loads(line)
             except (ValueError, RecursionError):  # numbers of thousands of digits are a plain ValueError
                 cells = None
-            if twice and repeated is not None:
-                repeated.append(f"line {number}, '{twice[0]}'")
-            twice.clear()
-            if isinstance(cells, dict):
-                yield number, _renamed(cells)
-            else:
+            if not isinstance(cells, dict):
                 skipped.append(f"not a JSON object: line {number}")
-
-
-def _separator(header: str) -> str:
-    """What stands between the cells of a table, by its first line: what is there most often outside of quotes."""
-    bare = re.sub(r'"[^"]*"', "", header)
-    return max(",;\t", key=bare.count)  # of equal ones the first
-
-
-def _renamed(cells: dict[str, object]) -> dict[str, object]:
-    """The cells with ``image`` in place of ``file_name``, where only that is there."""
-    if "file_name" not in cells or "image" in cells:
-        return cells
-    return {"image" if name == "file_name" else name: value for name, value in cells.items()}
+                continue
+            if "image" not in cells and "file_name" in cells:
+                cells["image"] = cells.pop("file_name")
+            yield number, cells
 
 
 def json_in(path: Path, most: int = 1 << 31) -> Any:
     """The JSON value in a file of at most ``most`` bytes."""
     try:
         return json.loads(read_regular(path, most))
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot be read ({error.strerror or error}); download it, and unpack it there"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON, or cut short ({error}); download it again") from error
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or f"not JSON, or cut short: {error}"
+        raise DataError(f"{path}: cannot be read ({why}); download it again, and unpack it there") from error
 
 
 def columns_of(reader: str, path: Path, rows: int = 20) -> frozenset[str]:
     """The columns of a CSV file, or the keys of the first JSON lines, in lower case."""
-    stream = csv_stream(path, ()) if reader == "csv" else jsonl_stream(path, [])
-    found: set[str] = set()
-    for _, cells in itertools.islice(stream, rows):
-        found |= {str(name).strip().lower() for name in cells if name is not None}
-    return frozenset(found)
+    stream = csv_rows(path, ()) if reader == "csv" else jsonl_rows(path, [])
+    columns = {name for _, cells in itertools.islice(stream, rows) for name in cells if name is not None}
+    return frozenset(str(name).strip().lower() for name in columns)
 
 
 @contextmanager
@@ -160,19 +119,14 @@ def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) ->
     columns = [name.strip().lower() for name in header]
     if "image" not in columns:
         columns = ["image" if name == "file_name" else name for name in columns]
-    alternatives = [names.split("|") for names in needed]
-    missing = [names[0] for names in alternatives if not any(name in columns for name in names)]
+    missing = [names.split("|")[0] for names in needed if not {*names.split("|")} & {*columns}]
     if missing:
-        found = f"found {_listed(columns)}" if columns else "the file is empty"
-        raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")
+        listed = shorten(", ".join(columns), 200, placeholder=", …")
+        there = f"found {listed}" if columns else "the file is empty"
+        raise DataError(f"{path}: no column {', '.join(missing)}; {there}; the first line must name the columns")
     if twice := sorted(name for name, times in Counter(columns).items() if name and times > 1):
-        raise DataError(f"{path}: more than one column {_listed(twice)}; rename or remove one")
+        raise DataError(f"{path}: more than one column {twice[0][:_SHOWN]}; rename or remove one")
     return columns
-
-
-def _listed(columns: Sequence[str]) -> str:
-    shown = [name[:_SHOWN] for name in columns[:_COLUMNS_SHOWN]]
-    return ", ".join([*shown, "…"] if len(columns) > len(shown) else shown)
 
 
 class FilesFrom:
@@ -182,27 +136,17 @@ class FilesFrom:
         self.folder = folder
         self.find = lru_cache(maxsize=None)(self._find)
 
-    def picture(self, name: str) -> Path:
-        """The picture of that name."""
-        return self.file(name, "picture")
-
     def file(self, name: str, what: str) -> Path:
         """The file of that name; one that is not there is called ``what``."""
-        found = self.find(name)
-        if found is None:
+        path = self.find(name)
+        if path is None:
             searched = "" if os.path.isabs(name) else f" in {self.folder.absolute()}"
             raise UnusableRowError(f"no such {what}{searched}", name[:200])
-        return found
+        return path
 
     def _find(self, name: str) -> Path | None:
         path = os.path.join(self.folder, name)
         return Path(path) if os.path.isfile(path) else None
-
-
-def check_width(cells: Cells) -> None:
-    """Refuse a row that has more cells than the header has columns."""
-    if None in cells:  # where csv puts what it has no column for
-        raise UnusableRowError("more cells than columns", "quote cells that hold commas")
 
 
 def text_in(cells: Cells, column: str) -> str:
@@ -254,7 +198,7 @@ def parts_of(value: object, what: str) -> list[Any]:
 
 def words_of(value: object, what: str) -> list[str]:
     """The words of a cell that holds several; empty ones are left out, and what is no word makes the row unusable."""
-    parts = parts_of(value, what)
+    parts = [value] if isinstance(value, dict) else parts_of(value, what)
     if any(part is None or isinstance(part, (bool, list, dict)) for part in parts):
         raise UnusableRowError(f"unreadable {what}", str(value)[:_SHOWN])
     return [_writable(text, what) for part in parts if (text := str(part).strip())]

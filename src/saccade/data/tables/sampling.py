@@ -1,12 +1,8 @@
 """A sample of a table's rows that does not depend on their order: pictures are taken by a hash of their path.
 
-The first rows of a table are no sample: tables are often sorted, by label or by day. A hash of a picture's path is as
-good as a random draw. The path counts from the folder of the table, so the sample is the same wherever the data lie. It
-keeps the pictures it took when rows are added or moved.
-
-A limit counts rows, but the unit of :func:`sample_rows` is the picture: all rows about one picture, then those of the
-next; only of the last picture may rows be left out, and a hash of their words says which. Samples are nested: a smaller
-limit takes a part of what a larger one takes.
+Tables are often sorted, by label or by day, so the first rows are no sample. The path counts from the folder of the
+table: the sample is the same wherever the data lie, and keeps its pictures when rows are added or moved. Samples are
+nested: a smaller limit takes a part of what a larger one takes.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: 
 
     Args:
         images: the picture of each row.
-        folder: that of the table, from which pictures count; see :func:`table_folder`.
+        folder: that of the table; see :func:`table_folder`.
         limit: None or 0: all rows. Of the last picture some rows may be left out.
         words: what else tells the rows of a picture apart, such as the question; a hash chooses among those of the
             last picture. Empty where a picture has one row.
@@ -41,7 +37,7 @@ def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: 
     if not limit or limit >= len(images):
         return torch.arange(len(images))
     place = _places(images, folder)
-    turn = [_digest(each) for each in words] or [b""] * len(images)
+    turn = [_digest(word) for word in words] or [b""] * len(images)
     order = sorted(range(len(images)), key=lambda row: (_digest(place[images[row]]), turn[row], row))
     return torch.tensor(sorted(order[:limit]), dtype=torch.int64)
 
@@ -51,7 +47,7 @@ def sample_pictures(images: Sequence[Path], folder: Path, words: Sequence[str], 
 
     Args:
         images: the picture of each row.
-        folder: that of the table, from which pictures count; see :func:`table_folder`.
+        folder: that of the table; see :func:`table_folder`.
         words: what else tells the rows of a picture apart, such as the question; a hash chooses among them.
         count: rows at most.
     """
@@ -72,30 +68,11 @@ def first_numbers(size: int | None, limit: int | None, split: str) -> Tensor:
 
 def _places(images: Sequence[Path], folder: Path) -> dict[Path, str]:
     """The path of each picture from ``folder``, written alike on every system."""
-    return {image: _place(image, folder) for image in set(images)}
-
-
-def _place(image: Path, folder: Path) -> str:
-    try:
-        return Path(os.path.relpath(image, folder)).as_posix()
-    except ValueError:  # on another drive of Windows
-        return image.as_posix()
+    return {image: Path(os.path.relpath(image, folder)).as_posix() for image in set(images)}
 
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def checked_numbers(indices: Tensor, count: int | None, split: str, what: str) -> Tensor:
-    """``indices`` (B,) as whole numbers in main memory, each below ``count`` (None: without end), or a DataError."""
-    indices = indices.long().cpu()
-    if indices.ndim != 1 or not len(indices):
-        raise DataError(f"{what} are asked for by a list of numbers, found shape {tuple(indices.shape)}")
-    lowest, highest = int(indices.min()), int(indices.max())
-    if lowest < 0 or (count is not None and highest >= count):
-        upper = "" if count is None else f"{count - 1}"
-        raise DataError(f"{split} {what} are numbered 0..{upper}, found {lowest}..{highest}")
-    return indices
 
 
 def as_rows(numbers: Tensor, device: torch.device) -> Tensor | slice:
@@ -108,4 +85,4 @@ def as_rows(numbers: Tensor, device: torch.device) -> Tensor | slice:
 
 def to_device(numbers: Tensor, device: torch.device) -> Tensor:
     """``numbers`` on ``device``; the host goes on before a GPU gets round to taking them."""
-    return numbers.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else numbers.to(device)
+    return numbers.cpu().pin_memory().to(device, non_blocking=True) if device.type == "cuda" else numbers.to(device)

@@ -11,18 +11,11 @@ from saccade.errors import DataError, nearest
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-OTHER_SPLIT = "add some, or score another split"
-"""What to do about a split without rows, where nothing in the data says which split a row belongs to."""
-
 _SHARES: dict[Split, float] = {"train": 0.70, "val": 0.85, "test": 1.0}  # upper ends
 
 
 def checked_split(name: str) -> Split:
-    """``name``, if a split is called so.
-
-    Raises:
-        DataError: none is.
-    """
+    """``name``, if a split is called so; else a DataError with the nearest."""
     if name not in SPLITS:
         raise DataError(f"no split '{name}': {nearest(name, SPLITS)}")
     return name
@@ -32,11 +25,6 @@ def split_of(name: str) -> Split:
     """The split of ``name`` if none is given: 70 / 15 / 15 % of all names, by their hash."""
     share = hashed_share(name)
     return next(split for split, end in _SHARES.items() if share < end)
-
-
-def advice_on_column(has_split: bool) -> str:
-    """What to do about a split without rows in a table whose rows may say, in a column, which split they belong to."""
-    return "add rows that name it in the column 'split'" if has_split else "add some, or a column 'split' that names it"
 
 
 def hashed_share(text: str) -> float:

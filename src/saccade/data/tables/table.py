@@ -18,8 +18,8 @@ Which of these a family reads, and what it makes of them, its :class:`Columns` s
 the name: a picture is in one split only, and stays there when the table grows. With it, a picture or a group in two
 splits is refused, and copies of a picture are named (:mod:`saccade.data.tables.doubts`).
 
-No torch and no pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently:
-``Table.skipped`` has one entry for each, ``REASON: WHERE``, so that reasons can be counted.
+No pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently: ``Table.skipped``
+has one entry for each, ``REASON: WHERE``.
 """
 
 from __future__ import annotations
@@ -30,36 +30,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from saccade.data.tables.doubts import (
-    SplitMember,
-    check_splits,
-    check_usable,
-    contradictions,
-    first_few,
-    in_lines,
-    pluralise,
-    repeated_keys,
-    spellings,
-)
+from saccade.data.tables.doubts import check_splits, check_usable, contradictions, first_few, pluralise, spellings
 from saccade.data.tables.rows import (
     Box,
     Cells,
     FilesFrom,
     UnusableRowError,
     box_in,
-    check_width,
     group_and_split,
     is_blank,
     numbers_in,
     text_in,
     words_of,
 )
-from saccade.data.tables.splits import OTHER_SPLIT, advice_on_column, split_sizes
+from saccade.data.tables.splits import SPLITS, split_sizes
 
 ONE_QUESTION = "what is it?"
 """What is asked about pictures that have labels and no questions."""
 UNSEEN = "never seen in train"
 _NAMED = 5  # classes that a doubt names
+_EVIDENCE = ("box", "point", "mask")
 
 
 @dataclass(frozen=True)
@@ -140,54 +130,51 @@ class Columns:
     """What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
     nothing, labels are sentences."""
 
-    def row(self, cells: Cells, files: FilesFrom, has_split: bool) -> tuple[Row, SplitMember]:
-        """A row, and where it puts its picture.
-
-        Raises:
-            UnusableRowError: why it cannot be used.
-        """
-        check_width(cells)
+    def row(self, cells: Cells, files: FilesFrom, has_split: bool) -> Row:
+        """One row, or the :class:`UnusableRowError` that says why it cannot be used."""
+        if None in cells:  # where csv puts what it has no column for
+            raise UnusableRowError("more cells than columns", "quote cells that hold commas")
         name = text_in(cells, "image")
-        image = files.picture(name)
+        image = files.file(name, "picture")
         group, split = group_and_split(cells, name, has_split)
         labels = self.labels(cells)
-        given = {column: cells.get(column) for column in self.optional}
-        mask = given.get("mask")
-        row = Row(
+        box, point, mask = (cells.get(column) if column in self.optional else None for column in _EVIDENCE)
+        return Row(
             image,
             labels,
             split,
             query=text_in(cells, "query") if self.asks else "",
-            box=box_in(given.get("box")),
+            box=box_in(box),
             # numbers_in gives as many as asked for
-            point=numbers_in(given.get("point"), "point", 2),  # type: ignore[arg-type]
+            point=numbers_in(point, "point", 2),  # type: ignore[arg-type]
             mask=None if is_blank(mask) else files.file(str(mask).strip(), "mask"),
             boxes=() if self.boxes is None else self.boxes(cells, len(labels)),
             group="" if is_blank(cells.get("group")) else group,
         )
-        return row, SplitMember(image, group, split)
 
     def known(
-        self, found: Iterable[Found], queries: Iterable[str], answers: Iterable[str], why: str
+        self, rows: Iterable[Found], queries: Iterable[str], answers: Iterable[str], why: str
     ) -> tuple[list[Row], list[str]]:
-        """The rows whose query and labels are among those given, and what was left out because of ``why``."""
+        """The rows whose query and labels are among ``queries`` and ``answers``; and what was left out (``why``)."""
         if self.unknown is None:
-            return [row for _, row in found], []
+            return [row for _, row in rows], []
         known_queries, known_answers = {*queries}, {*answers}
-        rows: list[Row] = []
+        kept: list[Row] = []
         skipped: list[str] = []
-        for where, row in found:
+        for where, row in rows:
             if self.asks and row.query not in known_queries:
                 skipped.append(f"query {why}: {where}, '{row.query}'")
                 continue
+            labels = tuple(label for label in row.labels if label in known_answers)
             strange = [label for label in row.labels if label not in known_answers]
-            told = strange if self.unknown == "label" else strange[:1]
-            skipped += [f"label {why}: {where}, '{label}'" for label in told]
+            skipped += [
+                f"label {why}: {where}, '{label}'" for label in strange[: None if self.unknown == "label" else 1]
+            ]
             if not strange:
-                rows.append(row)
-            elif self.unknown == "label" and len(strange) < len(row.labels):
-                rows.append(replace(row, labels=tuple(label for label in row.labels if label in known_answers)))
-        return rows, skipped
+                kept.append(row)
+            elif labels and self.unknown == "label":
+                kept.append(replace(row, labels=labels))
+        return kept, skipped
 
 
 @dataclass(frozen=True)
@@ -222,14 +209,12 @@ class Table:
     """Every row that could be read, those with words that are never seen in train too: a model may know them."""
     doubts: tuple[str, ...] = ()
     """What its reader found doubtful, in words."""
-    if_empty: str = OTHER_SPLIT
-    """What to do about a split that has no rows, in words."""
 
     @classmethod
     def of(
         cls,
         name: str,
-        found: Sequence[Found],
+        rows: Sequence[Found],
         columns: Columns,
         *,
         skipped: Iterable[str] = (),
@@ -238,36 +223,31 @@ class Table:
         most: int | None = None,
         kind: str = "",
         doubts: Iterable[str] = (),
-        if_empty: str = OTHER_SPLIT,
     ) -> Table:
         """A table whose words are those of its training rows; rows with other words are left out.
 
         A table without training rows, made to score a model that is trained already, has the words of all its rows.
-
-        Raises:
-            DataError: no row can be used, or ``strict`` and some cannot be used.
         """
-        every = tuple(row for _, row in found)
+        every = tuple(row for _, row in rows)
         train = [row for row in every if row.split == "train"] or every
         queries = tuple(sorted({row.query for row in train})) if columns.asks else ()
         answers = () if columns.unknown is None else tuple(sorted({label for row in train for label in row.labels}))
-        rows, unseen = columns.known(found, queries, answers, UNSEEN)
+        known, unseen = columns.known(rows, queries, answers, UNSEEN)
         left_out = (*skipped, *unseen)
-        check_usable(name, rows, left_out, strict=strict, thing=columns.thing)
+        check_usable(name, known, left_out, strict=strict, thing=columns.thing)
         longest = max(len(row.labels) for row in train)
         return cls(
             name,
-            tuple(rows),
+            tuple(known),
             columns,
             queries,
             answers,
             several,
-            min(most or longest, longest),
-            kind,
-            left_out,
-            every,
-            tuple(doubts),
-            if_empty,
+            most=min(most or longest, longest),
+            kind=kind,
+            skipped=left_out,
+            as_found=every,
+            doubts=tuple(doubts),
         )
 
     def count(self, split: str) -> int:
@@ -284,26 +264,20 @@ class Table:
         parts += [pluralise(len(self.answers), *columns.word)] if columns.unknown else []
         parts += [f"at most {pluralise(self.most, 'label')} on a training picture"] if self.kind else []
         doubts = [spellings(self.queries, "queries"), spellings(self.answers, "labels")]
-        doubts += [] if self.several or columns.asks else [self._lone(), *self._absent()]
-        return in_lines(f"{self.name}: {', '.join(parts)}", [*doubts, *self.doubts])
+        doubts += [] if self.several or columns.asks else self._thin_classes()
+        lines = [f"doubtful: {doubt}" for doubt in (*doubts, *self.doubts) if doubt]
+        return "\n".join([f"{self.name}: {', '.join(parts)}", *lines])
 
-    def _lone(self) -> str:
-        """Classes with one training picture, in words: they can be learned by heart, not by what they show."""
-        held = Counter(row.label for row in self.rows if row.split == "train")
-        lone = sorted(label for label, pictures in held.items() if pictures == 1)
-        return (
-            f"{pluralise(len(lone), 'class', 'classes')} with one training picture ({first_few(lone, _NAMED)})"
-            * bool(lone)
-        )
-
-    def _absent(self) -> Iterator[str]:
-        """Classes that val or test lacks, in words: how well they are known is not scored there."""
+    def _thin_classes(self) -> Iterator[str]:
+        """Classes with one training picture, which can be learned by heart, and those that val or test lacks."""
+        counts = {split: Counter(row.label for row in self.rows if row.split == split) for split in SPLITS}
+        thin = {"with one training picture": sorted(label for label, many in counts["train"].items() if many == 1)}
         for split in ("val", "test"):
-            held = {row.label for row in self.rows if row.split == split}
-            absent = [label for label in self.answers if label not in held] if held else []
-            if absent:
-                classes = pluralise(len(absent), "class", "classes")
-                yield f"{classes} without a {split} picture ({first_few(absent, _NAMED)})"
+            if counts[split]:
+                thin[f"without a {split} picture"] = [label for label in self.answers if not counts[split][label]]
+        for what, labels in thin.items():
+            if labels:
+                yield f"{pluralise(len(labels), 'class', 'classes')} {what} ({first_few(labels, _NAMED)})"
 
     def first(self, split: str, pictures: int) -> Table:
         """The table with ``split`` cut to the rows about its first ``pictures`` pictures."""
@@ -326,45 +300,31 @@ class CellRows:
     """From which pictures are named."""
     skipped: list[str] = field(default_factory=list)
     """What was left out before."""
-    repeated: Sequence[str] = ()
-    """Rows that name a key twice."""
-    if_empty: str | None = None
-    """What to do about a split without rows, where no column can name it."""
 
 
-def read_rows(name: str, found: CellRows, columns: Columns) -> tuple[list[Found], list[str], str]:
-    """The rows that can be used, each once; what is doubtful of them; and what to do about a split that is empty.
-
-    What cannot be used is added to ``found.skipped``.
-
-    Raises:
-        DataError: a picture or a group is in more than one split.
-    """
-    has_split = any("split" in cells for _, cells in found.rows)
-    no_query = columns.asks and not any("query" in cells for _, cells in found.rows)
-    files = FilesFrom(found.folder)
+def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Found], list[str]]:
+    """The rows that can be used, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
+    has_split = any("split" in cells for _, cells in cell_rows.rows)
+    no_query = columns.asks and not any("query" in cells for _, cells in cell_rows.rows)
+    files = FilesFrom(cell_rows.folder)
     rows: list[Found] = []
-    placed: list[SplitMember] = []
+    readable: list[Row] = []
     first: dict[object, str] = {}
-    said: list[tuple[Path, str, tuple[str, ...]]] = []
-    for where, cells in found.rows:
+    for where, cells in cell_rows.rows:
         try:
-            row, member = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, files, has_split)
+            row = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, files, has_split)
         except UnusableRowError as error:
-            found.skipped.append(error.at(where))
+            cell_rows.skipped.append(error.at(where))
             continue
-        placed.append(member)
-        said.append((row.image, row.query, row.labels))
+        readable.append(row)
         before = first.setdefault(row if columns.asks else row.image, where)
         if columns.unknown is not None and before != where:
             reason = "duplicate" if columns.asks else "picture named twice"
-            found.skipped.append(f"{reason}: {where} repeats {before}")
+            cell_rows.skipped.append(f"{reason}: {where} repeats {before}")
         else:
             rows.append((where, row))
-    check_splits(name, found.folder, placed)
-    doubts = [repeated_keys(found.repeated)]
+    check_splits(name, cell_rows.folder, readable)
+    doubts = [f"no column query: all are asked '{ONE_QUESTION}'"] if no_query else []
     if columns.unknown is not None:
-        doubts.insert(0, contradictions(said, columns.thing))
-    if no_query and found.if_empty is None:
-        doubts.append(f"no column query: all are asked '{ONE_QUESTION}'")
-    return rows, doubts, advice_on_column(has_split) if found.if_empty is None else found.if_empty
+        doubts.insert(0, contradictions(((row.image, row.query, row.labels) for row in readable), columns.thing))
+    return rows, doubts

@@ -36,7 +36,7 @@ from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
 from saccade.data.tables.references import check_reference, read_reference
-from saccade.data.tables.sampling import checked_numbers, first_numbers
+from saccade.data.tables.sampling import first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
@@ -270,19 +270,18 @@ class CaptionData:
             indices: numbers of captions.
             vary: for training, vary the pictures by it, if ``config.augment`` says how.
         """
-        batch = self.source.batch(checked_numbers(indices, self.size, self.split, "captions"))
+        batch = self.source.batch(indices.cpu())
         if vary is None or self.config.augment is None:
             return batch
         return replace(batch, images=augment(batch.images, self.config.augment, vary)[0])
 
     def pictures(self, indices: Tensor) -> CaptionBatch:
         """The pictures ``indices`` (B,), in that order, each with one caption: the first that it has."""
-        return self.source.of_pictures(checked_numbers(indices, self.picture_count, self.split, "pictures"))
+        return self.source.of_pictures(indices.cpu())
 
     def references(self, number: int) -> tuple[str, ...]:
         """What people said of the picture ``number``, as they wrote it: what an answer is compared with."""
-        (checked,) = checked_numbers(torch.tensor([number]), self.picture_count, self.split, "pictures").tolist()
-        return self.source.references(checked)
+        return self.source.references(number)
 
 
 class CaptionScenes(CaptionSceneStream):

@@ -41,7 +41,7 @@ from saccade.config import Within
 from saccade.data.tables.doubts import check_usable
 from saccade.data.tables.references import OWN, Reader
 from saccade.data.tables.rows import Cells, UnusableRowError, json_in, text_in
-from saccade.data.tables.splits import OTHER_SPLIT, SPLITS, hashed_share
+from saccade.data.tables.splits import SPLITS, hashed_share
 from saccade.data.tables.table import Columns, Row, Table, TableOptions, read_rows
 from saccade.errors import DataError
 from saccade.families.caption.vocabulary import tokenise
@@ -89,7 +89,6 @@ def captions_table(
     *,
     again: str = "",
     doubts: Sequence[str] = (),
-    if_empty: str = OTHER_SPLIT,
 ) -> Table:
     """All that was said, pictures in the order in which they were first seen.
 
@@ -102,7 +101,6 @@ def captions_table(
         skipped: what cannot be used, each with its reason; readers and this function add to it.
         again: what to call a caption that the picture has already; if empty, two people said the same.
         doubts: what looks wrong.
-        if_empty: what to do about a split without pictures.
 
     Raises:
         DataError: there is no caption, or the options are strict and something was left out.
@@ -123,15 +121,15 @@ def captions_table(
             rows[image] = replace(row, labels=(*row.labels, text))
     found = [(row.image.name, row) for row in rows.values()]
     check_usable(name, found, skipped, strict=options.strict, thing="caption")
-    return Table.of(name, found, COLUMNS, skipped=skipped, several=True, doubts=doubts, if_empty=if_empty)
+    return Table.of(name, found, COLUMNS, skipped=skipped, several=True, doubts=doubts)
 
 
 def read_own(reader: str, path: Path, options: CaptionOptions) -> Table:
     """The captions of a file or folder of one's own."""
     name, found = f"{reader}:{path}", OWN[reader](path, COLUMNS)
-    rows, doubts, if_empty = read_rows(name, found, COLUMNS)
+    rows, doubts = read_rows(name, found, COLUMNS)
     said = ((where, row.image, caption, row.split) for where, row in rows for caption in row.labels)
-    return captions_table(name, said, options, found.skipped, again="duplicate", doubts=doubts, if_empty=if_empty)
+    return captions_table(name, said, options, found.skipped, again="duplicate", doubts=doubts)
 
 
 def said_by_karpathy(

@@ -30,7 +30,7 @@ from saccade.cache import cache_home
 from saccade.data.examples import Example
 from saccade.data.pictures.labelled import LabelledBatch, label_examples
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.sampling import checked_numbers, first_numbers, to_device
+from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -84,7 +84,7 @@ class CifarPictures:
 
     def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,) as bytes."""
-        numbers = to_device(checked_numbers(indices, self.size, self.split, "pictures"), self.device)
+        numbers = to_device(indices, self.device)
         return LabelledBatch(self._images[numbers], self._labels[numbers])
 
     def sampled(self, limit: int | None) -> Tensor:

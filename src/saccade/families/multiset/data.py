@@ -38,7 +38,7 @@ from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32
 from saccade.data.scenes.layout import GlyphLayout
 from saccade.data.tables.references import check_reference, read_reference
-from saccade.data.tables.sampling import checked_numbers, first_numbers
+from saccade.data.tables.sampling import first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.data.tables.table import Table
 from saccade.errors import DataError
@@ -290,7 +290,7 @@ class MultisetData:
             indices: numbers of pictures.
             vary: for training, vary the pictures by it, if ``config.augment`` says how.
         """
-        batch = self.source.batch(checked_numbers(indices, self.size, self.split, "pictures"))
+        batch = self.source.batch(indices.cpu())
         if vary is None or self.config.augment is None:
             return batch
         return batch.framed(*augment(batch.images, self.config.augment, vary))

@@ -56,8 +56,9 @@ from saccade.data.tables.rows import (
     is_blank,
     parts_of,
     text_in,
+    words_of,
 )
-from saccade.data.tables.splits import OTHER_SPLIT, hashed_share
+from saccade.data.tables.splits import hashed_share
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, one_label
 from saccade.errors import DataError, MissingExtraError, OutputError
 
@@ -71,10 +72,7 @@ def _labels(cells: Cells) -> tuple[str, ...]:
         return one_label(cells)  # of a folder by class
     if value is None:  # an empty cell is "": here there is no cell
         raise UnusableRowError("no labels", "an empty multiset is an empty cell or []")
-    parts = [value] if isinstance(value, dict) else parts_of(value, "labels")
-    if any(part is None or isinstance(part, (list, dict, bool)) for part in parts):
-        raise UnusableRowError("unreadable labels", str(value)[:40])
-    return tuple(text for part in parts if (text := str(part).strip()))
+    return tuple(words_of(value, "labels"))
 
 
 def _boxes(cells: Cells, labels: int) -> tuple[Box | None, ...]:
@@ -252,17 +250,7 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
         several=True,
         kind=options.kind,
         most=options.most,
-        if_empty=_if_empty(parts, options),
     )
-
-
-def _if_empty(parts: list[str], options: SvhnOptions) -> str:
-    """What to do about a split without pictures: SVHN has no column that could name one."""
-    if "train" not in parts:
-        return "score test, or unpack train.tar.gz beside it"
-    if "test" not in parts and not options.hold_out_test:
-        return "with hold_out_test: false no test pictures are kept back: score val, or unpack test.tar.gz beside train"
-    return OTHER_SPLIT
 
 
 def _has(folder: Path, part: str) -> bool:

@@ -46,7 +46,7 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.data.scenes.twins import TARGET_COLOUR, drawn_bits, other_colour, other_object
-from saccade.data.tables.sampling import checked_numbers, to_device
+from saccade.data.tables.sampling import to_device
 from saccade.data.tables.splits import Split
 
 SceneName = Literal["mref", "mdist", "mbg"]
@@ -224,8 +224,7 @@ class SceneData:
             together: so many triples after one another are about the same scene; its picture comes once for all of
                 them, as one of B / together.
         """
-        indices = checked_numbers(indices, self.size, self.split, "triples")
-        scene, obj = self._locate(indices)
+        scene, obj = self._locate(indices.cpu())
         scenes, images = self.stream.scenes(scene[::together])
         obj = to_device(obj, self.device)
         asked = obj.view(-1, together)

@@ -262,7 +262,8 @@ def by_task(asked: Iterable[StoryExample]) -> dict[str, list[StoryExample]]:
 
 def read_story_jsonl(path: Path) -> tuple[Splits, str]:
     """The questions of a file with one JSON object in each line, in UTF-8, and what is to be said of the file."""
-    name, (lines, skipped) = f"jsonl:{path}", jsonl_rows(path)
+    name, skipped = f"jsonl:{path}", list[str]()
+    lines = list(jsonl_rows(path, skipped))
     has_split = any("split" in cells for _, cells in lines)
     splits: Splits = {split: [] for split in SPLITS}
     first: dict[tuple[tuple[str, ...], str], tuple[str, str]] = {}  # story and question → where, split
