@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from saccade.tasks.picture_task import PictureTask
     from saccade.tasks.task import Task
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

@@ -18,8 +18,7 @@ from saccade.errors import ConfigError
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel
-from saccade.outputs import ModelOutput
-from saccade.trace import COMBINE, AttentionTrace, Look
+from saccade.trace import COMBINE, AttentionTrace, Look, ModelOutput
 
 
 class _Laid(NamedTuple):

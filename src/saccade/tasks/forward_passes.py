@@ -11,10 +11,9 @@ from torch import Tensor
 
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
-from saccade.outputs import ModelOutput, joined
 from saccade.tasks.changed_pictures import encode_changed, window_of
 from saccade.tasks.thread_map import thread_map
-from saccade.trace import AttentionTrace
+from saccade.trace import AttentionTrace, ModelOutput, joined
 
 BATCH = 250
 """Examples that are scored together."""

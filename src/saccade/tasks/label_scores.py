@@ -26,11 +26,10 @@ from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline
 from saccade.metrics.result import Part, Summary
 from saccade.models.base import LAST, ImageOnlyModel
-from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts
 from saccade.tasks.thread_map import thread_count
-from saccade.trace import AttentionTrace
+from saccade.trace import AttentionTrace, LabelOutput
 
 FIRST = 5
 """How many answers ``top5`` may give."""

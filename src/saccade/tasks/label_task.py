@@ -23,12 +23,12 @@ from saccade.metrics.intervals import Values
 from saccade.metrics.labels import top_k_correct
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
-from saccade.outputs import LabelOutput
 from saccade.tasks.examples import AS_IS, HeldOut, Opening
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.label_scores import FIRST, LabelScoring
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, in_batches
+from saccade.trace import LabelOutput
 
 VALIDATION_BATCH = 1000
 VALIDATION_PIXELS = 10_000_000

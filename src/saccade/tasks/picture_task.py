@@ -16,10 +16,10 @@ from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.facts import Preprocessing
-from saccade.outputs import ModelOutput
 from saccade.tasks.evidence_term import EvidenceTerm
 from saccade.tasks.examples import HeldOut, evenly_spaced
 from saccade.tasks.task import Batch, Task
+from saccade.trace import ModelOutput
 
 HELD_OUT_AT_ONCE = 100
 
