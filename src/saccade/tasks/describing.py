@@ -24,8 +24,8 @@ from saccade.models.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.folder import load_model, note_inputs
 from saccade.models.input_features import input_feature_names, input_features
 from saccade.outputs import ModelOutput
-from saccade.tasks.examples import HeldOut
 from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import HeldOut
 
 HELD_OUT = 1000
 """Examples that are used at most, after a training."""

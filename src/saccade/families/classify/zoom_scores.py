@@ -76,7 +76,7 @@ from saccade.metrics.verdict import changed
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import Kept
-from saccade.tasks.label_scores import LabelScoring
+from saccade.tasks.label_task import LabelScoring
 
 
 def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Proposals]) -> tuple[str, ...]:
