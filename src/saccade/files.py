@@ -1,8 +1,8 @@
 """Files: written whole or not at all, read as a stranger's, and known by their digest.
 
-**Writing.** A file or folder is written beside its place as ``.NAME.HOST-PID-RANDOM.part``, flushed, then moved into it.
-Every failure to write (full disk, read-only folder) becomes an OutputError that names the place and what to do. A killed
-process leaves its ``.part`` behind; the first write of a later process into the same folder removes it. A folder that is
+**Writing.** A file or folder is written beside its place as ``.NAME.HOST-PID-RANDOM.part``, then moved into it.
+A failure to write (full disk, read-only folder) becomes an OutputError that names the place and a remedy. A killed
+process leaves its ``.part`` behind; the first write of a later process into the folder removes it. A folder that is
 replaced is called ``….old`` for a moment. If its writer was killed in that moment, :func:`recover` puts a whole folder
 in place again. :func:`locked` lets one process write at a time.
 

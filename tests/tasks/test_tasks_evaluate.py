@@ -14,7 +14,7 @@ from saccade import geometry
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.models.base import Given, ImageOnlyModel
 from saccade.tasks.evaluate import Job, Kept, Scoring, evaluate
-from saccade.tasks.label_scores import LabelScoring
+from saccade.tasks.label_task import LabelScoring
 from saccade.trace import SOFT, Act, ModelOutput
 
 N, SIDE = 24, 8

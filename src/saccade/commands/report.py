@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from saccade.record import Record
     from saccade.show.report import Block, Picture, Report, Section
     from saccade.sighting import Sighting
-    from saccade.tasks.examples import OpenedSplit
+    from saccade.tasks.task import OpenedSplit
 
 TITLE = "Where it looks"
 SPLIT = "val"

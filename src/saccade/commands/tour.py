@@ -124,8 +124,7 @@ def _scored(predictor: Predictor, quick: bool) -> Score | None:
     data = _generated(predictor)
     if data is None:
         return None
-    less: dict[str, Any] = {"sweeps": 0} if quick else {}
-    less |= {"twins": 0} if quick and "twins" in predictor.family.options else {}
+    less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
     limit = (QUICK if quick else FULL) // FEWER.get(predictor.facts.family, 1)
     found = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
     known = {each.name for each in fields(Score)}

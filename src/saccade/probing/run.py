@@ -46,7 +46,7 @@ from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
 from saccade.probing.report import probe_page
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
-from saccade.tasks.examples import evenly_spaced
+from saccade.tasks.task import evenly_spaced
 
 RESULTS, PAGE = "results.json", "report.html"
 MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100

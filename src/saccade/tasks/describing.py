@@ -22,8 +22,8 @@ from saccade.models.base import AttentionModel
 from saccade.models.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.folder import load_model, note_inputs
 from saccade.models.likeness import ALPHA, FEWEST, Likeness, fit_likeness, input_feature_names, input_features
-from saccade.tasks.examples import HeldOut
 from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import HeldOut
 from saccade.trace import ModelOutput
 
 HELD_OUT = 1000

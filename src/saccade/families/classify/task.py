@@ -36,9 +36,8 @@ from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.examples import AS_IS, Opening
 from saccade.tasks.label_task import LabelTask, with_labels_of
-from saccade.tasks.task import Batch
+from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
 
 

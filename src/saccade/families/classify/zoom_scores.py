@@ -75,7 +75,7 @@ from saccade.metrics.maps.edits import (
 from saccade.metrics.verdict import changed
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.tasks.evaluate import Kept
-from saccade.tasks.label_scores import LabelScoring
+from saccade.tasks.label_task import LabelScoring
 from saccade.trace import LabelOutput
 
 

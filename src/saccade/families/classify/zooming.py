@@ -21,9 +21,8 @@ from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, 
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
-from saccade.tasks.forward_passes import at_once, in_parts
+from saccade.tasks.forward_passes import at_once, in_parts, thread_count
 from saccade.tasks.label_task import CrossEntropy
-from saccade.tasks.thread_map import thread_count
 from saccade.trace import LabelOutput, joined
 
 USUAL_SIDE = 0.5

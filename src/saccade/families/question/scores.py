@@ -40,8 +40,8 @@ from saccade.tasks.forward_passes import (
     distinct,
     in_parts,
     numbers_in_batches,
+    thread_count,
 )
-from saccade.tasks.thread_map import thread_count
 from saccade.trace import Output, QuestionOutput
 
 _SWEPT = 25  # questions whose scenes a CPU alters together for deletion and insertion
