@@ -14,8 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from saccade.atomic import write_bytes
-from saccade.untrusted import open_regular
+from saccade.files import open_regular, write_bytes
 
 
 def content_digests(

@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from saccade.cache import cache_home, file_digest
 from saccade.data.pictures.content_digest import write_if_changed
 from saccade.data.tables.rows import Cells, json_in
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
-from saccade.untrusted import MAX_PIXELS
+from saccade.files import MAX_PIXELS, cache_home, file_digest
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)

@@ -10,12 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from saccade.cache import cache_home, file_digest
 from saccade.data.pictures.content_digest import write_if_changed
 from saccade.data.tables.folders import SPLIT_FOLDERS
 from saccade.data.tables.rows import Cells
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError, MissingExtraError
+from saccade.files import cache_home, file_digest
 
 _BEGINS = {b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"GIF8": ".gif", b"BM": ".bmp", b"II*\x00": ".tif",
            b"MM\x00*": ".tif", b"RIFF": ".webp"}  # fmt: skip
