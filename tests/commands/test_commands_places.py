@@ -17,8 +17,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from ordinary_user import Said, drop_privileges, limit_files, may_run_python, run_as, tiny_disk
-from saccade.atomic import is_draft
 from saccade.commands.door import app
+from saccade.files import is_draft
 from tiny_runs import FRESH, TINY, short_splits
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forked processes and their users")

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saccade.cache import WEIGHTS, RemoteFile
 from saccade.data import fetch as fetching
 from saccade.data.fetch import DOWNLOADS, Download, Mirror, NpmPackage, PipPackage, fetch
 from saccade.errors import DataError, OutputError
+from saccade.files import WEIGHTS, RemoteFile
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)

@@ -16,8 +16,8 @@ from typing import Any
 from fuzzing import RefusedError, Target
 from mutate import spoilt_bytes
 
-from saccade.cache import RemoteFile
 from saccade.data import fetch
+from saccade.files import RemoteFile
 
 CONTENT = b"the wanted file\n" * 64
 WANTED = RemoteFile("wanted.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())

@@ -11,7 +11,7 @@ from saccade.errors import SaccadeError
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.task import Default
 from saccade.models.stn import StnTunedConfig, StnTunedModel
-from saccade.outputs import QuestionOutput
+from saccade.trace import QuestionOutput
 
 
 def built(**settings: object) -> StnTunedModel:

@@ -65,8 +65,8 @@ def tour(
     Example:
         >>> saccade.tour(quick=True).report  # doctest: +SKIP
     """
-    from saccade.atomic import make_folder
     from saccade.families import families
+    from saccade.files import make_folder
     from saccade.models.facts import read_facts
     from saccade.show.tables import Table
     from saccade.zoo import shipped

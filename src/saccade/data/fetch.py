@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from saccade.atomic import locked, make_folder, write_bytes
-from saccade.cache import FILES, REGISTERED, RemoteFile, cache_home
 from saccade.errors import DataError, nearest
+from saccade.files import FILES, REGISTERED, RemoteFile, cache_home, locked, make_folder, write_bytes
 
 Progress = Callable[[str, int, int | None], None]
 """Called with (what, bytes so far, bytes in all if known)."""
