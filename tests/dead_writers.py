@@ -9,7 +9,7 @@ from pathlib import Path
 KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
-from saccade import atomic
+from saccade import files
 
 def kill_at(name, number):
     real, calls = getattr(os, name), []
@@ -23,9 +23,9 @@ def kill_at(name, number):
 path = Path(sys.argv[3])
 kill_at(sys.argv[1], int(sys.argv[2]))
 if sys.argv[4] == "file":
-    atomic.write_text(path, "new")
+    files.write_text(path, "new")
 else:
-    with atomic.folder_in_place(path) as draft:
+    with files.folder_in_place(path) as draft:
         (draft / "x").write_text("new")
 """
 
@@ -45,5 +45,5 @@ def killed_while_writing(path: Path, *, call: str, number: int, kind: str) -> No
 
 def dead_tag() -> str:
     """What a process that has ended put into the names of its drafts."""
-    done = run("from saccade import atomic; print(atomic._prefix('').removeprefix('..').rstrip('-'))")
+    done = run("from saccade import files; print(files._prefix('').removeprefix('..').rstrip('-'))")
     return done.stdout.strip()

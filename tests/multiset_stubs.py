@@ -15,8 +15,7 @@ from saccade import geometry
 from saccade.families.multiset.data import MultisetBatch
 from saccade.models.hsal import HsalConfig
 from saccade.models.multiset_reader import LabelReader
-from saccade.outputs import Act, MultisetOutput
-from saccade.trace import Look
+from saccade.trace import Act, Look, MultisetOutput
 
 SMALL = {
     "backbone": "small", "through": "stage2", "hidden": 8, "meta_hidden": 8, "location_hidden": 8,

@@ -13,7 +13,7 @@ from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import derive
 from saccade.models.base import Given
 from saccade.models.story import StoryModel
-from saccade.outputs import Act, ModelOutput
+from saccade.trace import Act, ModelOutput
 
 LOOKS = ("hop1", "hop2")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dead_writers import dead_tag, killed_while_writing
-from saccade import atomic
+from saccade import files
 from saccade.errors import OutputError
 
 
@@ -27,9 +27,9 @@ def _failing(code: int):
 
 
 def test_files_get_ordinary_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_UMASK", 0o027)
-    monkeypatch.setattr(atomic.os, "umask", None)  # a write that sets it changes the files of other threads
-    path = atomic.write_bytes(tmp_path / "f", b"x")
+    monkeypatch.setattr(files, "_UMASK", 0o027)
+    monkeypatch.setattr(files.os, "umask", None)  # a write that sets it changes the files of other threads
+    path = files.write_bytes(tmp_path / "f", b"x")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -39,21 +39,21 @@ def test_a_file_system_that_does_not_sync_folders_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, code: int
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(atomic.os, step, _failing(code))
-        atomic.sync_folder(tmp_path)
-    monkeypatch.setattr(atomic.os, step, _failing(errno.EIO))
+        patched.setattr(files.os, step, _failing(code))
+        files.sync_folder(tmp_path)
+    monkeypatch.setattr(files.os, step, _failing(errno.EIO))
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        atomic.sync_folder(tmp_path)
+        files.sync_folder(tmp_path)
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    atomic.write_bytes(tmp_path / "f", b"old")
-    monkeypatch.setattr(atomic.os, step, _failing(errno.ENOSPC))
+    files.write_bytes(tmp_path / "f", b"old")
+    monkeypatch.setattr(files.os, step, _failing(errno.ENOSPC))
     with pytest.raises(OutputError, match="the disk is full"):
-        atomic.write_bytes(tmp_path / "f", b"new")
+        files.write_bytes(tmp_path / "f", b"new")
     monkeypatch.undo()
     assert (tmp_path / "f").read_bytes() == b"old"
     assert _names(tmp_path) == {"f"}
@@ -63,21 +63,21 @@ def test_a_stop_in_mid_write_cleans_up_too(tmp_path: Path, monkeypatch: pytest.M
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(atomic.os, "fsync", stop)
+    monkeypatch.setattr(files.os, "fsync", stop)
     with pytest.raises(KeyboardInterrupt):
-        atomic.write_bytes(tmp_path / "f", b"new")
+        files.write_bytes(tmp_path / "f", b"new")
     assert _names(tmp_path) == set()
 
 
 def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("in the way")
     with pytest.raises(OutputError, match="a file of that name is in the way"):
-        atomic.make_folder(tmp_path / "f")
+        files.make_folder(tmp_path / "f")
     with pytest.raises(OutputError, match="is a file, not a folder"):
-        atomic.write_bytes(tmp_path / "f" / "g" / "x", b"")
+        files.write_bytes(tmp_path / "f" / "g" / "x", b"")
 
 
-@pytest.mark.parametrize("write", [atomic.write_json, atomic.write_json_by_key])
+@pytest.mark.parametrize("write", [files.write_json, files.write_json_by_key])
 def test_json_refuses_nan_before_it_touches_the_disk(tmp_path: Path, write: Any) -> None:
     with pytest.raises(ValueError, match="JSON"):
         write(tmp_path / "j.json", {"x": [float("nan")]})
@@ -85,7 +85,7 @@ def test_json_refuses_nan_before_it_touches_the_disk(tmp_path: Path, write: Any)
 
 
 def test_what_grows_takes_its_place_even_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), atomic.growing(tmp_path / "f") as draft:
+    with pytest.raises(ZeroDivisionError), files.growing(tmp_path / "f") as draft:
         draft.write_text(f"half{draft.write_text('half') / 0}")
     assert (tmp_path / "f").read_text() == "half"
     assert _names(tmp_path) == {"f"}
@@ -93,7 +93,7 @@ def test_what_grows_takes_its_place_even_after_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
     for text in ("old", "new"):
-        with atomic.folder_in_place(tmp_path / "m") as temporary:
+        with files.folder_in_place(tmp_path / "m") as temporary:
             (temporary / text).write_text(text)
     assert _names(tmp_path) == {"m"}
     assert _names(tmp_path / "m") == {"new"}
@@ -101,17 +101,17 @@ def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
 
 def test_a_full_disk_names_the_folder_that_was_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run publishes a folder that the model fills by the same means: neither draft is anybody's business."""
-    monkeypatch.setattr(atomic.os, "fsync", _failing(errno.ENOSPC))
-    outer = atomic.folder_in_place(tmp_path / "model")
-    with pytest.raises(OutputError) as caught, outer as draft, atomic.folder_in_place(draft) as inner:
-        atomic.write_bytes(inner / "weights", b"x")
+    monkeypatch.setattr(files.os, "fsync", _failing(errno.ENOSPC))
+    outer = files.folder_in_place(tmp_path / "model")
+    with pytest.raises(OutputError) as caught, outer as draft, files.folder_in_place(draft) as inner:
+        files.write_bytes(inner / "weights", b"x")
     assert str(caught.value).startswith(f"cannot write {tmp_path / 'model' / 'weights'}: the disk is full")
     assert _names(tmp_path) == set()
 
 
 def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
     (tmp_path / "m").write_text("precious")
-    with pytest.raises(OutputError, match="is a file, not a folder"), atomic.folder_in_place(tmp_path / "m"):
+    with pytest.raises(OutputError, match="is a file, not a folder"), files.folder_in_place(tmp_path / "m"):
         pass
     assert (tmp_path / "m").read_text() == "precious"
     assert _names(tmp_path) == {"m"}
@@ -127,18 +127,18 @@ def test_the_draft_of_a_killed_writer_is_swept_by_the_next(tmp_path: Path, call:
     killed_while_writing(tmp_path / "f", call=call, number=number, kind="file")
     (left,) = _names(tmp_path)
     assert left.endswith(".part")
-    atomic.write_text(tmp_path / "other", "whole")
+    files.write_text(tmp_path / "other", "whole")
     assert _names(tmp_path) == {"other"}
 
 
 def test_drafts_of_others_are_left_alone(tmp_path: Path) -> None:
     far = f".f.elsewhere-{dead_tag().split('-')[1]}-abc.part"
-    others = {f"{atomic._prefix('f')}abc.part", "f.gz.part", ".f.abcdefgh.part", ".vim.part", far}
+    others = {f"{files._prefix('f')}abc.part", "f.gz.part", ".f.abcdefgh.part", ".vim.part", far}
     for name in others:
         (tmp_path / name).write_text("half")
-    atomic.write_text(tmp_path / "g", "whole")
+    files.write_text(tmp_path / "g", "whole")
     assert _names(tmp_path) == {*others, "g"}
-    atomic.sweep(tmp_path, own=("f",))  # who holds the lock knows that nobody writes it
+    files.sweep(tmp_path, own=("f",))  # who holds the lock knows that nobody writes it
     assert _names(tmp_path) == {"f.gz.part", ".f.abcdefgh.part", ".vim.part", "g"}
 
 
@@ -147,9 +147,9 @@ def test_a_kill_between_the_renames_of_a_folder_loses_neither(tmp_path: Path, nu
     _folder(tmp_path / "m", "old")
     killed_while_writing(tmp_path / "m", call="replace", number=number, kind="folder")
     assert (tmp_path / "m").exists() == (number == 1)
-    atomic.recover(tmp_path / "m")
+    files.recover(tmp_path / "m")
     assert (tmp_path / "m" / "x").read_text() == ("old" if number == 1 else "new")
-    with atomic.folder_in_place(tmp_path / "m") as draft:
+    with files.folder_in_place(tmp_path / "m") as draft:
         (draft / "x").write_text("newest")
     assert _names(tmp_path) == {"m"}
     assert (tmp_path / "m" / "x").read_text() == "newest"
@@ -157,7 +157,7 @@ def test_a_kill_between_the_renames_of_a_folder_loses_neither(tmp_path: Path, nu
 
 def test_the_old_folder_comes_back_if_the_new_one_is_gone(tmp_path: Path) -> None:
     _folder(tmp_path / f".m.{dead_tag()}-abc.old", "old")
-    atomic.recover(tmp_path / "m")
+    files.recover(tmp_path / "m")
     assert (tmp_path / "m" / "x").read_text() == "old"
     assert _names(tmp_path) == {"m"}
 
@@ -167,6 +167,6 @@ def test_a_writer_recovers_other_folders_beside_its_own(tmp_path: Path) -> None:
     _folder(tmp_path / f".m.{tag}-abc.old", "old")
     _folder(tmp_path / f".m.{tag}-abc.part", "new")
     _folder(tmp_path / f".m.{tag}-xyz.part", "half")  # of another write
-    atomic.write_text(tmp_path / "note", "")
+    files.write_text(tmp_path / "note", "")
     assert _names(tmp_path) == {"m", "note"}
     assert (tmp_path / "m" / "x").read_text() == "new"

@@ -27,7 +27,7 @@ from saccade.engine.recipe import load_recipe
 from saccade.zoo import resolve, shipped
 
 ROOT = Path(__file__).parent.parent
-GENERATED = {"docs/results.md", "docs/benchmarks.md", "docs/reliability.md"}
+GENERATED = {"docs/results.md", "docs/benchmarks.md"}
 """Pages of recorded numbers: their commands take hours."""
 PAGES = sorted({path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} - GENERATED)
 RUN = {"look", "compare", "score", "report", "list", "data make", "data show"}

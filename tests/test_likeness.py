@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import CheckpointError
-from saccade.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness
+from saccade.models.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness
 
 
 def draws(count: int, many: int, seed: int, shift: float = 0.0) -> Tensor:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from saccade.atomic import locked
 from saccade.errors import OutputError
+from saccade.files import locked
 
 HOLD = """
 import os, sys
 from pathlib import Path
-from saccade.atomic import locked
+from saccade.files import locked
 with locked(Path(sys.argv[1]), "trains"):
     reads, writes = os.pipe()
     if len(sys.argv) > 2 and os.fork() == 0:
@@ -84,7 +84,7 @@ def test_many_processes_take_turns(tmp_path: Path) -> None:
     count = """
 import sys
 from pathlib import Path
-from saccade.atomic import locked
+from saccade.files import locked
 path = Path(sys.argv[1])
 for _ in range(20):
     with locked(path / "l", "counts", wait=lambda said: None):

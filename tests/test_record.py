@@ -16,7 +16,7 @@ from PIL import Image
 from safetensors.torch import load, save
 from torch import Tensor
 
-from saccade import atomic, geometry
+from saccade import files, geometry
 from saccade.errors import CheckpointError, OutputError
 from saccade.record import PICTURE_LIMIT, Record, read_record, write_record
 from saccade.trace import AttentionTrace, Look
@@ -210,7 +210,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
             raise OSError(errno.ENOSPC, "no space")
         real(source, target)
 
-    monkeypatch.setattr(atomic.os, "replace", replace)
+    monkeypatch.setattr(files.os, "replace", replace)
     with pytest.raises(OutputError, match="the disk is full"):
         write_record(tmp_path / "r", Record(trace_of(torch.float32)))
     assert list(tmp_path.iterdir()) == []

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from saccade.config import LONGEST_YAML, plain_yaml
 from saccade.errors import CheckpointError
-from saccade.untrusted import DEEPEST, parse_json, read_json, read_regular
-from saccade.yaml_text import LONGEST, parse_yaml
+from saccade.files import DEEPEST, parse_json, read_json, read_regular
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_json_that_is_read() -> None:
     ],
 )
 def test_yaml_that_is_read(text: str, value: object) -> None:
-    assert parse_yaml(text) == value
+    assert plain_yaml(text) == value
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_yaml_that_is_read(text: str, value: object) -> None:
         "a: !!int x", "a: !!int ''", "a: !!float x", "a: !!bool x", "a: !!timestamp x", "a: !!set {b}", "a: !!map [1]",
         "a: !!python/name:os.system ''", "a: !!binary YQ==", "[1, 2]: x", "? {a: b}\n: x", "a: 1\na: 2", "a: &b [*b]",
         "a: &b [1]\nc: *b", "a: &b {x: 1}\nc: {<<: *b}", "a: *b", "[" * 100_000, "a: " + "9" * 5000, "a: b: c",
-        "a: 0x" + "f" * 40, 'a: "\\0"', 'a: "\\ud800"', "x" * (LONGEST + 1),
+        "a: 0x" + "f" * 40, 'a: "\\0"', 'a: "\\ud800"', "x" * (LONGEST_YAML + 1),
     ],
 )  # fmt: skip
 def test_yaml_that_is_refused(text: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - any of them
-        parse_yaml(text)
+        plain_yaml(text)
     assert "\n" not in str(caught.value)

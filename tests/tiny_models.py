@@ -14,8 +14,7 @@ from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
 from saccade.models.soft import SoftModel
-from saccade.outputs import Act, ModelOutput
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 QUERIES = ("0", "1", "2", "north")
 ANSWERS = ("red", "green", "blue")

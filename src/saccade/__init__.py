@@ -13,7 +13,13 @@ Names are imported on first use: importing saccade imports neither torch nor num
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
+import inspect
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from saccade import attention as attention
@@ -57,10 +63,48 @@ if TYPE_CHECKING:
     from saccade.trace import Look as Look
     from saccade.trace import Output as Output
     from saccade.tracing.trace_of import trace_of as trace_of
-else:
-    from saccade.lazy_names import lazy_names
-
-    __getattr__, __dir__ = lazy_names(__name__)
-    del lazy_names
 
 __version__ = "0.2.0"
+
+
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` (PEP 562) of the package called ``package``: its names are imported on first use.
+
+    They are written once, as imports below ``if TYPE_CHECKING:``, which type checkers and editors see. At run time the
+    block is read, not executed: ``saccade.attention.SoftAttention`` imports ``saccade.attention.soft``. A package that
+    gives no ``__all__`` has all of them in it.
+    """
+
+    @cache
+    def homes() -> dict[str, tuple[str, str]]:
+        return _imports_of(package)
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return sorted(homes())
+        if name.startswith("_") or name not in homes():  # the import system asks for dunders and submodules
+            # with these, Python names the nearest
+            raise AttributeError(f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules[package])
+        home, its_name = homes()[name]
+        is_module = home == package or not hasattr(import_module(home), its_name)
+        value = import_module(f"{home}.{its_name}") if is_module else getattr(import_module(home), its_name)
+        setattr(sys.modules[package], name, value)  # the next use does not come here
+        return value
+
+    def names() -> list[str]:
+        namespace = vars(sys.modules[package])
+        public = namespace.get("__all__") or homes()
+        return sorted({*public, *(name for name in namespace if name.startswith("__"))})
+
+    return get, names
+
+
+def _imports_of(package: str) -> dict[str, tuple[str, str]]:
+    """Name → (module, its name there), of the imports for type checkers."""
+    blocks = (node for node in ast.parse(inspect.getsource(sys.modules[package])).body if isinstance(node, ast.If))
+    imports = (node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom))
+    return {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -3,6 +3,10 @@
 One reader for every configuration (models, recipes, zoo): an unknown key is an error that names the nearest valid
 one, a value of the wrong type is an error that names the key, and a file of another version is refused. Numbers have
 64 bits, and a setting that decides a size has bounds (:class:`Within`).
+
+:func:`plain_yaml` reads YAML as recipes use it: text, numbers, yes and no, lists and mappings. A date is text, keys are
+text as they are written, ``1e-3`` is a number, and a repeated key is an error. So is a reference (``*name``): ten lines
+with references can make a billion values, and recipes have no use for them.
 """
 
 from __future__ import annotations
@@ -16,8 +20,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
+import yaml
+
 from saccade.errors import LONGEST_SHOWN, ConfigError, nearest, shown_value
-from saccade.untrusted import HIGHEST_INT, LOWEST_INT, check_text
+from saccade.files import HIGHEST_INT, LOWEST_INT, check_plain, check_text
 
 T = TypeVar("T")
 
@@ -232,3 +238,61 @@ def _convert(hint: Any, value: Any, where: str) -> object:
     if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
     raise ConfigError(f"{where}: expected {getattr(hint, '__name__', hint)}, found {_kind(value)}")
+
+
+LONGEST_YAML = 128 * 2**10
+"""Characters; the longest recipe that comes with saccade has three thousand."""
+_YAML = "tag:yaml.org,2002:"
+_NOT_PLAIN = {f"{_YAML}{kind}" for kind in ("timestamp", "value", "merge", "set", "omap", "pairs", "binary")}
+_QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def plain_yaml(text: str) -> object:
+    """Plain values from ``text``.
+
+    Raises:
+        ValueError: not YAML, or values that are too many, too deep or not plain; one line.
+    """
+    if len(text) > LONGEST_YAML:
+        raise ValueError(f"{len(text):,} characters, and at most {LONGEST_YAML:,} are allowed")
+    try:
+        values = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a SafeLoader
+    except (yaml.YAMLError, ArithmeticError, LookupError, AttributeError, TypeError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    check_plain(values)
+    return values
+
+
+def quick_yaml(text: str) -> object:
+    """Plain values of a file of our own, by libyaml where PyYAML was built with it: many times as fast."""
+    try:
+        return yaml.load(text, Loader=_QUICK)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """SafeLoader for plain values."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError(f"a reference (*{self.peek_event().anchor}), which recipes do not have")  # type: ignore[no-untyped-call]  # PyYAML has no types here
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[object, object]:
+        keys = [key.value for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.YAMLError(f"key '{twice[0]}' again below line {node.start_mark.line + 1}")
+        return {key.value: self.construct_object(value, deep=deep) for key, value in node.value}
+
+
+_PlainLoader.yaml_constructors = {
+    tag: read for tag, read in yaml.SafeLoader.yaml_constructors.items() if tag not in _NOT_PLAIN
+}
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag not in _NOT_PLAIN]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_PlainLoader.add_implicit_resolver(
+    f"{_YAML}float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)

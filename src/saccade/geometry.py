@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.untrusted import MAX_PIXELS
+from saccade.files import MAX_PIXELS
 
 Size = tuple[int, int]
 Pair = int | tuple[int, int]

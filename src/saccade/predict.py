@@ -23,12 +23,11 @@ from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import Family, family
 from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.responder import Question, Responder, Response
-from saccade.likeness import Fit, Likeness
+from saccade.looks import ShortRepr
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
 from saccade.models.folder import load_likeness, load_model
-from saccade.models.input_features import input_features
-from saccade.short_repr import ShortRepr
+from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo import resolve

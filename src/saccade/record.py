@@ -20,13 +20,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from saccade import geometry
-from saccade.atomic import write_bytes, write_text
 from saccade.config import from_dict, to_dict
 from saccade.errors import CheckpointError, DataError, SaccadeError
+from saccade.files import read_header, read_json, write_bytes, write_text
 from saccade.geometry import Size, checked_size
-from saccade.short_repr import ShortRepr
+from saccade.looks import ShortRepr
 from saccade.trace import AttentionTrace, Kind, Look, Norm, Role, Total
-from saccade.untrusted import read_header, read_json
 
 PICTURE_LIMIT = 1024
 

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.answer import Answer
-from saccade.atomic import write_bytes
 from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
 from saccade.families.reading import Item
-from saccade.likeness import Fit
+from saccade.files import write_bytes
+from saccade.models.likeness import Fit
 from saccade.trace import AttentionTrace, Look
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from saccade.adapters import folder, rows
 from saccade.adapters.folder import read_rows
 from saccade.commands.door import app
 from saccade.errors import DataError, OutputError
-from saccade.likeness import Fit
+from saccade.models.likeness import Fit
 from saccade.predict import load
 from tiny_models import save_tiny
 

@@ -16,7 +16,7 @@ from saccade import geometry
 from saccade.attention import SpatialTransformer
 from saccade.attention.spatial_transformer import START, window
 from saccade.errors import ConfigError
-from saccade.outputs import Act, crop_spec
+from saccade.trace import Act, crop_spec
 
 Near = Callable[..., None]
 

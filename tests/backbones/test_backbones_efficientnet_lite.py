@@ -16,8 +16,8 @@ from saccade import geometry
 from saccade.backbones import Stages, build_backbone
 from saccade.backbones.mobile import SCALES, EvenSameConv2d, efficientnet_lite, efficientnet_lite_key
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet, read_torch_file
-from saccade.cache import WEIGHTS, cache_home
 from saccade.errors import DataError
+from saccade.files import WEIGHTS, cache_home
 
 NAME = "efficientnet-lite0"
 NAMES = (NAME, "efficientnet-lite1", "efficientnet-lite2")

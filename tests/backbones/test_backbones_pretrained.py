@@ -25,8 +25,8 @@ from saccade.backbones.pretrained import (
     read_torch_file,
     weights_digest,
 )
-from saccade.cache import WEIGHTS, RemoteFile, cache_home
 from saccade.errors import ConfigError, DataError
+from saccade.files import WEIGHTS, RemoteFile, cache_home
 
 
 @pytest.fixture

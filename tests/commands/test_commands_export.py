@@ -28,9 +28,8 @@ from saccade.families import family_of_model, models
 from saccade.models.caption_decoding import allowed
 from saccade.models.facts import Score
 from saccade.models.folder import load_model, save_model
-from saccade.outputs import ModelOutput
 from saccade.predict import load
-from saccade.trace import Output
+from saccade.trace import ModelOutput, Output
 from tiny_models import OneHotModel, save_tiny, tiny_facts
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")

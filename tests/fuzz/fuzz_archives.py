@@ -16,8 +16,8 @@ from typing import Any
 from fuzzing import RefusedError, Target
 from mutate import spoilt_bytes
 
-from saccade.cache import RemoteFile
-from saccade.data import sources
+from saccade.data import fetch
+from saccade.files import RemoteFile
 
 CONTENT = b"the wanted file\n" * 64
 WANTED = RemoteFile("wanted.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
@@ -85,8 +85,8 @@ class Archives(Target):
             if name == "a.gz":
                 _from_mirror(place / name, target)
             else:
-                sources._take_out(place / name, [WANTED], target, lambda *_: None)
-        except sources.SourceError as error:
+                fetch._take_out(["cp", str(place / name), "."], [WANTED], target)
+        except fetch.SourceError as error:
             left = [path.name for path in target.iterdir() if not WANTED.is_at(path)]
             if left:
                 raise AssertionError(f"a refused archive left {left}") from error
@@ -97,13 +97,13 @@ class Archives(Target):
 
 def _from_mirror(packed: Path, target: Path) -> None:
     """As a mirror delivers it, without the network."""
-    mirror = sources.Mirror("https://example.invalid")
-    real = sources._download
-    sources._download = lambda url, place, progress: place.write_bytes(packed.read_bytes())  # type: ignore[assignment]
+    mirror = fetch.Mirror("https://example.invalid")
+    real = fetch._download
+    fetch._download = lambda url, place, progress: place.write_bytes(packed.read_bytes())  # type: ignore[assignment]
     try:
         mirror.get([WANTED], target, lambda *_: None)
     finally:
-        sources._download = real
+        fetch._download = real
 
 
 def _zip(members: Mapping[str, bytes], **options: Any) -> bytes:

@@ -18,7 +18,7 @@ from saccade.losses import (
     smoothed_cross_entropy,
     word_log_likelihood,
 )
-from saccade.outputs import Act, CaptionOutput
+from saccade.trace import Act, CaptionOutput
 
 CELLS, WORDS, VOCABULARY = 4, 2, 3
 

@@ -13,7 +13,7 @@ from saccade.metrics import true_positive_strength
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.models.stn import StnModel
-from saccade.tasks.evidence_term import EvidenceTerm
+from saccade.tasks.picture_task import EvidenceTerm
 
 
 def test_by_hand() -> None:

@@ -21,7 +21,7 @@ from saccade.losses import (
     stop_cross_entropy,
 )
 from saccade.models.hsal import HsalConfig, HsalModel
-from saccade.outputs import MultisetOutput
+from saccade.trace import MultisetOutput
 
 Near = Callable[..., None]
 CELLS, CLASSES, STEPS = 4, 2, 3  # classes and stop: three things to say

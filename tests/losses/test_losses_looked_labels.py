@@ -7,7 +7,7 @@ from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
 
 from saccade.losses import LookedRewards, hsal_expected_loss, hsal_loss, looked_rewards, multiset_rewards
-from saccade.outputs import MultisetOutput
+from saccade.trace import MultisetOutput
 
 STOP = 4
 

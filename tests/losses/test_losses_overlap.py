@@ -11,7 +11,7 @@ from saccade.losses.maps import overlap_loss
 from saccade.metrics.maps.localisation import total_variation
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
-from saccade.tasks.evidence_term import OverlapTerm
+from saccade.tasks.picture_task import OverlapTerm
 
 
 def test_by_hand() -> None:

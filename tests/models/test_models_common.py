@@ -34,8 +34,16 @@ from saccade.models.facts import Preprocessing
 from saccade.models.folder import load_model, save_model
 from saccade.models.sat import SatModel
 from saccade.models.story import TOY_WORDS, StoryModel
-from saccade.outputs import CaptionOutput, LabelOutput, ModelOutput, MultisetOutput, QuestionOutput
-from saccade.trace import AttentionTrace, Look, Output
+from saccade.trace import (
+    AttentionTrace,
+    CaptionOutput,
+    LabelOutput,
+    Look,
+    ModelOutput,
+    MultisetOutput,
+    Output,
+    QuestionOutput,
+)
 from tiny_models import named, tiny_facts
 
 Inputs = dict[str, Tensor]

@@ -29,8 +29,7 @@ from saccade.families import family_of_model, models
 from saccade.models.base import AttentionModel, QueryModel
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel
-from saccade.outputs import ModelOutput
-from saccade.trace import Look, Output
+from saccade.trace import Look, ModelOutput, Output
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 USED = ("multiplier", "mixture", "crop")

@@ -17,7 +17,7 @@ from saccade.losses import cross_entropy, reinforce
 from saccade.models.hard import HardConfig, HardModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.soft import SoftConfig, SoftModel
-from saccade.outputs import ModelOutput
+from saccade.trace import ModelOutput
 from tiny_models import named
 
 

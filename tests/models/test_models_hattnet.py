@@ -14,7 +14,7 @@ from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.models.soft import SoftModel
-from saccade.outputs import Act
+from saccade.trace import Act
 
 Near = Callable[..., None]
 STAGES = ("stage1", "stage2", "stage3", "stage4")

@@ -18,7 +18,7 @@ from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss
 from saccade.models.hsal import FineCells, HsalConfig, HsalModel
-from saccade.outputs import ModelOutput
+from saccade.trace import ModelOutput
 from tiny_models import named
 
 Near = Callable[..., None]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from saccade.engine.replicas import ReplicaStack
 from saccade.models.memn2n import MemN2NConfig, MemN2NModel
@@ -155,8 +156,8 @@ def test_a_stack_of_replicas_answers_and_learns_like_each_alone(tying: str, opti
     for number, model in enumerate(models):
         alone = model.forward_raw(**inputs, **options)
         alone.logits.log_softmax(-1)[..., labels].sum().backward()
-        for name, value in alone.items():
-            torch.testing.assert_close(together[name][number], value, rtol=1e-5, atol=1e-6)
+        for stacked_value, value in zip(tree_leaves(together), tree_leaves(alone), strict=True):
+            torch.testing.assert_close(stacked_value[number], value, rtol=1e-5, atol=1e-6)
         stacked = dict(stack.model.named_parameters())
         for name, parameter in model.named_parameters():
             torch.testing.assert_close(stacked[name].grad[number], parameter.grad, rtol=1e-5, atol=1e-5)

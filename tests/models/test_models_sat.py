@@ -17,7 +17,7 @@ from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
-from saccade.outputs import CaptionOutput
+from saccade.trace import CaptionOutput
 
 
 def build(seed: int = 0, **changes: Any) -> SatModel:

@@ -11,6 +11,7 @@ from saccade.errors import SaccadeError
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.task import Default
 from saccade.models.stn import StnTunedConfig, StnTunedModel
+from saccade.trace import QuestionOutput
 
 
 def built(**settings: object) -> StnTunedModel:
@@ -73,11 +74,11 @@ def test_the_task_teaches_the_helper_the_same_answer() -> None:
     """Even logits over five answers cost ln 5 each."""
     task = SceneTask(model="stn-tuned", model_config={}, data={"name": "mref"})
     label = torch.tensor([0, 4, 2])
-    even = {"logits": torch.zeros(3, 5), "helper_logits": torch.zeros(3, 5)}
+    even = QuestionOutput(torch.zeros(3, 5), helper_logits=torch.zeros(3, 5))
     found = task.loss(even, {"label": label}, Default())
     assert found["loss"].item() == pytest.approx(2 * torch.tensor(5.0).log().item())
     assert found["helper_loss"].item() == pytest.approx(torch.tensor(5.0).log().item())
-    without = task.loss({"logits": torch.zeros(3, 5)}, {"label": label}, Default())
+    without = task.loss(QuestionOutput(torch.zeros(3, 5)), {"label": label}, Default())
     assert "helper_loss" not in without
 
 

@@ -23,7 +23,7 @@ from saccade.models.facts import INPUTS, Preprocessing, read_facts
 from saccade.models.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
 from saccade.tasks.describing import calibration_of, describe_inputs, describe_trained, measured
-from saccade.tasks.examples import HeldOut
+from saccade.tasks.task import HeldOut
 from tiny_models import save_tiny, tiny_facts
 
 SIDE = 24

@@ -13,9 +13,9 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.models.base import Given, ImageOnlyModel
-from saccade.outputs import SOFT, Act, ModelOutput
 from saccade.tasks.evaluate import Job, Kept, Scoring, evaluate
-from saccade.tasks.label_scores import LabelScoring
+from saccade.tasks.label_task import LabelScoring
+from saccade.trace import SOFT, Act, ModelOutput
 
 N, SIDE = 24, 8
 

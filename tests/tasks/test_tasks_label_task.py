@@ -18,9 +18,8 @@ from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
 from saccade.families import ModelSpec
 from saccade.models.base import ImageOnlyModel
-from saccade.outputs import Act, ModelOutput
 from saccade.tasks.label_task import CrossEntropy, LabelTask
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 
 @dataclass(frozen=True)

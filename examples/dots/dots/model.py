@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from saccade.attention import SoftAttention, grid_of
 from saccade.backbones import build_backbone
 from saccade.models import Given, ImageOnlyModel
-from saccade.outputs import SOFT, ModelOutput
+from saccade.trace import SOFT, ModelOutput
 
 
 @dataclass(frozen=True)

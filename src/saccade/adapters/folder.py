@@ -23,15 +23,14 @@ from PIL import Image
 
 from saccade import geometry
 from saccade.adapters.rows import TOTAL, decode_map, job_of, parquet_modules, table_of
-from saccade.atomic import make_folder, write_bytes, write_json
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families.responder import Question
-from saccade.likeness import Fit
+from saccade.files import make_folder, parse_json, read_regular, write_bytes, write_json
+from saccade.models.likeness import Fit
 from saccade.predict import load
 from saccade.record import Record
 from saccade.trace import AttentionTrace, Look
-from saccade.untrusted import parse_json, read_regular
 
 JOB = "job.json"
 _AT_ONCE = 64  # rows that are read together

@@ -25,8 +25,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.atomic import folder_in_place, write_bytes, write_json
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
+from saccade.files import folder_in_place, write_bytes, write_json
 from saccade.models.base import AttentionModel
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.predict import Predictor, load

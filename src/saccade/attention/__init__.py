@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from saccade.attention.zoom import boxcar_mask as boxcar_mask
     from saccade.attention.zoom import theta_box as theta_box
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

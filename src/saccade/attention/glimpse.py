@@ -49,8 +49,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention.scores import given_or_own
 from saccade.errors import ConfigError, ShapeError, nearest
-from saccade.outputs import Act, LookSpec
-from saccade.trace import Look
+from saccade.trace import Act, Look, LookSpec
 
 COVERT = LookSpec("soft", "multiplier", "sigmoid")
 """The look of a mask M that multiplied the features. Of the norms, sigmoid promises 0..1 for each cell alone."""

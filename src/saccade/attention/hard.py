@@ -34,8 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softmax
-from saccade.outputs import MIXTURE, Act
-from saccade.trace import Look
+from saccade.trace import MIXTURE, Act, Look
 
 
 def gumbel_noise(shape: Sequence[int], *, like: Tensor, generator: torch.Generator | None = None) -> Tensor:

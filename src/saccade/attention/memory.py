@@ -25,7 +25,7 @@ from torch import Tensor
 
 from saccade.attention.scores import given_or_own
 from saccade.errors import ConfigError, nearest
-from saccade.outputs import Act, LookSpec
+from saccade.trace import Act, LookSpec
 
 Code = Literal["bag", "position", "position-code"]
 """How the words of a sentence are weighted: all alike, by the paper's formula, or by that of the authors' code."""

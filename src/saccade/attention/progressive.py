@@ -24,8 +24,7 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, given_or_own
 from saccade.errors import ConfigError
-from saccade.outputs import GATE, Act
-from saccade.trace import Look
+from saccade.trace import GATE, Act, Look
 
 
 class LocalContextScorer(AdditiveScorer):

@@ -29,8 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.scores import check_given
-from saccade.outputs import Act, LookSpec
-from saccade.trace import Look
+from saccade.trace import Act, Look, LookSpec
 
 MaskType = Literal["mixed", "channel", "spatial"]
 Unit = Callable[[int], nn.Module]

@@ -35,8 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softmax
-from saccade.outputs import SOFT, Act
-from saccade.trace import Look
+from saccade.trace import SOFT, Act, Look
 
 
 class CellAttention(nn.Module, ABC):

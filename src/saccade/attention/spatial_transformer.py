@@ -69,8 +69,7 @@ from saccade.attention.scores import check_given
 from saccade.attention.soft import SoftAttention
 from saccade.errors import ConfigError
 from saccade.geometry import Size
-from saccade.outputs import Act, crop_spec
-from saccade.trace import Look
+from saccade.trace import Act, Look, crop_spec
 
 START = 0.9
 """Extent of a bounded window before training, as a share of the picture."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from saccade.backbones.plain import small_stack
     from saccade.backbones.stages import Stages
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

@@ -37,7 +37,7 @@ from saccade import geometry
 from saccade.backbones.stages import Stages
 from saccade.config import Within, from_dict
 from saccade.errors import ConfigError, DataError
-from saccade.untrusted import parse_json
+from saccade.files import parse_json
 
 NOTE = "features.json"
 MAP, TOKEN = "map", "token"

@@ -30,8 +30,8 @@ from torch import Tensor
 from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, published_name
 from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD
 from saccade.backbones.stages import Stages
-from saccade.cache import WEIGHTS, cache_home, file_digest
 from saccade.errors import DataError
+from saccade.files import WEIGHTS, cache_home, file_digest
 
 
 def imagenet_weights(name: str) -> dict[str, Tensor]:

@@ -95,9 +95,9 @@ def sheet(
     """
     given = dict(locals())
     check_call(sheet, given)
-    from saccade.atomic import write_bytes
     from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family_of_data
+    from saccade.files import write_bytes
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
 

@@ -116,7 +116,7 @@ def _machine() -> tuple[list[str], dict[str, str], str]:
 
 
 def _cache() -> dict[str, Any]:
-    from saccade.cache import cache_home
+    from saccade.files import cache_home
 
     home = cache_home()
     folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
@@ -127,8 +127,8 @@ def _cache() -> dict[str, Any]:
 def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
+    from saccade.files import verify_digest
     from saccade.models.facts import WEIGHTS, read_facts
-    from saccade.untrusted import verify_digest
     from saccade.zoo import shipped
 
     states = {}

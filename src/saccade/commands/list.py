@@ -180,7 +180,7 @@ def models() -> Entries:
 def backbones() -> Entries:
     """The networks that models can stand on, and the stages that attention can follow."""
     from saccade.backbones.catalog import BACKBONES, HF, TIMM, has_imagenet_weights
-    from saccade.cache import WEIGHTS
+    from saccade.files import WEIGHTS
 
     rows = {}
     for name, spec in BACKBONES.items():

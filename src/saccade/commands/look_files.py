@@ -15,9 +15,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saccade.atomic import growing, make_folder, write_bytes
 from saccade.data.files import plural
 from saccade.errors import ConfigError, DataError
+from saccade.files import growing, make_folder, write_bytes
 
 if TYPE_CHECKING:
     from saccade.predict import Predictor

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from saccade.record import Record
     from saccade.show.report import Block, Picture, Report, Section
     from saccade.sighting import Sighting
-    from saccade.tasks.examples import OpenedSplit
+    from saccade.tasks.task import OpenedSplit
 
 TITLE = "Where it looks"
 SPLIT = "val"
@@ -119,9 +119,9 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
 
 def _score_sections(path: Path, run: Path, device: str) -> tuple[list[Section], str]:
     """What a file of scores adds to the page, and its verdict."""
+    from saccade.files import parse_json, read_regular
     from saccade.show.report import Report
     from saccade.show.score_tables import answer_sections, scores_section
-    from saccade.untrusted import parse_json, read_regular
 
     try:
         result = parse_json(read_regular(path).decode("utf-8"))

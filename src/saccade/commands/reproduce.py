@@ -48,7 +48,7 @@ def several(table: Sequence[str] = (), *, out: Path | None = None) -> Any:
         return {name: each.title for name, each in TABLES.items()}
     results = {name: reproduce(name) for name in table}
     if out is not None:
-        from saccade.atomic import write_text
+        from saccade.files import write_text
 
         write_text(out, "\n".join(result.markdown() for result in results.values()))
     return results if len(table) > 1 else results[table[0]]

@@ -65,8 +65,8 @@ def tour(
     Example:
         >>> saccade.tour(quick=True).report  # doctest: +SKIP
     """
-    from saccade.atomic import make_folder
     from saccade.families import families
+    from saccade.files import make_folder
     from saccade.models.facts import read_facts
     from saccade.show.tables import Table
     from saccade.zoo import shipped
@@ -124,8 +124,7 @@ def _scored(predictor: Predictor, quick: bool) -> Score | None:
     data = _generated(predictor)
     if data is None:
         return None
-    less: dict[str, Any] = {"sweeps": 0} if quick else {}
-    less |= {"twins": 0} if quick and "twins" in predictor.family.options else {}
+    less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
     limit = (QUICK if quick else FULL) // FEWER.get(predictor.facts.family, 1)
     found = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
     known = {each.name for each in fields(Score)}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from saccade.families.question.tables import TableData, TableDataConfig
     from saccade.families.story.data import StoryDataConfig, StorySource
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from saccade.atomic import locked, make_folder, write_bytes
-from saccade.cache import FILES, REGISTERED, RemoteFile, cache_home
 from saccade.errors import DataError, nearest
+from saccade.files import FILES, REGISTERED, RemoteFile, cache_home, locked, make_folder, write_bytes
 
 Progress = Callable[[str, int, int | None], None]
 """Called with (what, bytes so far, bytes in all if known)."""
@@ -36,8 +35,7 @@ _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600
 _BLOCK = 1 << 18
 _WANTED = "wanted.txt"
-_DAMAGED = (EOFError, ValueError, LookupError, RuntimeError, zlib.error, tarfile.TarError, zipfile.BadZipFile,
-            gzip.BadGzipFile)  # fmt: skip
+_DAMAGED = (OSError, EOFError, ValueError, LookupError, RuntimeError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 """What Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means."""
 
 
@@ -199,7 +197,7 @@ def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requ
         except subprocess.TimeoutExpired as error:
             raise SourceError(str(error)) from error
         except _DAMAGED as error:
-            raise SourceError(f"the package is damaged ({error})") from error
+            raise SourceError(f"the package cannot be unpacked ({error})") from error
     if wanted:
         raise SourceError(f"the package lacks {', '.join(sorted(wanted))}")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from saccade.engine.recipe_files import packaged_recipes as packaged_recipes
     from saccade.errors import TrainingStopped as TrainingStopped
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

@@ -27,13 +27,12 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from saccade.atomic import folder_in_place, make_folder, writing
 from saccade.config import Within, check_schema, from_dict
 from saccade.engine.ema import WeightAverage
 from saccade.engine.recipe import Select
 from saccade.engine.step import Learner
 from saccade.errors import CheckpointError, ConfigError
-from saccade.untrusted import read_json, read_tensors
+from saccade.files import folder_in_place, make_folder, read_json, read_tensors, writing
 
 FORMAT = "saccade-checkpoint"
 SCHEMA_VERSION = 1

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from saccade.atomic import folder_in_place
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, restore_rng, seed_all
 from saccade.engine.cuda_graph import GraphedStep
@@ -40,6 +39,7 @@ from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import BEGINS_ANEW, RunFolder, made_with, versions
 from saccade.engine.step import Fault, TrainStep
 from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, TrainingStopped
+from saccade.files import folder_in_place
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

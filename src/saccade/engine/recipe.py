@@ -14,11 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from saccade import yaml_text
-from saccade.config import Count, Portion, Share, Weight, Within, check_schema, from_dict, set_by_path
+from saccade.config import (
+    Count,
+    Portion,
+    Share,
+    Weight,
+    Within,
+    check_schema,
+    from_dict,
+    plain_yaml,
+    quick_yaml,
+    set_by_path,
+)
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
-from saccade.untrusted import read_regular
+from saccade.files import read_regular
 
 SCHEMA_VERSION = 2
 _LONGEST_CHAIN = 16  # recipes that extend each other
@@ -294,7 +304,7 @@ def recipe_titles() -> dict[str, tuple[str, str]]:
     heads: dict[str, Mapping[str, Any]] = {}
     for file in sorted(set(recipes().values())):
         try:
-            values: Any = yaml_text.quick_yaml(file.read_text(encoding="utf-8"))
+            values: Any = quick_yaml(file.read_text(encoding="utf-8"))
             heads[file.stem] = values
             heads |= {name: {"extends": file.stem, **own} for name, own in values.get("variants", {}).items()}
         except (OSError, ValueError, AttributeError, TypeError) as error:
@@ -392,9 +402,9 @@ def _protocols(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def parse_yaml(text: str, where: str) -> object:
-    """Plain values from YAML ``text`` (:mod:`saccade.yaml_text`); ``where`` it stands is said of what is wrong."""
+    """Plain values from YAML ``text`` ; ``where`` it stands is said of what is wrong."""
     try:
-        return yaml_text.parse_yaml(text)
+        return plain_yaml(text)
     except ValueError as error:
         raise ConfigError(f"{where}: not readable as YAML: {error}") from error
 

@@ -34,11 +34,11 @@ import numpy as np
 import torch
 import yaml
 
-from saccade.atomic import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
 from saccade.config import by_path, check_schema, from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
+from saccade.files import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
 
 CONFIG, DATA, METRICS, LOCK = "config.yaml", "data.json", "metrics.jsonl", "saccade.lock"
 DATA_VERSION = 2

@@ -43,12 +43,11 @@ if TYPE_CHECKING:
     from saccade.data.tables.table import Table
     from saccade.families.reading import InputReader, Item, Pictures, Prepared, ReadItem
     from saccade.families.responder import Responder, Response, decode_labels
-    from saccade.tasks.examples import OpenedSplit
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
-    from saccade.tasks.task import Task
+    from saccade.tasks.task import OpenedSplit, Task
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

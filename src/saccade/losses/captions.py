@@ -28,7 +28,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.losses.policy import rewards_to_go
-from saccade.outputs import CaptionOutput
+from saccade.trace import CaptionOutput
 
 ENTROPY_WEIGHT = 0.002
 """λ_e of the released code."""

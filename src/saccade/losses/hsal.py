@@ -27,7 +27,7 @@ from torch import Tensor
 
 from saccade.losses.multiset import LookedRewards, label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
 from saccade.losses.policy import policy_gradient, rewards_to_go
-from saccade.outputs import MultisetOutput
+from saccade.trace import MultisetOutput
 
 LEAST_PRIORITY = 0.05
 """Added to P_t where the log of a reward is maximised."""

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from saccade.metrics.text.ngrams import rouge_l as rouge_l
     from saccade.metrics.text.ngrams import rouge_l_each as rouge_l_each
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

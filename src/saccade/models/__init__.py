@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from saccade.models.story import StoryLSTMConfig, StoryLSTMModel, StoryModel
     from saccade.models.vit import VitConfig, VitModel
 else:
-    from saccade.lazy_names import lazy_names
+    from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names

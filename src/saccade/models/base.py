@@ -8,7 +8,7 @@
 :class:`QueryModel`         a picture and a query: asked many times about one encoded picture
 ==========================  =======================================================================================
 
-``forward_raw`` is plain tensors in, a :class:`~saccade.outputs.ModelOutput` of plain tensors out, so that it can be
+``forward_raw`` is plain tensors in, a :class:`~saccade.trace.ModelOutput` of plain tensors out, so that it can be
 compiled, captured in a graph and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside
 the captured part. Each look has an act, whose ``values`` and ``context`` are the features that were attended and what
 became of them, so that a trace can be checked against the computation. What is constant about a look is in
@@ -43,8 +43,7 @@ from saccade.backbones import Stages
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
-from saccade.outputs import LabelOutput, LookSpec, ModelOutput
-from saccade.trace import AttentionTrace, Look, Output, Total
+from saccade.trace import AttentionTrace, LabelOutput, Look, LookSpec, ModelOutput, Output, Total
 
 Encoding = Any
 """What ``encode`` makes of a batch: a tensor (B,…), or several by name, such as a memory and its filled slots."""

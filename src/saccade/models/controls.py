@@ -53,7 +53,7 @@ from saccade.attention.scores import grid_of
 from saccade.attention.soft import CrossAttention, attend_uniformly
 from saccade.models.base import Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, resolution_ends
-from saccade.outputs import QuestionOutput
+from saccade.trace import QuestionOutput
 
 
 class BlindModel(PictureQueryModel):

@@ -36,7 +36,7 @@ from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, Weig
 from saccade.config import Portion
 from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words, attention_kwargs
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
-from saccade.outputs import Act, LookSpec, ModelOutput
+from saccade.trace import Act, LookSpec, ModelOutput
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from saccade.config import Share, Within, check_schema, from_dict
 from saccade.errors import CheckpointError, ConfigError
-from saccade.untrusted import read_json
+from saccade.files import read_json
 
 SCHEMA_VERSION = 2
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
@@ -20,7 +20,7 @@ VOCABULARY = "vocab.json"
 """The words of a model that speaks in sentences, each at the place of its id."""
 VOCABULARY_SCHEMA = 1
 INPUTS = "inputs.safetensors"
-"""What the inputs of the model look like, see :mod:`saccade.likeness`."""
+"""What the inputs of the model look like, see :mod:`saccade.models.likeness`."""
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
@@ -53,7 +53,7 @@ class InputsNote:
     """What is known of the inputs that a model learned from; the statistics lie in :data:`INPUTS`."""
 
     features: str
-    """Which of the model's features they are of, see :mod:`saccade.models.input_features`."""
+    """Which of the model's features they are of, see :mod:`saccade.models.likeness`."""
     of: str
     """What the inputs show, in a few words that go on after "trained on"."""
     data: str

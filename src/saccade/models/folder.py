@@ -37,14 +37,22 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from saccade.atomic import folder_in_place, write_bytes, write_json, write_json_by_key, write_text
 from saccade.backbones import Stages, pretrained
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError, SaccadeError
 from saccade.families import model_spec
+from saccade.files import (
+    Entry,
+    folder_in_place,
+    read_header,
+    read_tensors,
+    write_bytes,
+    write_json,
+    write_json_by_key,
+    write_text,
+)
 from saccade.geometry import Size
-from saccade.likeness import Likeness
 from saccade.models.base import AttentionModel, ImageModel
 from saccade.models.card import model_card
 from saccade.models.facts import (
@@ -61,7 +69,7 @@ from saccade.models.facts import (
     StoredType,
     read_facts,
 )
-from saccade.untrusted import Entry, read_header, read_tensors
+from saccade.models.likeness import Likeness
 
 MAX_INPUTS = 2**20
 """Bytes of the file that says what inputs look like."""

@@ -42,7 +42,7 @@ from saccade.config import Within
 from saccade.models.base import MAX_STEPS, Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, start_glorot
 from saccade.models.quadrants import quadrant_batch
-from saccade.outputs import MIXTURE, Act, QuestionOutput
+from saccade.trace import MIXTURE, Act, QuestionOutput
 
 
 @dataclass(frozen=True)

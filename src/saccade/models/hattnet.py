@@ -45,7 +45,7 @@ from saccade.errors import ConfigError
 from saccade.models.base import Depth, Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends, start_glorot
 from saccade.models.quadrants import quadrant_batch
-from saccade.outputs import GATE, Act, QuestionOutput
+from saccade.trace import GATE, Act, QuestionOutput
 
 OPEN = 0.9
 """How far gates before pretrained stages are open at the start: nearly, yet where the sigmoid still moves."""

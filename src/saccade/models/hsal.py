@@ -15,7 +15,7 @@ Section 5                      in training drawn, otherwise the likeliest until 
 Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, whatever is said, so that it can be captured;
 ``active`` tells which count. What the parts are taught by is in :mod:`saccade.losses.hsal`.
 
-The result is a :class:`~saccade.outputs.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes, stop among them.
+The result is a :class:`~saccade.trace.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes, stop among them.
 Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn. Glimpses are k steps a
 label.
 
@@ -51,7 +51,7 @@ from saccade.errors import ConfigError
 from saccade.models.base import Given, Glimpses, Units, check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.outputs import Act, LookSpec, MultisetOutput
+from saccade.trace import Act, LookSpec, MultisetOutput
 
 
 @dataclass(frozen=True)

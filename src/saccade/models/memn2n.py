@@ -36,7 +36,7 @@ from saccade.models.base import (
     attention_kwargs,
 )
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
-from saccade.outputs import Act, ModelOutput
+from saccade.trace import Act, ModelOutput
 
 INIT_STD = 0.1
 

@@ -46,7 +46,7 @@ from saccade.models.base import (
     check_size,
 )
 from saccade.models.quadrants import squares_batch
-from saccade.outputs import SOFT, ModelOutput, MultisetOutput
+from saccade.trace import SOFT, ModelOutput, MultisetOutput
 
 MIN_BOX_CELLS = 1e-6
 """Cells; a box that covers less than this covers nothing."""

@@ -27,7 +27,7 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.models.base import Depth, QueryModel, Units, Words
 from saccade.models.quadrants import quadrant_batch
-from saccade.outputs import SOFT, Act, QuestionOutput
+from saccade.trace import SOFT, Act, QuestionOutput
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
 

@@ -18,7 +18,7 @@ from saccade.backbones.stages import Stages, folded, folded_channels, levels_of,
 from saccade.models.base import Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
-from saccade.outputs import ModelOutput
+from saccade.trace import ModelOutput
 
 
 @dataclass(frozen=True)

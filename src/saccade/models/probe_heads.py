@@ -62,7 +62,7 @@ from saccade.attention.soft import (
 from saccade.backbones.stages import Level, unfolded
 from saccade.models.base import Given
 from saccade.models.picture_query import QueryPrior
-from saccade.outputs import MIXTURE, SOFT, Act, LookSpec
+from saccade.trace import MIXTURE, SOFT, Act, LookSpec
 
 
 class ExampleQueries(NamedTuple):

@@ -15,7 +15,7 @@ The network input is the **whole picture** (``input_size``, 224×224). Scale 1 s
 that a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Without that a zoom adds
 nothing that scale 1 did not have. Every crop is read from the picture itself, also a crop of a crop.
 
-The result is a :class:`~saccade.outputs.LabelOutput`: ``logits`` are those of all scales together.
+The result is a :class:`~saccade.trace.LabelOutput`: ``logits`` are those of all scales together.
 
 **Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one,
 from the middle of the picture, or from more pixels; each control keeps all but one thing:
@@ -61,7 +61,7 @@ from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Pixels, Units, Words, check_pictures, check_size
-from saccade.outputs import Act, LabelOutput, crop_spec
+from saccade.trace import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")
 CROPS = SCALES[1:]

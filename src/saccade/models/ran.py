@@ -46,7 +46,7 @@ from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, 
 from saccade.config import Within
 from saccade.models.base import LAST, MAX_STAGES, MAX_UNITS, Depth, Given, LabelModel, Words
 from saccade.models.quadrants import square_batch
-from saccade.outputs import SOFT, Act, LabelOutput, LookSpec
+from saccade.trace import SOFT, Act, LabelOutput, LookSpec
 
 MAX_POOLS = 8
 

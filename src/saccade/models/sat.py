@@ -12,7 +12,7 @@ Section 4.2      Σ_i α_i a_i instead of a draw                                
 ===============  ===============================================================  =================================
 
 A caption is given as ids, then 0 (the end), then -1 (padding). The result is a
-:class:`~saccade.outputs.CaptionOutput` with one act, ``word``, whose context has the gate in it. Where no caption is
+:class:`~saccade.trace.CaptionOutput` with one act, ``word``, whose context has the gate in it. Where no caption is
 given, the model draws some of each picture for itself (:mod:`.caption_decoding`), B counting the captions of the first
 picture, then of the next …
 
@@ -55,8 +55,7 @@ from saccade.models.base import (
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.models.quadrants import squares_batch
-from saccade.outputs import SOFT, Act, CaptionOutput, LookSpec, ModelOutput
-from saccade.trace import AttentionTrace, Output
+from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
 
 BASELINE_KEEPS = 0.9
 """Share of the moving average that a batch leaves as it was (Section 4.1)."""

@@ -23,7 +23,7 @@ from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
 from saccade.models.base import Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, start_glorot
-from saccade.outputs import QuestionOutput
+from saccade.trace import QuestionOutput
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ from saccade.geometry import Size
 from saccade.models.base import Given, Pixels, Units, check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.outputs import Act, QuestionOutput, crop_spec
+from saccade.trace import Act, QuestionOutput, crop_spec
 
 LOOK = "crop"
 

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from saccade.errors import ShapeError
 from saccade.models.base import AttentionModel, Encoding, Given, Sentences, Units, Words, attention_kwargs, marked_given
-from saccade.outputs import ModelOutput
-from saccade.trace import Output
+from saccade.trace import ModelOutput, Output
 
 TOY_PEOPLE, TOY_PLACES = 4, 4
 TOY_WORDS = 1 + TOY_PEOPLE + TOY_PLACES

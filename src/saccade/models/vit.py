@@ -36,7 +36,7 @@ from saccade.attention.scores import grid_of
 from saccade.geometry import Size
 from saccade.models.base import Depth, Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.outputs import Act, LookSpec, QuestionOutput
+from saccade.trace import Act, LookSpec, QuestionOutput
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from saccade.atomic import write_bytes, write_json
 from saccade.backbones.catalog import FEATURES, has_imagenet_weights
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.backbones.hub import work_offline
@@ -35,10 +34,10 @@ from saccade.families import (
     picture_tables,
     read_table,
 )
-from saccade.likeness import FEWEST, fit_likeness, pooled
+from saccade.files import parse_json, read_regular, write_bytes, write_json
 from saccade.models.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
 from saccade.models.folder import note_inputs, save_model
-from saccade.models.input_features import ENCODING
+from saccade.models.likeness import ENCODING, FEWEST, fit_likeness, pooled
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.data import usable_pictures, with_maps
 from saccade.probing.evidence import places_of, with_evidence
@@ -47,8 +46,7 @@ from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
 from saccade.probing.report import probe_page
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
-from saccade.tasks.examples import evenly_spaced
-from saccade.untrusted import parse_json, read_regular
+from saccade.tasks.task import evenly_spaced
 
 RESULTS, PAGE = "results.json", "report.html"
 MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100

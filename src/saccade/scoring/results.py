@@ -204,7 +204,7 @@ class ScoreResult:
 
         ``pictures``: the pictures, to draw maps on; those of a causal set are known.
         """
-        from saccade.atomic import write_json, write_text
+        from saccade.files import write_json, write_text
         from saccade.scoring.page import score_page
 
         place = Path(folder)

@@ -27,8 +27,8 @@ from saccade.data.maps.arrays import (
 )
 from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
 from saccade.errors import ConfigError, DataError, SaccadeError, ShapeError
+from saccade.files import open_regular
 from saccade.geometry import Size
-from saccade.untrusted import open_regular
 
 if TYPE_CHECKING:
     from saccade.scoring.causal import TwinPool

@@ -29,7 +29,7 @@ from markupsafe import Markup, escape
 from PIL import Image, features
 
 from saccade import __version__
-from saccade.atomic import write_text
+from saccade.files import write_text
 from saccade.show.overlay import data_url, png_bytes
 from saccade.show.slot_table import NEEDED, SlotHeat, heat_rules
 from saccade.show.tables import Cell, Table, percent

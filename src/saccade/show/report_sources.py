@@ -11,7 +11,9 @@ from typing import Any
 
 from PIL import Image
 
+from saccade.config import plain_yaml
 from saccade.errors import CheckpointError, DataError
+from saccade.files import parse_json, read_regular
 from saccade.record import Record
 from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 from saccade.show.filmstrip import filmstrip
@@ -19,8 +21,6 @@ from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, 
 from saccade.show.slot_table import SlotHeat, slot_grid
 from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.tables import DASH
-from saccade.untrusted import parse_json, read_regular
-from saccade.yaml_text import parse_yaml
 
 _LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
 """Parts of names."""
@@ -121,7 +121,7 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
 def _read_settings(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.yaml"
     try:
-        settings = parse_yaml(read_regular(path).decode("utf-8"))
+        settings = plain_yaml(read_regular(path).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds config.yaml") from error
     return settings if isinstance(settings, dict) else {}

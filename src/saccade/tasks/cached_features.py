@@ -16,11 +16,11 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from saccade.backbones import Stages
-from saccade.cache import cache_home
 from saccade.data.pictures.content_digest import files_digest
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.errors import ConfigError
+from saccade.files import cache_home
 from saccade.tasks.forward_passes import at_once, encoded
 
 FOLDER = "features"

@@ -2,7 +2,7 @@
 
 A task says which examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`). Half of them give the statistics
 of features, the others the scores that p-values count. Among the model's features
-(:mod:`saccade.models.input_features`) those are taken that find most of a few foreign kinds.
+(:mod:`saccade.models.likeness`) those are taken that find most of a few foreign kinds.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from torch import Tensor
 from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import DataError
 from saccade.families import family
-from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
 from saccade.metrics.labels import error_of, helpful_temperature
 from saccade.models.base import AttentionModel
 from saccade.models.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.folder import load_model, note_inputs
-from saccade.models.input_features import input_feature_names, input_features
-from saccade.outputs import ModelOutput
-from saccade.tasks.examples import HeldOut
+from saccade.models.likeness import ALPHA, FEWEST, Likeness, fit_likeness, input_feature_names, input_features
 from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import HeldOut
+from saccade.trace import ModelOutput
 
 HELD_OUT = 1000
 """Examples that are used at most, after a training."""

@@ -24,8 +24,7 @@ from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.verdict import EvidenceReliance, Right, sampled, verdict
-from saccade.tasks.forward_passes import BATCH, numbers_in_batches
-from saccade.tasks.thread_map import thread_map
+from saccade.tasks.forward_passes import BATCH, numbers_in_batches, thread_map
 
 Progress = Callable[[int, int], None]
 """Called with examples done and examples in all."""

@@ -1,26 +1,36 @@
-"""Forward passes for scores: batches of examples, a few pictures at a time, and each picture encoded only once."""
+"""Forward passes for scores: batches of examples, a few pictures at a time, and each picture encoded only once.
+
+On a CPU whole batches are scored side by side, in threads of one core each: a pass of a few pictures is too little for
+several cores. Each batch is computed as it would be alone, so results do not depend on the number of threads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import cast
+from itertools import islice
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
-from saccade.outputs import ModelOutput, joined
 from saccade.tasks.changed_pictures import encode_changed, window_of
-from saccade.tasks.thread_map import thread_map
-from saccade.trace import AttentionTrace
+from saccade.trace import AttentionTrace, ModelOutput, joined
 
 BATCH = 250
 """Examples that are scored together."""
 AT_ONCE = {"cpu": 10, "cuda": 1000}  # pictures of 100×100 pixels in one forward pass: a CPU's caches hold few
 _AT_ONCE_ELSEWHERE = 250
 _PIXELS = 100 * 100
+MAX_THREADS = 4
+"""Each thread holds a batch with all its maps, some 300 MB of 250 questions."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:
@@ -153,3 +163,33 @@ def at_once(images: Tensor, size: Size | None = None) -> int:
 def _laid_out(images: Tensor) -> Tensor:
     """The pictures with their channels together on a CPU, whose convolutions and poolings are then twice as fast."""
     return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images
+
+
+def thread_count(device: torch.device) -> int:
+    """How many batches are scored at once: on a CPU as many as torch has threads, four at most; else one."""
+    return min(MAX_THREADS, torch.get_num_threads()) if device.type == "cpu" else 1
+
+
+def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """``work(item)`` of each item, in their order; a few are under way at a time.
+
+    Args:
+        work: called in several threads at once, with autograd as it is by default.
+        items: taken one by one, when a thread is free.
+        threads: 1 computes in this thread, with all the cores that torch has.
+    """
+    if threads <= 1:
+        yield from map(work, items)
+        return
+    cores = torch.get_num_threads()
+    remaining, under_way = iter(items), deque[Future[Result]]()
+    pool = ThreadPoolExecutor(threads, "scoring", lambda: torch.set_num_threads(max(1, cores // threads)))
+    try:
+        under_way.extend(pool.submit(work, item) for item in islice(remaining, threads + 1))
+        while under_way:
+            result = under_way.popleft().result()
+            under_way.extend(pool.submit(work, item) for item in islice(remaining, 1))
+            yield result
+    finally:
+        pool.shutdown(cancel_futures=True)  # waits for the batches under way, and begins no other
+        torch.set_num_threads(cores)  # a thread that set its own number changed that of threads to come

@@ -6,19 +6,22 @@ that (seed, epoch) decides, and only in whole batches, so that every step has th
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
+from saccade.data.examples import Example
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.splits import Split, checked_split
+from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, nearest, prefix_errors
 from saccade.families import family, model_spec
 from saccade.metrics.result import Evaluation, evaluation
@@ -27,16 +30,166 @@ from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, load_model, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Progress, Scoring, evaluate
-from saccade.tasks.examples import (
-    AS_IS,
-    Examples,
-    OpenedSplit,
-    Opening,
-    check_settings,
-    field_names,
-    requested_settings,
-)
-from saccade.tasks.losses import PhaseSettings, build_loss
+
+Settings = TypeVar("Settings")
+
+
+class Examples(Protocol):
+    """One split of the data, on the device."""
+
+    split: Any
+    """train, val or test."""
+    device: torch.device
+
+    @property
+    def size(self) -> int | None:
+        """Number of examples; None: generated without end."""
+
+    def take(self, indices: Tensor) -> Any:
+        """The examples ``indices`` (B,) as a batch: a function of these numbers alone."""
+
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of at most ``limit`` examples: of files a sample, else the first."""
+
+    def described(self) -> Mapping[str, object]:
+        """What an evaluation says of this data: its name as ``data``, and perhaps glyphs, protocol, a note."""
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` examples as a person sees them."""
+
+
+class WritableExamples(Examples, Protocol):
+    """A generated split."""
+
+    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
+        """Write these examples to disk, all or nothing: PNGs, and a JSON line of truth for each."""
+
+
+@dataclass(frozen=True)
+class OpenedSplit:
+    """One split of a family's data, for a person to look at."""
+
+    examples: Callable[[int], list[Example]]
+    """The first so many examples, fewer where there are fewer."""
+    summary: str = ""
+    """What the data holds in all, in one line, where it is read from files; below it, what looks wrong with it."""
+
+
+class Opening(NamedTuple):
+    """How a split is opened, where it matters."""
+
+    table: Table | None = None
+    """The rows, where they are read already."""
+    facts: ModelFacts | None = None
+    """Of a trained model: its words count."""
+    allow_pack: bool = False
+    """Let the test split of generated scenes use the shipped glyphs when MNIST is not there."""
+    progress: Progress | None = None
+    """Called while files are read."""
+
+
+AS_IS = Opening()
+
+
+class HeldOut(NamedTuple):
+    """Some held-out examples of a trained model: pictures, and the answer where there is one."""
+
+    images: Tensor
+    """(B,3,H,W) float in 0..1."""
+    query: Tensor | None = None
+    """(B,) what is asked, where something is."""
+    label: Tensor | None = None
+    """(B,) the right answer, or (B,K) those that hold; None where the answer is not one label."""
+
+
+def check_settings(kind: type, settings: Mapping[str, object]) -> None:
+    """Refuse an option of the command line that this data does not have."""
+    for key in settings:
+        if key not in field_names(kind):
+            raise ConfigError(f"{key}: '{settings.get('name')}' has no such setting; leave it out")
+
+
+def config_of(kind: type[Settings], settings: Mapping[str, object]) -> Settings:
+    """The dataclass of ``settings``; a setting that this data does not have is named with what to do."""
+    check_settings(kind, settings)
+    return from_dict(kind, settings, where="data")
+
+
+def requested_settings(
+    kind: type, facts: ModelFacts, changes: Mapping[str, object], readers: Iterable[str]
+) -> dict[str, object]:
+    """Settings of the data that a model is scored on: its own, with ``changes`` in their place.
+
+    Raises:
+        ConfigError: the model was trained on files, which it does not remember, or its data has no such setting.
+    """
+    own = str(facts.data.get("name", ""))
+    if "name" not in changes and own in readers:
+        raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
+    if unknown := [name for name in changes if name not in field_names(kind) and name != "seed"]:
+        raise ConfigError(f"{' and '.join(unknown)}: a {facts.family} model has no choice of these; leave it out")
+    settings = {**facts.data, **{name: value for name, value in changes.items() if name in field_names(kind)}}
+    if str(settings.get("name", "")).partition(":")[0] != own.partition(":")[0]:
+        settings.pop("options", None)  # other pictures have other options
+    return settings
+
+
+def field_names(kind: type) -> set[str]:
+    """The settings that a dataclass has."""
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def evenly_spaced(size: int, count: int) -> Tensor:
+    """``count`` numbers, or as many as there are, evenly over 0 … size − 1.
+
+    >>> evenly_spaced(10, 5).tolist(), evenly_spaced(3, 5).tolist()
+    ([0, 2, 4, 6, 8], [0, 1, 2])
+    """
+    few = min(size, count)
+    return torch.arange(few) * size // max(few, 1)
+
+
+class PhaseSettings(Protocol):
+    """What a task is told of a phase. Its ``name`` is for messages: nothing that is learned depends on it."""
+
+    @property
+    def name(self) -> str:
+        """What the phase is called."""
+
+    @property
+    def data(self) -> str:
+        """Which material of the task it learns from."""
+
+    @property
+    def features(self) -> str:
+        """auto, kept or fresh."""
+
+    @property
+    def loss(self) -> Mapping[str, object] | str:
+        """The name of the loss and its numbers, or the name alone."""
+
+
+def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) -> object:
+    """The dataclass of the loss that ``settings`` name, with its numbers.
+
+    Args:
+        settings: ``{name: NAME, NUMBER: value, …}``, or NAME.
+        known: the losses of a family by name.
+
+    Raises:
+        ConfigError: no such loss, no such number, or a number out of bounds; names the nearest.
+    """
+    numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
+    name = str(numbers.pop("name", ""))
+    if name not in known:
+        raise ConfigError(f"loss '{name}': {nearest(name, known)}")
+    return from_dict(known[name], numbers, where="loss")
+
+
+def loss_name(loss: object, known: Mapping[str, type]) -> str:
+    """What a recipe calls the loss that :func:`build_loss` built."""
+    return next(name for name, kind in known.items() if type(loss) is kind)
+
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
@@ -100,7 +253,7 @@ class Task(ABC):
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
-        """One split of the data on a device, see :class:`~saccade.tasks.examples.Examples`.
+        """One split of the data on a device, see :class:`~saccade.tasks.task.Examples`.
 
         Args:
             config: what :meth:`configure` gave.

@@ -29,8 +29,7 @@ from saccade.families.responder import Question, Responder, Response, ranked
 from saccade.geometry import Size
 from saccade.models.base import AttentionModel, Given
 from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.outputs import ABSENT, Act, ModelOutput
-from saccade.trace import Look
+from saccade.trace import ABSENT, Act, Look, ModelOutput
 from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.trace_of import trace_with_output
 

@@ -13,10 +13,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from saccade.atomic import recover
 from saccade.errors import CheckpointError, DataError, MissingExtraError, nearest, shown_value
+from saccade.files import recover, verify_digest
 from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts, refuse_foreign
-from saccade.untrusted import verify_digest
 
 ZOO = Path(__file__).parent
 HUB = "hf://"

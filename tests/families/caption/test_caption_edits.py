@@ -15,7 +15,7 @@ from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
 from saccade.models.sat import SatConfig, SatModel
-from saccade.outputs import Act, CaptionOutput
+from saccade.trace import Act, CaptionOutput
 
 
 class Reading(SatModel):

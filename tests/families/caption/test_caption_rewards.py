@@ -20,7 +20,7 @@ from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses import self_critical_loss
 from saccade.metrics import MeteorWords, cider_each, meteor_of_words
 from saccade.metrics.text.tokens import ptb_tokens
-from saccade.outputs import CaptionOutput
+from saccade.trace import CaptionOutput
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 

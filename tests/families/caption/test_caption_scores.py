@@ -14,9 +14,8 @@ from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionData
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionKept, CaptionScoring
 from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
-from saccade.outputs import CaptionOutput
 from saccade.tasks.evaluate import evaluate
-from saccade.trace import Look
+from saccade.trace import CaptionOutput, Look
 
 SCENES = 6
 

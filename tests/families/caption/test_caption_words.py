@@ -17,8 +17,8 @@ from saccade.families.caption.evidence import CONTENT, FUNCTION, add_words, kind
 from saccade.families.caption.scores import CaptionScoring
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.models.sat import SatConfig, SatModel
-from saccade.outputs import Act, CaptionOutput
 from saccade.tasks.evaluate import Kept, evaluate
+from saccade.trace import Act, CaptionOutput
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
 DOG, RUNS, CAT, SLEEPS = (WORDS.number(word) for word in ("dog", "runs", "cat", "sleeps"))

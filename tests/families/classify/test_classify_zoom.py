@@ -38,8 +38,8 @@ from saccade.families.classify.zooming import (
 )
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
-from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import evaluate
+from saccade.trace import LabelOutput
 from saccade.web.views import view_of
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}

@@ -16,7 +16,7 @@ from saccade.families.classify.zoom_scores import zoom_edits
 from saccade.metrics.maps.edits import covers_evidence, crop_boxes
 from saccade.models.base import Given
 from saccade.models.racnn import CROPS, RacnnModel
-from saccade.outputs import Act, LabelOutput
+from saccade.trace import Act, LabelOutput
 
 SIDE = (31, 34)
 

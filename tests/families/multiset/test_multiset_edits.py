@@ -14,7 +14,7 @@ from saccade.families.multiset.scores import glimpse_edits, read_all
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
 from saccade.models.hsal import HsalConfig, HsalModel
-from saccade.outputs import Act, MultisetOutput
+from saccade.trace import Act, MultisetOutput
 
 STOP = 10
 

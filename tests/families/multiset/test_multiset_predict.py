@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from glimpse_traces import glimpse_trace
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.multiset_reader import LabelReader
-from saccade.outputs import MultisetOutput
 from saccade.predict import Predictor
-from saccade.trace import Look
+from saccade.trace import Look, MultisetOutput
 
 CLASSES = ("cat", "dog", "owl")
 STOP = len(CLASSES)

@@ -34,7 +34,7 @@ from saccade.losses import hsal_loss
 from saccade.metrics import cells_in_boxes
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
-from saccade.outputs import MultisetOutput
+from saccade.trace import MultisetOutput
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
 

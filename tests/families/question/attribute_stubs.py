@@ -14,8 +14,7 @@ from saccade.data.scenes.twins import OTHER_COLOUR, drawn_bits, other_colour, ot
 from saccade.families.question.scenes import SceneBatch
 from saccade.families.question.twins import drawn
 from saccade.models.base import QueryModel
-from saccade.outputs import Act, ModelOutput
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 COLOURS, SIZE = 5, (100, 100)
 

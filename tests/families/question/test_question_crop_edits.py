@@ -13,8 +13,7 @@ from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataCon
 from saccade.families.question.twin_scores import twin_scores
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import Given, QueryModel
-from saccade.outputs import Act, ModelOutput
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 GRID = (20, 20)
 

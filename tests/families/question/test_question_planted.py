@@ -12,9 +12,8 @@ from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataCon
 from saccade.families.question.scores import SceneScoring
 from saccade.families.question.twin_scores import twin_scores
 from saccade.models.base import QueryModel
-from saccade.outputs import Act, ModelOutput
 from saccade.tasks.evaluate import evaluate
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 N = 40
 PALETTE = rgb(torch.arange(len(COLOURS)), torch.zeros(len(COLOURS), dtype=torch.int64)).float() / 255  # (5,3)

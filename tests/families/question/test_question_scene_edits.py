@@ -12,8 +12,7 @@ from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataCon
 from saccade.families.question.twin_scores import twin_scores
 from saccade.models.base import Given, QueryModel
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-from saccade.outputs import Act, ModelOutput
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 CELL = 5
 

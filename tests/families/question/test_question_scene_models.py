@@ -16,9 +16,8 @@ from saccade.families.question.scores import SceneScoring
 from saccade.families.question.task import Default
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
-from saccade.outputs import QuestionOutput
 from saccade.tasks.evaluate import evaluate
-from saccade.trace import Look
+from saccade.trace import Look, QuestionOutput
 
 N = 40
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}

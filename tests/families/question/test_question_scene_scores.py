@@ -11,8 +11,8 @@ from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
-from saccade.outputs import QuestionOutput
 from saccade.tasks.evaluate import evaluate
+from saccade.trace import QuestionOutput
 
 PACK = SceneDataConfig(glyphs="pack")
 N = 240

@@ -12,8 +12,8 @@ import saccade.families.question.scenes as attributes
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.task import CrossEntropy, Default, Reinforce
-from saccade.outputs import QuestionOutput
 from saccade.tasks.task import in_batches
+from saccade.trace import QuestionOutput
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
 TRIPLES = 50

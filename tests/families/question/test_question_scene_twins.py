@@ -20,9 +20,8 @@ from saccade.families.question.twins import WAYS, SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel
-from saccade.outputs import Act, ModelOutput
 from saccade.show.score_tables import answer_sections, score_tables, scores_section
-from saccade.trace import Look
+from saccade.trace import Act, Look, ModelOutput
 
 N, LEAST = 44, 16
 

@@ -13,9 +13,8 @@ from saccade import geometry
 from saccade.families.question.table_scores import TableScoring, training_prior
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import QueryModel
-from saccade.outputs import Act, QuestionOutput
 from saccade.tasks.evaluate import evaluate
-from saccade.trace import Look
+from saccade.trace import Act, Look, QuestionOutput
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
 N = 2 * len(SPLITS["test"])

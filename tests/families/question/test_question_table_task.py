@@ -15,7 +15,7 @@ from saccade.families.question.table_task import TableTask
 from saccade.families.question.task import Default, sampled_loss
 from saccade.metrics import weighted_map
 from saccade.models.folder import load_model
-from saccade.outputs import QuestionOutput
+from saccade.trace import QuestionOutput
 
 SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}
 TRAIN = 2 * len(SPLITS["train"])

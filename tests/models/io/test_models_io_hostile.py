@@ -14,10 +14,10 @@ import torch
 
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families import families
+from saccade.files import MAX_FILE
 from saccade.models import folder as model_folder
 from saccade.models.folder import SPARE, load_model
 from saccade.models.soft import SoftModel
-from saccade.untrusted import MAX_FILE
 from tiny_models import save_tiny, tiny_facts
 
 SETTINGS = {"queries": 4, "answers": 3}

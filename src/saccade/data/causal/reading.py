@@ -31,7 +31,7 @@ from saccade.data.causal.truth import (
     scene_digest,
 )
 from saccade.errors import DataError
-from saccade.untrusted import open_regular, read_json
+from saccade.files import open_regular, read_json
 
 Masks = npt.NDArray[np.bool_]
 

@@ -22,7 +22,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.atomic import folder_in_place, make_folder
 from saccade.data.causal.truth import (
     CARD,
     FACTS,
@@ -57,6 +56,7 @@ from saccade.data.scenes.twins import (
     on_other_background,
     other_colour,
 )
+from saccade.files import folder_in_place, make_folder
 
 AT_ONCE = 128
 """Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it."""

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saccade.errors import DataError, MissingExtraError, SaccadeError
-from saccade.untrusted import MAX_PIXELS, open_regular, read_regular
+from saccade.files import MAX_PIXELS, open_regular, read_regular
 
 Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from saccade.data.maps.arrays import stem_of
 from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, json_in, jsonl_stream, numbers_in
 from saccade.errors import DataError
+from saccade.files import MAX_PIXELS
 from saccade.geometry import Size
-from saccade.untrusted import MAX_PIXELS
 
 Kind = Literal["boxes", "points"]
 _IMAGES = ("image", "file_name", "file", "picture")

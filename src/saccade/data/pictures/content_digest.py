@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from saccade.errors import DataError
-from saccade.untrusted import open_regular
+from saccade.files import open_regular
 
 
 def content_digests(

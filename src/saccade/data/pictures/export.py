@@ -10,8 +10,8 @@ from pathlib import Path
 from PIL import Image
 from torch import Tensor
 
-from saccade.atomic import folder_in_place
 from saccade.errors import DataError, OutputError
+from saccade.files import folder_in_place
 
 _BATCH = 256
 LINES = "scenes.jsonl"

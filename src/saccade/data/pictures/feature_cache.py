@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.atomic import make_folder, write_bytes, write_json, writing
 from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.files import make_folder, write_bytes, write_json, writing
 
 FEATURES_MB = 32_768
 """What all caches together may take, unless a setting says otherwise."""

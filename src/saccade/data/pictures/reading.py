@@ -32,8 +32,8 @@ from torch import Tensor
 from saccade.data.files import find_files, local_path
 from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
+from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Size, fit_inside
-from saccade.untrusted import MAX_PIXELS, open_regular
 
 PIXEL_LIMIT = MAX_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""

@@ -27,10 +27,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.cache import FILES, cache_home
 from saccade.data.scenes.hashing import uniform_below
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
+from saccade.files import FILES, cache_home
 
 GlyphPolicy = Literal["disjoint", "merged", "pack"]
 

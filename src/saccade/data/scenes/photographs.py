@@ -33,7 +33,6 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.cache import cache_home
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
 from saccade.data.scenes.glyphs import GlyphSet
@@ -41,6 +40,7 @@ from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
 from saccade.data.scenes.kernels import try_kernel
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, DataError
+from saccade.files import cache_home
 
 SHIPPED = Path(__file__).parent / "packs" / "backgrounds"
 """Nine photographs, with ``attribution.json`` beside them."""

@@ -22,13 +22,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from saccade.atomic import write_bytes
-from saccade.cache import cache_home, file_digest
 from saccade.data.tables.rows import Cells, json_in
 from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
-from saccade.untrusted import MAX_PIXELS, read_regular
+from saccade.files import MAX_PIXELS, cache_home, file_digest, read_regular, write_bytes
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)

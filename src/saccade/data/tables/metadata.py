@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from saccade.atomic import write_bytes
-from saccade.cache import cache_home, file_digest
 from saccade.data.tables.rows import Cells, columns_of, csv_rows, jsonl_rows
 from saccade.data.tables.splits import OTHER_SPLIT
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError, MissingExtraError
+from saccade.files import cache_home, file_digest, write_bytes
 
 _NAMES = ("metadata.csv", "metadata.jsonl")
 SPLIT_FOLDERS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val",

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
 from saccade.errors import DataError
-from saccade.untrusted import check_text, read_regular
+from saccade.files import check_text, read_regular
 
 Cells = Mapping[str, Any]
 """One row by column: text from a CSV, any JSON value from JSON lines."""

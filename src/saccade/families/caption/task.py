@@ -63,14 +63,12 @@ from saccade.metrics import bleu, meteor_missing, same_caption
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
-from saccade.outputs import CaptionOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.evaluate import evaluate
-from saccade.tasks.examples import HeldOut, OpenedSplit, Progress, config_of, evenly_spaced
+from saccade.tasks.evaluate import Progress, evaluate
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
-from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask, filled_in
-from saccade.tasks.task import Batch
+from saccade.tasks.task import Batch, HeldOut, OpenedSplit, config_of, evenly_spaced, loss_name
+from saccade.trace import CaptionOutput
 
 OWN_WORDS = "own_words"
 """The material of a phase that learns from what the model says."""

@@ -26,15 +26,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.cache import cache_home
 from saccade.data.examples import Example
 from saccade.data.pictures.labelled import LabelledBatch, label_examples
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.sampling import checked_numbers, first_numbers, to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
+from saccade.files import cache_home, parse_json, read_regular
 from saccade.geometry import Size
-from saccade.untrusted import parse_json, read_regular
 
 NAME = "cifar10"
 """Name of the data, of its download and of its folder in the cache."""

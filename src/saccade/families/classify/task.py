@@ -35,12 +35,10 @@ from saccade.families.responder import decode_labels
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
-from saccade.outputs import LabelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.examples import AS_IS, Opening
 from saccade.tasks.label_task import LabelTask, with_labels_of
-from saccade.tasks.task import Batch
-from saccade.trace import Output
+from saccade.tasks.task import AS_IS, Batch, Opening
+from saccade.trace import LabelOutput, Output
 
 
 def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:

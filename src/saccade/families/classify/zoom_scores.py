@@ -74,9 +74,9 @@ from saccade.metrics.maps.edits import (
 )
 from saccade.metrics.verdict import changed
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
-from saccade.outputs import LabelOutput
 from saccade.tasks.evaluate import Kept
-from saccade.tasks.label_scores import LabelScoring
+from saccade.tasks.label_task import LabelScoring
+from saccade.trace import LabelOutput
 
 
 def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Proposals]) -> tuple[str, ...]:

@@ -21,10 +21,9 @@ from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, 
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
-from saccade.outputs import LabelOutput, joined
-from saccade.tasks.forward_passes import at_once, in_parts
+from saccade.tasks.forward_passes import at_once, in_parts, thread_count
 from saccade.tasks.label_task import CrossEntropy
-from saccade.tasks.thread_map import thread_count
+from saccade.trace import LabelOutput, joined
 
 USUAL_SIDE = 0.5
 """Side of the regions that proposals learn first, as a share of the parent's side, as in the paper."""

@@ -42,8 +42,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from saccade.atomic import write_text
-from saccade.cache import cache_home, file_digest
 from saccade.config import Within
 from saccade.data.tables.references import OWN, Reader, own_table
 from saccade.data.tables.rows import (
@@ -60,6 +58,7 @@ from saccade.data.tables.rows import (
 from saccade.data.tables.splits import OTHER_SPLIT, hashed_share
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, one_label
 from saccade.errors import DataError, MissingExtraError, OutputError
+from saccade.files import cache_home, file_digest, write_text
 
 Kind = Literal["multiset", "set", "list"]
 """What the labels of a picture are."""

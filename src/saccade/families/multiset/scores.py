@@ -61,11 +61,10 @@ from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
-from saccade.outputs import MultisetOutput, joined
 from saccade.tasks.evaluate import Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
-from saccade.trace import AttentionTrace
+from saccade.trace import AttentionTrace, MultisetOutput, joined
 
 EDITED = 200
 """Scenes whose attention is edited."""

@@ -73,14 +73,12 @@ from saccade.metrics.result import Evaluation, evaluation, only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
-from saccade.outputs import MultisetOutput
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.evaluate import Kept, evaluate
-from saccade.tasks.examples import HeldOut, OpenedSplit, Progress, config_of
+from saccade.tasks.evaluate import Kept, Progress, evaluate
 from saccade.tasks.forward_passes import answers_of
-from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask, filled_in
-from saccade.tasks.task import Batch, in_batches
+from saccade.tasks.task import Batch, HeldOut, OpenedSplit, config_of, in_batches, loss_name
+from saccade.trace import MultisetOutput
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""

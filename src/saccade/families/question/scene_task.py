@@ -34,9 +34,9 @@ from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
-from saccade.tasks.evaluate import evaluate
-from saccade.tasks.examples import OpenedSplit, Progress, config_of
+from saccade.tasks.evaluate import Progress, evaluate
 from saccade.tasks.picture_task import filled_in
+from saccade.tasks.task import OpenedSplit, config_of
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""

@@ -31,7 +31,6 @@ from saccade.metrics import CausalAnswers, accuracy_by_scale, deletion_and_inser
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
-from saccade.outputs import QuestionOutput
 from saccade.tasks.evaluate import Job, Kept, Scoring
 from saccade.tasks.forward_passes import (
     BATCH,
@@ -41,9 +40,9 @@ from saccade.tasks.forward_passes import (
     distinct,
     in_parts,
     numbers_in_batches,
+    thread_count,
 )
-from saccade.tasks.thread_map import thread_count
-from saccade.trace import Output
+from saccade.trace import Output, QuestionOutput
 
 _SWEPT = 25  # questions whose scenes a CPU alters together for deletion and insertion
 _TWIN_STEP = 3  # every third question is taken, so that there are many scenes: intervals count scenes

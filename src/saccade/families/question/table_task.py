@@ -36,11 +36,10 @@ from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
 from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.evaluate import evaluate
-from saccade.tasks.examples import OpenedSplit, Progress, config_of, evenly_spaced
+from saccade.tasks.evaluate import Progress, evaluate
 from saccade.tasks.forward_passes import distinct
 from saccade.tasks.picture_task import filled_in
-from saccade.tasks.task import Batch, in_batches
+from saccade.tasks.task import Batch, OpenedSplit, config_of, evenly_spaced, in_batches
 
 
 class EncodedQuestions(NamedTuple):

@@ -16,12 +16,10 @@ from saccade.families.question.scores import right_answers
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
-from saccade.outputs import QuestionOutput
-from saccade.tasks.evidence_term import OverlapTerm
-from saccade.tasks.examples import HeldOut
 from saccade.tasks.forward_passes import in_parts
-from saccade.tasks.picture_task import PictureTask
-from saccade.tasks.task import Batch, in_batches
+from saccade.tasks.picture_task import OverlapTerm, PictureTask
+from saccade.tasks.task import Batch, HeldOut, in_batches
+from saccade.trace import QuestionOutput
 
 ENTROPY_WEIGHT = 0.002
 """λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early."""

@@ -38,8 +38,8 @@ from saccade.metrics.slots import (
 )
 from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
-from saccade.outputs import ModelOutput, joined
 from saccade.tasks.evaluate import ByName
+from saccade.trace import ModelOutput, joined
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,10 @@ from saccade.metrics.intervals import Values
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
-from saccade.outputs import ModelOutput
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.evaluate import evaluate
-from saccade.tasks.examples import OpenedSplit, config_of
-from saccade.tasks.task import Batch, Task
+from saccade.tasks.task import Batch, OpenedSplit, Task, config_of
+from saccade.trace import ModelOutput
 
 
 @dataclass(frozen=True)

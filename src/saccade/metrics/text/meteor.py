@@ -79,8 +79,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
 from saccade.errors import ConfigError, MissingExtraError
+from saccade.files import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
 from saccade.metrics.text.ngrams import Words, clipped_counts, judged_captions
 from saccade.metrics.text.tokens import stem
 

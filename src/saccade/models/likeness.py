@@ -14,17 +14,25 @@ with:
 (Vovk et al. 2005, "Algorithmic Learning in a Random World"). An input of the same kind as the held-out ones has p ≤ α
 with probability α at most, whatever the features are; that is the share of false alarms. How many foreign inputs are
 found depends on the features; ``docs/results.md`` has the measured shares.
+
+==============  ==================================================================================================
+``encoding``    what ``encode`` made of the input, where that is a feature map
+``first``       the first stage of the backbone, computed for this purpose; it keeps what later stages forget
+==============  ==================================================================================================
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from saccade.errors import CheckpointError, DataError
+from saccade.backbones import Stages
+from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.models.base import AttentionModel, Encoding, ImageModel
 
 LARGEST = 64
 """Numbers that a distance is computed of."""
@@ -191,3 +199,31 @@ def _folded(standard: Tensor) -> Tensor:
     sums = torch.zeros(len(standard), LARGEST, dtype=standard.dtype)
     sums.index_add_(1, number % LARGEST, standard * sign)
     return sums * math.sqrt(LARGEST / many)
+
+
+ENCODING, FIRST = "encoding", "first"
+
+
+def input_feature_names(model: AttentionModel, encoding: Encoding) -> tuple[str, ...]:
+    """The names of those that ``model`` has; none where its input is no picture."""
+    if not isinstance(model, ImageModel):
+        return ()
+    found = [ENCODING] if can_be_pooled(encoding) else []
+    return (*found, FIRST) if _first_stages(model) is not None else tuple(found)
+
+
+def input_features(model: AttentionModel, name: str, images: Tensor, encoding: Encoding = None) -> Tensor:
+    """The features (B,D) called ``name`` of pictures (B,3,H,W) and what ``encode`` made of them; None: do it now."""
+    if name == ENCODING:
+        return pooled(model.encode(images) if encoding is None else encoding)
+    stages = _first_stages(model)
+    if name != FIRST or stages is None:
+        raise ConfigError(
+            f"no features '{name}' of {type(model).__name__}: {', '.join(input_feature_names(model, encoding))}"
+        )
+    return pooled(stages.between(images, to=stages.names[0]))
+
+
+def _first_stages(model: Any) -> Stages | None:
+    """The backbone that sees the picture."""
+    return next((part for part in model.children() if isinstance(part, Stages)), None)

@@ -1,29 +1,40 @@
-"""Files and folders that are either whole or not there: written beside their place, flushed, then moved into it.
+"""Files: written whole or not at all, read as a stranger's, and known by their digest.
 
-Every failure to write (full disk, read-only folder, a file where a folder should be) becomes an OutputError that
-names the place and what to do.
+**Writing.** A file or folder is written beside its place as ``.NAME.HOST-PID-RANDOM.part``, then moved into it.
+A failure to write (full disk, read-only folder) becomes an OutputError that names the place and a remedy. A killed
+process leaves its ``.part`` behind; the first write of a later process into the folder removes it. A folder that is
+replaced is called ``….old`` for a moment. If its writer was killed in that moment, :func:`recover` puts a whole folder
+in place again. :func:`locked` lets one process write at a time.
 
-What is being written is called ``.NAME.HOST-PID-RANDOM.part``. A killed process leaves its ``.part`` behind; the first
-write of a later process into the same folder removes it. A folder that is replaced is called ``….old`` for a moment. If
-its writer was killed in that moment, :func:`recover` puts a whole folder in place again.
+**Reading.** A path may lead to a pipe, a device or a file without end, and text may nest a million brackets: files have
+to be regular and of a bounded size, plain values of a bounded depth, tensors of known shapes and digest. Refusals are
+OSError or ValueError, as for any other unreadable file; the caller adds the name of the file.
 
-:func:`locked` lets one process write at a time.
+**The cache folder** holds downloads, each known by its digest.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from saccade.errors import OutputError
+from saccade.errors import CheckpointError, OutputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space or choose another place",
@@ -278,3 +289,177 @@ def _drafts(folder: Path, kind: str) -> list[Path]:
         return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(kind) and is_draft(name)]
     except (OSError, ValueError):  # a name that no folder can have
         return []
+
+
+MAX_TEXT = 16 * 2**20
+"""Bytes of a JSON or YAML file; those that saccade writes have a few megabytes at most."""
+DEEPEST = 64
+"""Levels of nested lists and mappings."""
+MAX_PIXELS = 64_000_000
+"""No picture, and no map over one, has more: a wrong size must not use up the memory."""
+LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1
+"""What 64 bits hold; torch and other readers of JSON take no more."""
+
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_regular(path: Path, most: int | None = None) -> BufferedReader:
+    """``path`` opened for reading bytes, if it is a regular file of at most ``most`` bytes, and no pipe."""
+    try:
+        descriptor = os.open(path, _OPEN)
+    except ValueError as error:
+        raise OSError(errno.EINVAL, f"no file can have this name ({error})") from error
+    mode, size = os.fstat(descriptor).st_mode, os.fstat(descriptor).st_size
+    if stat.S_ISREG(mode) and (most is None or size <= most):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, f"{size:,} bytes, and at most {most:,} are allowed")
+    what = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device"
+    raise OSError(errno.EINVAL, what)
+
+
+def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:
+    """The bytes of the regular file ``path``; an OSError where there is none, or where it has more than ``most``."""
+    with open_regular(path, most) as file:
+        return file.read()
+
+
+@contextmanager
+def _reading(path: Path, also: type[Exception] = OSError) -> Iterator[None]:
+    """Turn whatever is wrong with the file ``path`` into a CheckpointError that names it."""
+    try:
+        yield
+    except (OSError, ValueError, OverflowError, also) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CheckpointError(f"{path}: cannot be read ({reason}); get it again") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The mapping in a JSON file; a CheckpointError, which names the file, where there is none."""
+    with _reading(path):
+        values = parse_json(read_regular(path).decode("utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError(f"expected a mapping, found {type(values).__name__}")
+        return values
+
+
+def parse_json(text: str | bytes, **options: Any) -> Any:
+    """Plain values from JSON; ``options`` as those of :func:`json.loads`.
+
+    Raises:
+        ValueError: not JSON, or values that :func:`check_plain` refuses.
+    """
+    try:
+        values = json.loads(text, **options)
+    except RecursionError as error:
+        raise ValueError(f"nested deeper than {DEEPEST} levels") from error
+    check_plain(values)
+    return values
+
+
+def check_plain(values: object, levels: int = DEEPEST) -> None:
+    """Refuse values of JSON or YAML that are nested deeper than ``levels``, or that other code cannot hold."""
+    if isinstance(values, str):
+        check_text(values)
+    elif isinstance(values, int) and not LOWEST_INT <= values <= HIGHEST_INT:
+        raise ValueError("a whole number beyond 64 bits")
+    elif isinstance(values, (dict, list)):
+        if levels == 0:
+            raise ValueError(f"nested deeper than {DEEPEST} levels")
+        for value in (*values, *values.values()) if isinstance(values, dict) else values:
+            check_plain(value, levels - 1)
+
+
+def check_text(text: str) -> None:
+    r"""Refuse text that no file holds: NUL, and half of a surrogate pair.
+
+    U+DC80 … U+DCFF pass. Python uses these code points for file-name bytes that are not UTF-8.
+
+    >>> check_text("caf\u00e9")
+    """
+    if "\0" in text or (
+        not text.isascii() and any("\ud800" <= each < "\udc80" or "\udcff" < each <= "\udfff" for each in text)
+    ):
+        raise ValueError(f"text that holds NUL or half of a surrogate pair: {text[:40]!a}")
+
+
+MAX_FILE = 2 * 2**30
+"""Bytes of a file of tensors; 500 million numbers as float32."""
+
+
+class Entry(NamedTuple):
+    """What a header says of one tensor."""
+
+    dtype: str
+    """As safetensors writes it: ``F32``, ``I64`` …"""
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
+
+def verify_digest(path: Path, sha256: str, most: int = MAX_FILE) -> None:
+    """Raise a CheckpointError unless ``path`` is a regular file of at most ``most`` bytes with this SHA-256."""
+    with _reading(path), open_regular(path, most) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != sha256:
+            raise ValueError(f"damaged: SHA-256 {found[:12]}…, expected {sha256[:12]}…")
+
+
+def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entry]:
+    """Type and shape of each tensor of the file ``path``, whose SHA-256 must be ``sha256``. No number is read.
+
+    Raises:
+        CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
+    """
+    from safetensors import SafetensorError, safe_open  # not at the top: few need them
+
+    verify_digest(path, sha256, most)
+    with _reading(path, SafetensorError), safe_open(path, "pt") as file:
+        parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        return {name: Entry(part.get_dtype(), tuple(part.get_shape())) for name, part in parts.items()}
+
+
+def read_tensors(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Tensor]:
+    """The tensors of a file, after the checks of :func:`read_header`."""
+    from safetensors.torch import load
+
+    read_header(path, sha256, most)
+    return load(path.read_bytes())
+
+
+def cache_home() -> Path:
+    """Where downloads live: the environment's ``SACCADE_HOME``, else ``~/.cache/saccade``."""
+    return Path(os.environ.get("SACCADE_HOME") or Path.home() / ".cache" / "saccade").expanduser()
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of others, known by its decompressed content."""
+
+    name: str
+    size: int
+    sha256: str
+
+    def is_at(self, path: Path) -> bool:
+        """Whether ``path`` is this file, to the last byte; False also for a file that may not be read."""
+        try:
+            return path.is_file() and path.stat().st_size == self.size and file_digest(path) == self.sha256
+        except OSError:
+            return False
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+REGISTERED: dict[str, Any] = json.loads(Path(__file__).with_name("downloads.json").read_text(encoding="utf-8"))
+FILES = {name: tuple(RemoteFile(**file) for file in entry["files"]) for name, entry in REGISTERED.items()}
+"""What ``saccade data get NAME`` brings, by that name, which is also their folder in the cache."""
+WEIGHTS = {name: files[0] for name, files in FILES.items() if name.endswith("-imagenet")}
+METEOR = "meteor"
+"""What ``saccade data get`` calls the program METEOR 1.5, and its folder in the cache."""
+METEOR_JAR, METEOR_PARAPHRASES = FILES[METEOR]
