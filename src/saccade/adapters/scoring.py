@@ -30,13 +30,9 @@ class RowMaps(Maps):
     """
 
     def __init__(self, out: str, files: Sequence[Path] | None = None) -> None:
-        super().__init__(out, (), lambda path: torch.zeros(0))
-        self.files = row_files(out) if files is None else list(files)
-        self._short = False
-
-    def paths(self) -> list[str] | None:
-        """Names with their folders."""
-        return [_called(row) for file in self.files for row in rows_in(file, ["name", "question"])]
+        self.files, self._short = row_files(out) if files is None else list(files), False
+        names = [_called(row) for file in self.files for row in rows_in(file, ["name", "question"])]
+        super().__init__(out, names, lambda path: torch.zeros(0))
 
     def name(self, short: bool) -> None:
         """Call maps by the last part of their names, or by all of it."""
@@ -102,7 +98,7 @@ def score_rows(
     else:
         shards = (score_file(**asked, truth=truth, objects=objects, item=str(file)) for file in maps.files)
     for number, shard in enumerate(shards, 1):
-        scoring.join(shard)
+        scoring.shard.join(shard)
         on_progress("scoring parts", number, len(maps.files))
     return scoring.finish()
 
@@ -114,4 +110,5 @@ def score_file(
     opened = open_truth(truth, objects=objects, key=key)
     scoring = Scoring(RowMaps(out, [Path(item)]), opened, policies, lambda *_: None, short=short)
     scoring.gather()
-    return scoring.shard()
+    scoring.score_waiting()
+    return scoring.shard

@@ -120,7 +120,7 @@ def _scored(given: Mapping[str, Any]) -> ScoreResult:
         if given["model"] is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
         opened = open_maps(maps, key=given["key"], names=names)
-        many, wanted = len(opened.paths() or ()), len(truths.paths())
+        many, wanted = len(opened.paths), len(truths.paths)
         if names is None and opened.is_stacked and truths.is_stacked and many != wanted:
             raise DataError(
                 f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give "

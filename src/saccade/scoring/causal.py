@@ -2,8 +2,8 @@
 
 A map is called ``PICTURE__QUERY``, see :mod:`saccade.data.causal`. Maps of the scenes themselves are scored as maps of
 masks are. Those of the twins are gathered scene by scene for the scores of
-:mod:`saccade.metrics.maps.interventions`: ``map_follow``, ``map_turn``, ``map_specific`` and ``map_hold``.
-``map_hold_background`` is told beside them: behind digits on black it is a background of another kind.
+:mod:`saccade.metrics.maps.interventions`: ``map_follow``, ``map_turn``, ``map_specific`` and ``map_hold``, and beside
+them ``map_hold_background``: behind digits on black it is a background of another kind.
 
 ================================  ======================================================================================
 a map that a score needs is ...   then the score of its scene is
@@ -20,7 +20,7 @@ Axes: B scenes, h and w cells of a map, H and W pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -55,16 +55,13 @@ READ = tuple(name for name in TWINS if name != "target_recoloured")
 """The twins whose maps are read. The target in another colour has the same place; no score asks for it."""
 ROLES = (FIRST, SECOND, *READ)
 BACKGROUND = "background_changed"
-_OPEN = 128
-"""Scenes whose maps are waited for at once."""
-_AT_ONCE = 32
-"""Scenes that are scored together."""
-_OTHERS = ("other_moved", "other_recoloured", "other_removed")
+_OPEN = 128  # scenes whose maps are waited for at once
+_AT_ONCE = 32  # scenes that are scored together
 NEEDS = {
     "map_follow": (FIRST, "target_moved", "other_moved"),
     "map_turn": (FIRST, SECOND),
     "map_specific": (FIRST, "target_moved", "target_removed", "other_moved", "other_removed"),
-    "map_hold": (FIRST, *_OTHERS),
+    "map_hold": (FIRST, "other_moved", "other_recoloured", "other_removed"),
     "map_hold_moved": (FIRST, "other_moved"),
     "map_hold_recoloured": (FIRST, "other_recoloured"),
     "map_hold_removed": (FIRST, "other_removed"),
@@ -77,10 +74,8 @@ _OF_LIKE_AREA = ("map_follow", "map_specific")
 class Place(NamedTuple):
     """What a map is about."""
 
-    scene: int
-    """Index of the scene."""
-    role: str
-    """FIRST, SECOND or the name of a twin."""
+    scene: int  # index of the scene
+    role: str  # FIRST, SECOND or the name of a twin
 
 
 class CausalTruth(Truths):
@@ -92,13 +87,12 @@ class CausalTruth(Truths):
         causal = read_causal_set(folder)
         self.where, self.facts = str(folder), causal.facts
         self.scenes = [_without_objects(scene) for scene in causal]
-        self.places: dict[str, Place] = {}
-        """All maps that can be handed in, scene by scene."""
         self.name(True, "__")
+        self.paths = list(self.names)
 
     def name(self, short: bool, separator: str) -> None:
-        """See :class:`saccade.scoring.sources.Truths`."""
-        self.places = {}
+        """Call maps by picture and question."""
+        self.places: dict[str, Place] = {}
         for number, scene in enumerate(self.scenes):
             twins = [(twin, scene.question, twin) for twin in TWINS]
             for picture, query, role in [(SCENE, scene.question, FIRST), (SCENE, scene.other_question, SECOND), *twins]:
@@ -107,11 +101,11 @@ class CausalTruth(Truths):
 
     @property
     def wanted(self) -> Iterable[str]:
-        """See :class:`saccade.scoring.sources.Truths`."""
+        """All maps that a score reads, scene by scene."""
         return [name for name, place in self.places.items() if place.role in ROLES]
 
     def evidence(self, name: str, size: Size) -> Evidence:
-        """See :class:`saccade.scoring.sources.Truths`."""
+        """The pixels of what is asked for, and of all objects."""
         place = self.names[name]
         scene = self.scenes[place.scene]
         labels = torch.from_numpy(scene.label_map.copy())  # (H,W)
@@ -119,7 +113,7 @@ class CausalTruth(Truths):
         return Evidence(labels == asked + 1, labels > 0)
 
     def pool(self, policies: Policies) -> TwinPool:
-        """See :class:`saccade.scoring.sources.Truths`."""
+        """Takes all maps scene by scene."""
         return TwinPool(self, policies)
 
 
@@ -130,8 +124,6 @@ def _without_objects(scene: CausalScene) -> CausalScene:
     return replace(scene, row={**row, "twins": files})
 
 
-_Ready = tuple[int, dict[str, Tensor]]
-"""A scene, and its maps (H,W) by role, laid over its picture."""
 _Key = tuple[Size, Size, torch.dtype, torch.device]
 """What scenes that are scored together have in common: size of the maps, and of the pixels that they lie on."""
 
@@ -141,17 +133,12 @@ class TwinPool:
 
     def __init__(self, truth: CausalTruth, policies: Policies) -> None:
         self._truth, self._policies = truth, policies
-        self._own, self._rivals, self._kept = Values(), dict[str, Values](), ColumnBuffer()
+        self._own, self._rivals, self._groups = Values(), dict[str, Values](), ColumnBuffer()
         self._open: dict[int, dict[str, Tensor]] = {}
         self._closed: set[int] = set()
-        self._ready: dict[_Key, list[_Ready]] = {}
-        self.unread = 0
-        """Maps of twins that no score reads."""
-
-    @property
-    def shown(self) -> Size:
-        """(H, W) of every picture."""
-        return self._truth.facts.size, self._truth.facts.size
+        self._ready: dict[_Key, list[tuple[int, dict[str, Tensor]]]] = {}  # a scene, and its maps (H,W) by role
+        self.shown: Size = (truth.facts.size, truth.facts.size)  # of every picture
+        self.unread = 0  # maps of twins that no score reads
 
     def is_twin(self, name: str) -> bool:
         """Whether a map of that name is about a twin."""
@@ -162,11 +149,7 @@ class TwinPool:
         return [name for name in self._truth.wanted if name not in came and name not in self._truth.names]
 
     def add(self, name: str, map: Tensor) -> None:
-        """Take one map (h,w).
-
-        Raises:
-            DataError: the scene was scored already, as its maps come too far apart.
-        """
+        """Take one map (h,w); of a scene that was scored already it is a DataError."""
         place = self._truth.places[name]
         if place.role not in ROLES:
             self.unread += 1
@@ -189,7 +172,7 @@ class TwinPool:
             self._close(scene)
         for key in list(self._ready):
             self._score(key)
-        groups = self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)  # (N,)
+        groups = self._groups["group"] if "group" in self._groups else torch.zeros(0, dtype=torch.int64)  # (N,)
         order = groups.argsort()
         return SceneScores(
             scores=self._own.intervals(groups),
@@ -206,9 +189,9 @@ class TwinPool:
         like = maps.get(FIRST, next(iter(maps.values())))
         size: Size = (like.shape[0], like.shape[1])
         shown = size if self._policies.resize == "map" else self.shown
-        laid = {role: laid_over(map[None].to(like), shown)[0][0] for role, map in maps.items()}
-        ready = self._ready.setdefault(key := (size, shown, like.dtype, like.device), [])
-        ready.append((scene, laid))
+        key = (size, shown, like.dtype, like.device)
+        ready = self._ready.setdefault(key, [])
+        ready.append((scene, {role: laid_over(map[None].to(like), shown)[0][0] for role, map in maps.items()}))
         if len(ready) >= _AT_ONCE:
             self._score(key)
 
@@ -217,62 +200,58 @@ class TwinPool:
         size, shown, dtype, device = key
         _, grids = laid_over(torch.zeros(1, *size), shown)
         empty = torch.zeros(shown, dtype=dtype, device=device)
-        maps = {role: torch.stack([each.get(role, empty) for each in laid]) for role in ROLES}  # (B,H,W) each
-        given = {role: torch.tensor([role in each for each in laid], device=device) for role in ROLES}  # (B,) each
-        maps["target_removed"] = torch.where(
-            given["target_removed"][:, None, None], even_where_empty(maps["target_removed"]), empty
-        )
-        truth, bright = self._seen([self._truth.scenes[number] for number in numbers], shown, device)
-        of_twins = TwinMaps(**{each.name: maps[each.name] for each in fields(TwinMaps)})
+        maps = {role: torch.stack([own.get(role, empty) for own in laid]) for role in ROLES}  # (B,H,W) each
+        is_there = {role: torch.tensor([role in own for own in laid], device=device) for role in ROLES}  # (B,) each
+        even = even_where_empty(maps["target_removed"])
+        maps["target_removed"] = torch.where(is_there["target_removed"][:, None, None], even, empty)
+        truth, bright = _places([self._truth.scenes[number] for number in numbers], shown, device)
+        of_twins = _twin_maps(maps.__getitem__)
         values = about_scene(of_twins, truth) | {"map_hold_background": map_hold(maps[FIRST], maps[BACKGROUND])}
-        full = {role: each.flatten(1).any(1) for role, each in maps.items()}  # (B,) each
+        is_full = {role: own.flatten(1).any(1) for role, own in maps.items()}  # (B,) each
         for name, roles in NEEDS.items():
-            is_full = torch.stack([full[role] for role in roles]).all(0)  # (B,)
-            is_given = torch.stack([given[role] for role in roles]).all(0)  # (B,)
-            score = torch.where(is_full, values[name], torch.zeros_like(values[name]))
-            defined = is_given | (self._policies.missing == "zero")
+            full = torch.stack([is_full[role] for role in roles]).all(0)  # (B,)
+            score = torch.where(full, values[name], torch.zeros_like(values[name]))
+            defined = torch.stack([is_there[role] for role in roles]).all(0) | (self._policies.missing == "zero")
             values[name] = where_defined(score, defined & truth.is_alike if name in _OF_LIKE_AREA else defined)
         groups = torch.tensor(numbers)  # (B,)
-        self._kept.append(group=groups)
+        self._groups.append(group=groups)
         self._own.add_values(values)
         for name, others in rivals(of_twins, truth, groups, bright=bright, grids=grids).items():
-            beside = {
-                score: where_defined(each, ~values[score].isnan()) for score, each in about_scene(others, truth).items()
-            }
+            scores = about_scene(others, truth).items()
+            beside = {score: where_defined(own, ~values[score].isnan()) for score, own in scores}
             self._rivals.setdefault(name, Values()).add_values(beside)
 
-    @staticmethod
-    def _seen(scenes: list[CausalScene], size: Size, device: torch.device) -> tuple[TwinTruth, TwinMaps]:
-        """Where things are in the scenes and their twins, and which pixels are bright; at ``size``."""
 
-        def fitting(masks: Tensor) -> Tensor:
-            masks = masks.to(device)  # (B,h,w)
-            return masks if masks.shape[-2:] == size else reduced(masks, size)
+def _twin_maps(of: Callable[[str], Tensor]) -> TwinMaps:
+    return TwinMaps(**{field.name: of(field.name) for field in fields(TwinMaps)})
 
-        def pictures(name: str) -> list[CausalPicture]:
-            return [scene if name == SCENE else scene.twins[name] for scene in scenes]
 
-        def of(obj: str, name: str = SCENE) -> Tensor:
-            pairs = zip(scenes, pictures(name))
-            return fitting(
-                torch.stack([torch.from_numpy(seen.label_map == getattr(scene, obj) + 1) for scene, seen in pairs])
-            )
+def _places(scenes: list[CausalScene], size: Size, device: torch.device) -> tuple[TwinTruth, TwinMaps]:
+    """Where things are in the scenes and their twins, and which pixels are bright; at ``size``."""
 
-        def bright(name: str) -> Tensor:
-            images = torch.from_numpy(np.stack([seen.image for seen in pictures(name)])).permute(
-                0, 3, 1, 2
-            )  # (B,3,H,W)
-            return fitting(foreground(images / 255))
+    def fitting(masks: Tensor) -> Tensor:
+        masks = masks.to(device)  # (B,h,w)
+        return masks if masks.shape[-2:] == size else reduced(masks, size)
 
-        target, other = of("target"), of("other")
-        truth = TwinTruth(
-            target=target,
-            other=other,
-            target_new=of("target", "target_moved"),
-            other_new=of("other", "other_moved"),
-            has_moved=torch.ones(len(scenes), dtype=torch.bool, device=device),
-            is_alike=alike(target, other),
-        )
-        scene = bright(SCENE)
-        names = (each.name for each in fields(TwinMaps))
-        return truth, TwinMaps(**{name: scene if name in (FIRST, SECOND) else bright(name) for name in names})
+    def pictures(name: str) -> list[CausalPicture]:
+        return [scene if name in (FIRST, SECOND) else scene.twins[name] for scene in scenes]
+
+    def pixels(thing: str, name: str = FIRST) -> Tensor:
+        pairs = zip(scenes, pictures(name))
+        masks = [torch.from_numpy(picture.label_map == getattr(scene, thing) + 1) for scene, picture in pairs]
+        return fitting(torch.stack(masks))
+
+    def bright(name: str) -> Tensor:
+        images = torch.from_numpy(np.stack([picture.image for picture in pictures(name)]))  # (B,H,W,3)
+        return fitting(foreground(images.permute(0, 3, 1, 2) / 255))
+
+    target, other = pixels("target"), pixels("other")
+    truth = TwinTruth(
+        target=target,
+        other=other,
+        target_new=pixels("target", "target_moved"),
+        other_new=pixels("other", "other_moved"),
+        has_moved=torch.ones(len(scenes), dtype=torch.bool, device=device),
+        is_alike=alike(target, other),
+    )
+    return truth, _twin_maps(bright)

@@ -38,11 +38,14 @@ from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
 CAMS = ("gradcam", "hirescam")
+OF_CAPTUM = ("gradcam", "ig", "occlusion")
 _STEPS = 32  # of integrated gradients
 _WINDOWS = 8  # of occlusion along each side; they move by half their width
 
 MapOf = Callable[[Path, str | None], Any]
 """Path of a picture, and a question or None → a map (H,W) over that picture."""
+Logit = Callable[[Tensor], Tensor]
+"""Network input (B,3,H,W) → the logit (B,) of the answer."""
 
 
 class MethodMaps(Maps):
@@ -73,31 +76,29 @@ class MethodMaps(Maps):
         super().__init__(where, self._files, lambda path: torch.zeros(0))
 
     def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
-        """See :class:`Maps`: a map for each truth whose question, if it has one, can be asked."""
-        questions = {
-            name: self._question(name)
-            for name in self._truths.wanted
-            if picture_of(name, self._separator) in self.names
-        }
-        has_questions = any(question is not None for question in questions.values())
+        """A map for each truth whose question, if it has one, can be asked."""
+        wanted = [(name, *self._parts(name)) for name in self._truths.wanted]
+        wanted = [(name, picture, question) for name, picture, question in wanted if picture in self.names]
+        has_questions = any(question is not None for _, _, question in wanted)
         asks = has_questions if self._questions is None else bool(self._questions)
         if asks and not has_questions:
             raise DataError(
                 f"{self._truths.where}: no questions; call a truth PICTURE{self._separator}QUESTION, or label it"
             )
-        for name, question in questions.items():
+        for name, _, question in wanted:
             can_ask = question is not None and (self._questions is None or question.casefold() in self._questions)
             if can_ask if asks else question is None:
                 yield name, readable(self.read, name)
 
     def read(self, name: str) -> Tensor:
-        """See :class:`saccade.scoring.sources.Maps`; the map is made again."""
-        file = self._files[self.names[picture_of(name, self._separator)]]
-        return map_of(self._make(file, self._question(name)), name).cpu()
+        """The map, made now or again."""
+        picture, question = self._parts(name)
+        return map_of(self._make(self._files[self.names[picture]], question), name).cpu()
 
-    def _question(self, name: str) -> str | None:
+    def _parts(self, name: str) -> tuple[str, str | None]:
+        """The picture and the question of a name."""
         picture = picture_of(name, self._separator)
-        return None if picture == name else name[len(picture) + len(self._separator) :]
+        return picture, None if picture == name else name[len(picture) + len(self._separator) :]
 
 
 def method_maps(
@@ -117,8 +118,7 @@ def method_maps(
 
     questions = {query.casefold() for query in model.facts.queries}
     make = own if method == "own" else _Method(method, model)
-    where = f"{method} of {model.name}"
-    return MethodMaps(folder, make, truths, separator=separator, where=where, questions=questions)
+    return MethodMaps(folder, make, truths, separator=separator, where=f"{method} of {model.name}", questions=questions)
 
 
 class _Method:
@@ -137,13 +137,13 @@ class _Method:
             lacks = "has no feature map of the whole picture"
         if lacks is not None:
             raise ConfigError(f"method={method}: '{predictor.name}' {lacks}")
-        if method in ("gradcam", "ig", "occlusion"):
+        if method in OF_CAPTUM:
             _captum(method)  # what is missing is said before pictures are read
 
     def __call__(self, picture: Path, question: str | None) -> Tensor:
         """The map (H,W) over the picture."""
-        item = self._predictor.reads.item(picture)
-        prepared = self._predictor.reads.prepare((item,), self._predictor.facts)
+        reads = self._predictor.reads
+        prepared = reads.prepare((reads.item(picture),), self._predictor.facts)
         (images,) = (tensor.to(self._predictor.device) for tensor in prepared.inputs)  # (1,3,H,W)
         (read,) = prepared.items
         canvas, image_size = cast(Tensor, read.canvas), cast(Tensor, read.image_size)  # as of all pictures
@@ -154,36 +154,36 @@ class _Method:
 
     def _on_input(self, images: Tensor, query: Any) -> tuple[Tensor, Tensor]:
         """The map (1,h,w), and the frame (2,3) of its cells in the network input."""
+        model, method, stages = self._model, self._method, self._stages
 
         def asked(pictures: Tensor) -> list[Tensor]:
             has_questions = bool(self._predictor.facts.queries)
             return [torch.full((len(pictures),), int(query), device=pictures.device)] if has_questions else []
 
         with torch.no_grad():
-            output = self._model.forward_raw(images, *asked(images))
-            answer = int(self._model.logits_and_answer(output)[1][0])
-        if self._method in CAMS and any(look.kind == "crop" for look in self._model.looks(output)):
-            raise ConfigError(f"method={self._method}: the features of '{self._predictor.name}' lie on a crop")
+            output = model.forward_raw(images, *asked(images))
+            answer = int(model.logits_and_answer(output)[1][0])
+        if method in CAMS and any(look.kind == "crop" for look in model.looks(output)):
+            raise ConfigError(f"method={method}: the features of '{self._predictor.name}' lie on a crop")
 
         def logit(pictures: Tensor) -> Tensor:
-            output = self._model.forward_raw(pictures, *asked(pictures))
-            return self._model.logits_and_answer(output)[0][:, answer]  # (B,)
+            return model.logits_and_answer(model.forward_raw(pictures, *asked(pictures)))[0][:, answer]  # (B,)
 
-        if self._stages is None or self._method not in (*CAMS, "rollout"):
-            return _input_map(self._method, images, logit), geometry.identity()
-        name = self._stages.names[-1]
-        if self._method == "rollout":
+        if stages is None or method not in (*CAMS, "rollout"):
+            return _input_map(method, images, logit), geometry.identity()
+        name = stages.names[-1]
+        if method == "rollout":
             with torch.no_grad():
-                map = cast(Any, self._model).rollout(self._model.encode(images), *asked(images))
-        elif self._method == "gradcam":
-            cam = _captum("gradcam").LayerGradCam(logit, self._stages.stages[name])
+                map = cast(Any, model).rollout(model.encode(images), *asked(images))
+        elif method == "gradcam":
+            cam = _captum("gradcam").LayerGradCam(logit, stages.stages[name])
             map = cam.attribute(images, relu_attributions=True)[:, 0]  # (1,h,w)
         else:
-            map = _hirescam(self._stages.stages[name], images, logit)
-        return map, self._stages.frames[name]
+            map = _hirescam(stages.stages[name], images, logit)
+        return map, stages.frames[name]
 
 
-def _hirescam(layer: nn.Module, images: Tensor, logit: Callable[[Tensor], Tensor]) -> Tensor:
+def _hirescam(layer: nn.Module, images: Tensor, logit: Logit) -> Tensor:
     features: list[Tensor] = []
     handle = layer.register_forward_hook(lambda module, inputs, output: features.append(output))
     try:
@@ -195,7 +195,7 @@ def _hirescam(layer: nn.Module, images: Tensor, logit: Callable[[Tensor], Tensor
     return hirescam(features[-1].detach(), gradient)  # (1,h,w)
 
 
-def _input_map(method: str, images: Tensor, logit: Callable[[Tensor], Tensor]) -> Tensor:
+def _input_map(method: str, images: Tensor, logit: Logit) -> Tensor:
     """A map (1,H,W) of the pixels of the network input, with its sign."""
     if method == "gradxinput":
         with torch.enable_grad():

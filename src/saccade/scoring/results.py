@@ -1,4 +1,4 @@
-"""What scoring found, and how: means with intervals, baselines, the score of every map, what was left out and why."""
+"""What scoring returns: means with intervals, baselines, the score of every map, what was left out and why."""
 
 from __future__ import annotations
 
@@ -20,41 +20,37 @@ from saccade.scoring.sources import Maps, Truths
 
 SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
 SCHEMA_VERSION = 1
-"""Schema version of the JSON file."""
 TITLES = {
-    "true_positive_strength": "strength",
-    "selectivity": "selectivity",
-    "pointing": "pointing",
-    "iou": "IoU",
-    "pr_auc": "PR-AUC",
-    "nss": "NSS",
-    "auc_judd": "AUC Judd",
-    "auc_shuffled": "AUC shuffled",
-}
+    "true_positive_strength": "strength", "selectivity": "selectivity", "pointing": "pointing", "iou": "IoU",
+    "pr_auc": "PR-AUC", "nss": "NSS", "auc_judd": "AUC Judd", "auc_shuffled": "AUC shuffled",
+}  # fmt: skip
 """Scores as tables call them, in their order."""
 ROWS = {
-    "uniform": "uniform",
-    "centre_gaussian": "centre",
-    "shuffled": "shuffled",
-    "all_objects": "all objects on the grid",
-    "all_objects_exact": "all objects",
-    "grid_oracle": "bound",
+    "uniform": "uniform", "centre_gaussian": "centre", "shuffled": "shuffled",
+    "all_objects": "all objects on the grid", "all_objects_exact": "all objects", "grid_oracle": "bound",
     "points_exact": "the points themselves",
-}
+}  # fmt: skip
 """Baselines and bounds as tables call them, in their order."""
-SCENE_COLUMNS = ("map_follow", "map_turn", "map_specific", "map_hold", "map_hold_background")
-"""Scores about scenes and their twins in the order of tables."""
-SCENE_ROWS = {
-    "foreground": "maps × foreground",
-    "uniform": "uniform",
-    "centre_gaussian": "centre",
-    "shuffled": "shuffled",
-    "grid_oracle": "best on its grid",
-    "target_mask": "target's mask",
+SCENE_TITLES = {
+    name: name.replace("_background", ", background")
+    for name in ("map_follow", "map_turn", "map_specific", "map_hold", "map_hold_background")
 }
-"""What they are compared with."""
+"""Scores about scenes and their twins, likewise."""
+SCENE_ROWS = {
+    "foreground": "maps × foreground", "uniform": "uniform", "centre_gaussian": "centre", "shuffled": "shuffled",
+    "grid_oracle": "best on its grid", "target_mask": "target's mask",
+}  # fmt: skip
+COUNTED = {
+    "missing": "without a map", "missing_twins": "twins without a map", "unread": "maps of twins that no score reads",
+    "extra": "maps without a truth", "nan": "maps with NaN", "broken": "unreadable", "empty": "with an empty truth",
+    "zero": "maps of zeros (they score 0)", "resized": "maps brought to another size",
+    "outside": "points outside their picture", "rows": "rows of the truth unreadable", "ignored": "other files",
+}  # fmt: skip
+"""What is counted beside the maps that were scored."""
 _LISTED = 10
 
+Means = Mapping[str, Mapping[str, float]]
+"""Name of a baseline or bound → its scores."""
 
 CHOICES: dict[str, dict[str, str]] = {
     "signed": {
@@ -99,8 +95,7 @@ class Policies:
     missing: str = "skip"
     empty: str = "skip"
     broken: str = "stop"
-    separator: str = SEPARATOR
-    """Between picture and question in the name of a map."""
+    separator: str = SEPARATOR  # between picture and question in the name of a map
 
     def __post_init__(self) -> None:
         if not self.separator.strip():
@@ -115,64 +110,44 @@ class Policies:
 class SceneScores:
     """Scores of maps of scenes and of their twins, see :mod:`saccade.scoring.causal`."""
 
-    scores: Mapping[str, Interval]
-    """Means over scenes."""
-    baselines: Mapping[str, Mapping[str, float]]
-    names: tuple[str, ...]
-    """Names of the scenes."""
+    scores: Mapping[str, Interval]  # means over scenes
+    baselines: Means
+    names: tuple[str, ...]  # of the scenes
     values: Mapping[str, Tensor]
     """The score of each scene (N,), NaN where a map that it needs is missing, or where the areas are not alike."""
-    facts: Mapping[str, Any]
-    """Facts of the causal set, from its causal.json: version, digest, count and settings."""
+    facts: Mapping[str, Any]  # of the causal set, from its causal.json: version, digest, count and settings
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
-        wanted = [name for name in SCENE_COLUMNS if name in self.scores]
-        rows = _own_rows([self.scores[name] for name in wanted])
-        rows.append(["n", *(f"{self.scores[name].n:,}" for name in wanted)])
-        for name, title in SCENE_ROWS.items():
-            if found := self.baselines.get(name):
-                rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
-        return ["", *(name.replace("_background", ", background") for name in wanted)], rows
-
-    def to_json(self) -> dict[str, object]:
-        """Plain values; NaN is None."""
-        return {"n": len(self.names), **_scores_json(self.scores, self.baselines)}
+        columns, rows = _table(self.scores, SCENE_TITLES, self.baselines, SCENE_ROWS)
+        rows.insert(2, ["n", *(f"{self.scores[name].n:,}" for name in SCENE_TITLES if name in self.scores)])
+        return columns, rows
 
     def csv_text(self) -> str:
         """A row for each scene."""
-        rows = zip(self.names, *(each.tolist() for each in self.values.values()))
-        return _csv_text(["scene", *self.values], ([name, *map(_cell, values)] for name, *values in rows))
+        columns = zip(self.names, *(values.tolist() for values in self.values.values()))
+        return _csv_text(["scene", *self.values], ([name, *map(_cell, values)] for name, *values in columns))
 
 
 @dataclass(frozen=True)
 class ScoreResult:
     """Scores of maps, beside baselines and bounds on the same truth."""
 
-    kind: str
-    """Kind of the truth: masks, boxes or points."""
+    kind: str  # of the truth: masks, boxes or points
     scores: Mapping[str, Interval]
     """Means over maps, with intervals by picture. ``pr_auc`` is pooled over all pixels and has no interval."""
-    baselines: Mapping[str, Mapping[str, float]]
-    """The same scores of what maps are compared with."""
-    names: tuple[str, ...]
-    """Names of the maps that were scored."""
-    pictures: tuple[str, ...]
-    """The picture of each."""
-    values: Mapping[str, Tensor]
-    """The score of each map (N,), NaN where it has none."""
-    left_out: Mapping[str, tuple[str, ...]]
-    """Names by reason: missing, missing_twins, extra, nan, broken."""
-    notes: Mapping[str, str]
-    """What was wrong with those that are broken, by name."""
+    baselines: Means
+    names: tuple[str, ...]  # of the maps that were scored
+    pictures: tuple[str, ...]  # of each map
+    values: Mapping[str, Tensor]  # the score of each map (N,), NaN where it has none
+    left_out: Mapping[str, tuple[str, ...]]  # names by reason: missing, missing_twins, extra, nan, broken
+    notes: Mapping[str, str]  # what was wrong with those that are broken, by name
     counts: Mapping[str, int]
     policies: Policies
     maps: str
     truth: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """What else to tell: method, model."""
-    scene: SceneScores | None = None
-    """Scores of scenes and their twins, if the truth is a causal set."""
+    settings: Mapping[str, Any] = field(default_factory=dict)  # method, model
+    scene: SceneScores | None = None  # if the truth is a causal set
     sources: tuple[Maps, Truths] | None = field(default=None, repr=False, compare=False)
     """Where maps and truths can be read again, to be drawn."""
 
@@ -183,41 +158,32 @@ class ScoreResult:
 
     def __str__(self) -> str:
         of_scenes = {} if self.scene is None else self.scene.scores
-        told = {**self.scores, **of_scenes}
-        return "\n".join(f"{TITLES.get(name, name)} {found}" for name, found in told.items())
+        return "\n".join(f"{TITLES.get(name, name)} {score}" for name, score in {**self.scores, **of_scenes}.items())
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, then baselines and bounds."""
-        wanted = [name for name in TITLES if name in self.scores]
-        rows = _own_rows([self.scores[name] for name in wanted])
-        for name, title in ROWS.items():
-            found = dict(self.baselines.get(name, {}))
-            if name == "all_objects" and not self.counts["resized"]:
-                continue  # on pixels it is the exact one
-            if name == "grid_oracle" and self.counts["resized"]:  # of coarse cells, the best bounds strength alone
-                found = {score: value for score, value in found.items() if score == "true_positive_strength"}
-            if found:
-                rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
-        return ["", *(TITLES[name] for name in wanted)], rows
+        means = dict(self.baselines)
+        if not self.counts["resized"]:
+            means.pop("all_objects", None)  # on pixels it is the exact one
+        elif "grid_oracle" in means:  # of coarse cells, the best bounds strength alone
+            strength = "true_positive_strength"
+            means["grid_oracle"] = {name: value for name, value in means["grid_oracle"].items() if name == strength}
+        return _table(self.scores, TITLES, means, ROWS)
 
     def counted(self) -> str:
         """What was scored and what was not, in one line."""
         counts = self.counts
         parts = [f"{counts['scored']:,} of {counts['truths']:,} scored, {counts['pictures']:,} pictures"]
-        told = {
-            "missing": "without a map", "missing_twins": "twins without a map",
-            "unread": "maps of twins that no score reads", "extra": "maps without a truth", "nan": "maps with NaN",
-            "broken": "unreadable", "empty": "with an empty truth", "zero": "maps of zeros (they score 0)",
-            "resized": "maps brought to another size", "outside": "points outside their picture",
-            "rows": "rows of the truth unreadable", "ignored": "other files",
-        }  # fmt: skip
-        parts += [f"{counts[name]:,} {words}" for name, words in told.items() if counts.get(name)]
-        return "; ".join(parts)
+        return "; ".join(parts + [f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts.get(name)])
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
         from saccade import __version__
 
+        scene = self.scene
+        of_scenes = {} if scene is None else {
+            "scene": {"n": len(scene.names), **_scores_json(scene.scores, scene.baselines)}, "set": dict(scene.facts)
+        }  # fmt: skip
         return {
             "schema_version": SCHEMA_VERSION,
             "saccade": __version__,
@@ -228,10 +194,10 @@ class ScoreResult:
             "policies": asdict(self.policies),
             "counts": dict(self.counts),
             **_scores_json(self.scores, self.baselines),
-            **({} if self.scene is None else {"scene": self.scene.to_json(), "set": dict(self.scene.facts)}),
+            **of_scenes,
             "left_out": {reason: list(names[:_LISTED]) for reason, names in self.left_out.items() if names},
             "left_out_because": dict(list(self.notes.items())[:_LISTED]),
-        }  # fmt: skip
+        }
 
     def save(self, folder: str | Path, *, pictures: str | Path | None = None) -> list[Path]:
         """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv.
@@ -254,11 +220,10 @@ class ScoreResult:
     def csv_text(self) -> str:
         """A row for each map, and for each that was left out, with the reason."""
         columns = [name for name in TITLES if name in self.values]
+        values = zip(*(self.values[name].tolist() for name in columns))
         rows = [
-            [name, picture, "empty" if all(map(math.isnan, values)) else "scored", *map(_cell, values)]
-            for name, picture, *values in zip(
-                self.names, self.pictures, *(self.values[key].tolist() for key in columns)
-            )
+            [name, picture, "empty" if all(map(math.isnan, own)) else "scored", *map(_cell, own)]
+            for name, picture, own in zip(self.names, self.pictures, values)
         ]
         for reason, names in self.left_out.items():
             rows += [[name, "", reason, *("" for _ in columns)] for name in names]
@@ -275,15 +240,23 @@ def _cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _scores_json(scores: Mapping[str, Interval], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
+def _scores_json(scores: Mapping[str, Interval], baselines: Means) -> dict[str, object]:
     means = {name: dict(values) for name, values in baselines.items()}
     return without_nan({"scores": {name: score._asdict() for name, score in scores.items()}, "baselines": means})
 
 
-def _own_rows(scores: Sequence[Interval]) -> list[list[str]]:
-    """The means, and below them the ends of their intervals."""
-    ends = ["" if math.isnan(each.low) else f"{each.low:.2f}–{each.high:.2f}" for each in scores]
-    return [["maps", *(_plain(each.mean) for each in scores)], ["95 % interval", *ends]]
+def _table(
+    scores: Mapping[str, Interval], titles: Mapping[str, str], baselines: Means, rows: Mapping[str, str]
+) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows: the means, below them the ends of their intervals, then baselines."""
+    names = [name for name in titles if name in scores]
+    own = [scores[name] for name in names]
+    ends = ["" if math.isnan(score.low) else f"{score.low:.2f}–{score.high:.2f}" for score in own]
+    cells = [["maps", *(_plain(score.mean) for score in own)], ["95 % interval", *ends]]
+    for row, title in rows.items():
+        if means := baselines.get(row):
+            cells.append([title, *(_plain(means.get(name, math.nan)) for name in names)])
+    return ["", *(titles[name] for name in names)], cells
 
 
 def _plain(value: float) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Named = tuple[str, Tensor | SaccadeError]
 """The name of a map, and the map (h,w) or what is wrong with it."""
+Convert = Callable[[Any, str], Tensor]
 TABLES = (".csv", ".json", ".jsonl")
 
 
@@ -44,7 +45,7 @@ class Maps:
 
     Args:
         where: what messages call them.
-        paths: what they are called before they are named, see :mod:`saccade.data.maps.arrays`.
+        paths: what they are called before they are named, see :mod:`saccade.data.maps.arrays`; none of a stream.
         read: path → map (h,w), or mask (H,W) bool.
         ignored: files that hold no map by their suffix.
         is_fixed: whether they have their names already.
@@ -61,22 +62,17 @@ class Maps:
         is_fixed: bool = False,
         is_stacked: bool = False,
     ) -> None:
-        self.where, self.ignored, self.is_fixed, self.is_stacked = where, ignored, is_fixed, is_stacked
-        self._paths, self._read = list(paths), read
+        self.where, self.paths, self.ignored = where, list(paths), ignored
+        self.is_fixed, self.is_stacked, self._read = is_fixed, is_stacked, read
         self.names: dict[str, str] = {}
-
-    def paths(self) -> list[str] | None:
-        """What the maps are called before they are named; None: not known before they come."""
-        return self._paths
 
     def name(self, short: bool) -> None:
         """Call maps by the last part of their path, or by all of it."""
-        self.names = by_short_name(self._paths, short)
+        self.names = by_short_name(self.paths, short)
 
     def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
         """All maps, those called ``first`` before the others."""
-        leading = [name for name in first if name in self.names]
-        for name in dict.fromkeys((*leading, *self.names)):
+        for name in dict.fromkeys((*(name for name in first if name in self.names), *self.names)):
             yield name, readable(self.read, name)
 
     def read(self, name: str) -> Any:
@@ -91,12 +87,8 @@ class StreamMaps(Maps):
         super().__init__("maps in memory", (), lambda path: torch.zeros(0), is_fixed=True)
         self._maps = maps
 
-    def paths(self) -> list[str] | None:
-        """See :class:`Maps`."""
-        return None
-
     def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
-        """See :class:`Maps`; they come as they come."""
+        """All maps in the order of the stream."""
         for number, item in enumerate(self._maps):
             is_pair = isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
             name, values = item if is_pair else (f"{number:06d}", item)
@@ -132,18 +124,13 @@ def open_masks(masks: Any, *, key: str | None = None, names: Sequence[str] | Non
     return _in_memory(masks, "masks", _mask_of, names)
 
 
-Convert = Callable[[Any, str], Tensor]
-
-
 def _in_files(path: Path, convert: Convert, key: str | None, *, grey: bool = False) -> Maps:
     if path.suffix.lower() == ".npy" and path.is_file():
         return _in_memory(_npy_stack(path), str(path), convert, None, where=str(path))
     members = open_members(path, SUFFIXES)
-
-    def read(name: str) -> Tensor:
-        return convert(members.read(name, key, grey=grey), name)
-
-    return Maps(members.where, members.names, read, ignored=members.ignored)
+    read = members.read
+    names, ignored = members.names, members.ignored
+    return Maps(members.where, names, lambda name: convert(read(name, key, grey=grey), name), ignored=ignored)
 
 
 def _in_memory(values: Any, what: str, convert: Convert, names: Sequence[str] | None, where: str = "") -> Maps:
@@ -153,12 +140,8 @@ def _in_memory(values: Any, what: str, convert: Convert, names: Sequence[str] | 
         values = values[:, 0] if values.ndim == 4 and values.shape[1] == 1 else values
         if values.ndim != 3 or values.shape[1] * values.shape[2] == 0:
             raise ShapeError(what, "(N,H,W) with at least one pixel", values.shape)
-    by_name = _by_name(values, what, names)
-
-    def read(name: str) -> Tensor:
-        return convert(by_name[name], name)
-
-    return Maps(where or f"{what} in memory", by_name, read, is_fixed=True, is_stacked=is_stacked)
+    by_name, where = _by_name(values, what, names), where or f"{what} in memory"
+    return Maps(where, by_name, lambda name: convert(by_name[name], name), is_fixed=True, is_stacked=is_stacked)
 
 
 def _by_name(values: Any, what: str, names: Sequence[str] | None) -> dict[str, Any]:
@@ -180,8 +163,8 @@ def map_of(values: Any, name: str) -> Tensor:
     while plane.dim() > 2 and 1 in (plane.shape[0], plane.shape[-1]):
         plane = plane[0] if plane.shape[0] == 1 else plane[..., 0]
     if plane.dim() != 2 or plane.numel() == 0 or plane.is_complex():
-        found = f"{tuple(values.shape)} of {values.dtype}"
-        raise DataError(f"{name}: a map is (H,W) of real numbers, found {found}; sum over channels first, and say how")
+        shape = f"{tuple(values.shape)} of {values.dtype}"
+        raise DataError(f"{name}: a map is (H,W) of real numbers, found {shape}; sum over channels first, and say how")
     return plane if plane.dtype in (torch.float32, torch.float64) else plane.float()
 
 
@@ -226,19 +209,15 @@ def _total_map(file: Path, name: str) -> Tensor:
 class Evidence(NamedTuple):
     """Where a map should lie."""
 
-    mask: Tensor
-    """(H,W) bool."""
-    objects: Tensor | None
-    """(H,W) bool: the pixels of all objects of the picture."""
+    mask: Tensor  # (H,W) bool
+    objects: Tensor | None  # (H,W) bool: the pixels of all objects of the picture
 
 
 class Points(NamedTuple):
     """Points of one picture."""
 
-    at: Tensor
-    """(K,2) as (x, y) in pixels of the picture."""
-    size: Size | None
-    """(H, W) of the picture; None: that of the map."""
+    at: Tensor  # (K,2) as (x, y) in pixels of the picture
+    size: Size | None  # (H, W) of the picture; None: that of the map
 
 
 class Truths:
@@ -246,18 +225,14 @@ class Truths:
 
     where: str
     kind: Literal["masks", "boxes", "points"] = "masks"
+    paths: list[str]
+    """What they are called before they are named, see :mod:`saccade.data.maps.arrays`."""
+    names: Mapping[str, Any]
+    """All that a map can be compared with."""
     unusable: Sequence[str] = ()
     """Rows that could not be read."""
     is_stacked: bool = False
-    """Whether they are one array (N,H,W)."""
     is_fixed: bool = False
-    """Whether they have their names already."""
-    names: Mapping[str, Any]
-    """All that a map can be compared with."""
-
-    def paths(self) -> list[str]:
-        """What they are called before they are named, see :mod:`saccade.data.maps.arrays`."""
-        return list(self.names)
 
     def name(self, short: bool, separator: str) -> None:
         """Call them by the last part of their path, or by all of it."""
@@ -268,8 +243,8 @@ class Truths:
         """All maps that are read, in the order in which they are best read."""
         return self.names
 
-    def expected(self, found: set[str]) -> list[str]:
-        """The truths that should have a map, given those that have."""
+    def expected(self, matched: set[str]) -> list[str]:
+        """The truths that should have a map; ``matched``: those that have one."""
         return list(self.names)
 
     def evidence(self, name: str, size: Size) -> Evidence:
@@ -289,30 +264,26 @@ class Masks(Truths):
     """Masks; objects in others, by the same name or by that of the picture."""
 
     def __init__(self, masks: Maps, objects: Maps | None) -> None:
-        self.where, self.is_fixed, self.is_stacked = masks.where, masks.is_fixed, masks.is_stacked
-        self.names, self._separator = {}, ""
-        self._masks, self._objects = masks, objects
-
-    def paths(self) -> list[str]:
-        """See :class:`Truths`."""
-        return self._masks.paths() or []
+        self.where, self.paths, self.names = masks.where, masks.paths, {}
+        self.is_fixed, self.is_stacked = masks.is_fixed, masks.is_stacked
+        self._masks, self._objects, self._separator = masks, objects, ""
 
     def name(self, short: bool, separator: str) -> None:
-        """See :class:`Truths`."""
+        """Name masks and objects."""
         self._masks.name(short)
         self.names, self._separator = self._masks.names, separator
         if self._objects is not None:
             self._objects.name(short)
 
     def evidence(self, name: str, size: Size) -> Evidence:
-        """See :class:`Truths`."""
+        """The mask, and that of the objects."""
         mask = self._masks.read(name)
         if self._objects is None:
             return Evidence(mask, None)
-        found = truth_for(name, self._objects.names, self._separator)
-        if found is None:
+        matching = truth_for(name, self._objects.names, self._separator)
+        if matching is None:
             raise DataError(f"objects: none of '{name}' in {self._objects.where}; give a mask of them for each picture")
-        objects = self._objects.read(found)
+        objects = self._objects.read(matching)
         if objects.shape != mask.shape:
             raise ShapeError(f"objects of '{name}'", f"{tuple(mask.shape)} as its mask", objects.shape)
         return Evidence(mask, objects)
@@ -323,28 +294,24 @@ class Marks(Truths):
 
     def __init__(self, table: MarkTable) -> None:
         self.where, self.unusable, self.kind = table.where, table.unusable, table.kind
-        self._table = table
+        self.paths, self._table = list(table.pictures), table
         self.names: dict[str, tuple[PictureMarks, str | None]] = {}
 
-    def paths(self) -> list[str]:
-        """See :class:`Truths`."""
-        return list(self._table.pictures)
-
     def name(self, short: bool, separator: str) -> None:
-        """See :class:`Truths`."""
+        """Name pictures, and labels behind their picture."""
         for path, marks in self._table.pictures.items():
             name = PurePosixPath(path).name if short else path
-            self.names[name] = (marks, None)
             labels = dict.fromkeys(label for label in marks.labels if label is not None)
+            self.names[name] = (marks, None)
             self.names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
 
-    def expected(self, found: set[str]) -> list[str]:
-        """See :class:`Truths`."""
+    def expected(self, matched: set[str]) -> list[str]:
+        """Those of labels, if some of them have a map; else those of pictures."""
         of_labels = {name for name, (_, label) in self.names.items() if label is not None}
-        return [name for name in self.names if (name in of_labels) == bool(found & of_labels)]
+        return [name for name in self.names if (name in of_labels) == bool(matched & of_labels)]
 
     def evidence(self, name: str, size: Size) -> Evidence:
-        """See :class:`Truths`."""
+        """The pixels of a label with those of the whole picture as objects; or the pixels of a picture."""
         marks, label = self.names[name]
 
         def pixels(of: str | None) -> Tensor:
@@ -353,7 +320,7 @@ class Marks(Truths):
         return Evidence(pixels(label), None if label is None else pixels(None))
 
     def points(self, name: str) -> Points:
-        """See :class:`Truths`."""
+        """The points of a picture, or of one of its labels."""
         marks, label = self.names[name]
         at = torch.tensor([marks.places[number] for number in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
         return Points(at, marks.size)
@@ -386,13 +353,12 @@ def open_truth(
         if path.is_dir() and (path / "scenes.jsonl").is_file():
             path = path / "scenes.jsonl"  # pictures that `saccade data make` wrote; their truth lies beside them
         is_causal = (path / "causal.json").is_file()
-        is_table = path.suffix.lower() in TABLES and path.is_file()
-        if objects is not None and (is_causal or is_table):
+        marks = Marks(read_marks(path)) if path.suffix.lower() in TABLES and path.is_file() else None
+        if objects is not None and (is_causal or marks is not None):
             raise ConfigError(f"objects: {path} says itself what else is in a picture; leave it out")
-        marks = Marks(read_marks(path)) if is_table else None
-        opened = "masks" if marks is None else marks.kind
-        if kind not in (None, opened):
-            raise DataError(f"{truth}: expected {kind}, found {opened}; boxes and points come as a table")
+        actual = "masks" if marks is None else marks.kind
+        if kind not in (None, actual):
+            raise DataError(f"{truth}: expected {kind}, found {actual}; boxes and points come as a table")
         if marks is not None:
             return marks
         if is_causal:
@@ -405,11 +371,11 @@ def open_truth(
 
 def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str] | None) -> MarkTable:
     """Boxes or points in memory as a table."""
-    table, wide = MarkTable(f"{kind} in memory", kind), 4 if kind == "boxes" else 2
+    table, width = MarkTable(f"{kind} in memory", kind), 4 if kind == "boxes" else 2
     for name, places in _by_name(truth, kind, names).items():
         values = _array(places)
-        if values.size % wide or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise DataError(f"{name}: expected {kind} (n,{wide}), finite numbers")
-        rows = [tuple(map(float, row)) for row in values.reshape(-1, wide)]
+        if values.size % width or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise DataError(f"{name}: expected {kind} (n,{width}), finite numbers")
+        rows = [tuple(map(float, row)) for row in values.reshape(-1, width)]
         table.pictures[name] = PictureMarks(None, rows, [None] * len(rows), [None] * len(rows))
     return table
