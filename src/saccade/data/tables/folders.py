@@ -7,7 +7,7 @@
 * ``PATH/cat/1.jpg``: 70 / 15 / 15 % of the pictures are train / val / test, by a hash of the path.
 
 Folders below a class belong to the class. Hidden files do not count. What cannot be used is left out and counted: a
-class without pictures, a file that is no picture, and a picture that lies in two classes, byte for byte.
+class without pictures, a link that leads nowhere, a file that is no picture, and a picture that lies in two classes, byte for byte.
 
 ``metadata:PATH`` is the convention of the datasets library:
 
@@ -46,7 +46,8 @@ class _Picture(NamedTuple):
 
 def class_folders(path: Path) -> CellRows:
     """The pictures below ``path``, each labelled by the folder of its class."""
-    skipped: list[str] = []
+    broken = sorted(entry.name for entry in path.iterdir() if entry.is_symlink() and not entry.exists())
+    skipped = [f"link that leads nowhere: {name}" for name in broken]
     top = _folders(path)
     splits = {SPLIT_FOLDERS[name]: folder for folder in top if (name := folder.name.lower()) in SPLIT_FOLDERS}
     if splits and len(splits) < len(top):
