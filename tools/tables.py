@@ -63,8 +63,8 @@ ROWS = (
         "HAttNet-CTX, Seo et al. 2016",
         "colour of the digit asked for (MREF): accuracy",
         (_CTX, "accuracy"),
-        "Is right a little less often than published, and lays {here} % of its map on the digit, not {there} %. Trained "
-        "by our own settings; the authors' training has recipes and no recorded run yet.",
+        "Is right a little less often than published, and lays {here} % of its map on the digit, not {there} %. "
+        "Trained by our own settings; the authors' training has recipes and no recorded run yet.",
         {"here": (_CTX, _STRENGTH)},
         ("hattnet-table1", "hattnet-ctx", "mref"),
         published_figures={"there": ("hattnet-table1", "hattnet-ctx", "mref", _STRENGTH)},

@@ -7,7 +7,8 @@
 * ``PATH/cat/1.jpg``: 70 / 15 / 15 % of the pictures are train / val / test, by a hash of the path.
 
 Folders below a class belong to the class. Hidden files do not count. What cannot be used is left out and counted: a
-class without pictures, a link that leads nowhere, a file that is no picture, and a picture that lies in two classes, byte for byte.
+class without pictures, a link that leads nowhere, a file that is no picture, and a picture that lies in two classes,
+byte for byte.
 
 ``metadata:PATH`` is the convention of the datasets library:
 
