@@ -14,7 +14,12 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.caption.losses import Hard, HardCode, HardToGo, Loss, Soft
 from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.families.caption.task import CaptionTask
-from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
+from saccade.losses.captions import (
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    smoothed_cross_entropy,
+)
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}

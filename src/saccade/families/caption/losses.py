@@ -57,7 +57,7 @@ class Hard:
     smoothing: Portion = 0.0
     """ε, the share of each word that goes to all words alike (smoothed labels)."""
     judged: ClassVar[dict[str, Any]] = {}
-    """How a draw is judged: options of :func:`~saccade.losses.hard_attention_loss`."""
+    """How a draw is judged: options of :func:`~saccade.losses.captions.hard_attention_loss`."""
 
 
 @dataclass(frozen=True)
