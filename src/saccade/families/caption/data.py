@@ -31,7 +31,6 @@ from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.drawing import COLOURS
-from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
@@ -262,9 +261,9 @@ class CaptionScenes(CaptionSceneStream):
             words = self.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
             named = {"image": file, "caption": self.vocabulary.decode(words), "seed": self.config.seed}
             made = {"split": self.split, "index": int(layout.index[scene]), "glyphs": self.glyphs.name}
-            return {**named, **made, "objects": object_facts(layout, scene)}
+            return {**named, **made, "objects": layout[scene : scene + 1].facts()[0]}
 
-        return write_stream(self, facts, f"{self.config.name} {self.split}", numbers, out, progress)
+        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 
 
 def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:

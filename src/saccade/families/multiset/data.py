@@ -34,7 +34,6 @@ from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32
 from saccade.data.scenes.layout import GlyphLayout
@@ -279,7 +278,7 @@ class MultisetScenes(MultisetStream):
             boxes = layout.boxes[scene][present].tolist()
             return {"image": file, "labels": labels, "boxes": boxes, **made, "glyphs": named["glyphs"]}
 
-        return write_stream(self, facts, f"{self.config.name} {self.split}", numbers, out, progress)
+        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 
 
 class MultisetFiles(ImageSplit):
