@@ -25,8 +25,6 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.export import check_request
-from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import SceneLayout
@@ -350,17 +348,16 @@ class CaptionTask(PictureTask):
         config = config_of(CaptionDataConfig, settings)
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
-        check_request(count, start, out)
         scenes = CaptionScenes(config, split, torch.device("cpu"), SCENE_VOCABULARY, allow_pack=True)
 
         def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
             words = scenes.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
             named = {"image": file, "caption": SCENE_VOCABULARY.decode(words), "seed": config.seed, "split": split}
-            index = int(layout.index[scene])
-            return {**named, "index": index, "glyphs": scenes.glyphs.name, "objects": object_facts(layout, scene)}
+            drawn = {"glyphs": scenes.glyphs.name, "objects": layout[scene : scene + 1].facts()[0]}
+            return {**named, "index": int(layout.index[scene]), **drawn}
 
         what = f"{config.name} {split}"
-        return write_stream(scenes, facts, what, range(start, start + count), Path(out), progress)
+        return scenes.write(facts, what, range(start, start + count), Path(out), progress)
 
 
 def examples(data: CaptionData, count: int) -> list[Example]:

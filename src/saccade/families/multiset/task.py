@@ -23,8 +23,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import Weight, Within, from_dict
-from saccade.data.pictures.export import check_request
-from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split, checked_split
@@ -437,7 +435,6 @@ class MultisetTask(PictureTask):
         config = config_of(MultisetDataConfig, settings)
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
-        check_request(count, start, out)
         scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
         what = f"{config.name} {split}"
-        return write_stream(scenes, scenes.facts, what, range(start, start + count), Path(out), progress)
+        return scenes.write(scenes.facts, what, range(start, start + count), Path(out), progress)
