@@ -216,10 +216,11 @@ class PreActivationUnit(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """The input and what the branch adds to it: x + F(x)."""
         active = self.norm1(features).relu_()
-        residual = self.conv1(active)
+        residual: Tensor = self.conv1(active)
         residual = self.conv2(self.norm2(residual).relu_())
-        residual: Tensor = self.conv3(self.norm3(residual).relu_())
-        return residual.add_(features if self.project is None else self.project(active))
+        residual = self.conv3(self.norm3(residual).relu_())
+        residual += features if self.project is None else self.project(active)
+        return residual
 
 
 def stem(kind: Stem, channels: int) -> nn.Sequential:
