@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space or choose another place",
+    errno.EFBIG: "the file is larger than this process or this file system may write; see 'ulimit -f'",
     errno.EDQUOT: "the disk quota is used up; free some space or choose another place",
     errno.EROFS: "the place is read-only; choose another one",
     errno.EACCES: "permission denied; choose a place you may write to",
