@@ -139,8 +139,9 @@ class Run:
             if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
                 for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
                     tensor.data = tensor.data.clone()
-            seed_all(recipe.seed, rank=fabric.global_rank)
+            # Before the seed: importing rich draws a number.
             self.journal = Journal(folder, self.progress, writes=fabric.is_global_zero, tensorboard=recipe.tensorboard)
+            seed_all(recipe.seed, rank=fabric.global_rank)
             with explain_lost_rank(fabric), StopRequest(self.max_minutes) as self.stop, self.journal:
                 try:
                     if asked_to_resume and not self.goes_on:
