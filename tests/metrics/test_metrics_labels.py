@@ -7,8 +7,14 @@ import math
 import pytest
 import torch
 
-from saccade.metrics import accuracy, accuracy_by_scale, correct
-from saccade.metrics.labels import calibration_error, confusion_matrix, top_k_correct
+from saccade.metrics.labels import (
+    accuracy,
+    accuracy_by_scale,
+    calibration_error,
+    confusion_matrix,
+    correct,
+    top_k_correct,
+)
 
 
 def ids(*values):

@@ -9,16 +9,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.metrics import (
+from saccade.metrics.sets import (
     average_precision,
     average_precisions,
+    before_stop,
     exact_match,
     macro_f1,
     macro_f1_by_presence,
     multiset_counts,
+    overall_precision,
+    overall_recall,
     weighted_map,
 )
-from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 
 BOTH = pytest.mark.parametrize("interpolation", ["11-point", "all-point"])
 

@@ -212,9 +212,9 @@ def _map_scores(probed: ProbeResult, held: Evidence, features: Features, model_o
             picture = pictures.questions.picture[part]
             encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
             trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
-            clicks = [Clicks.at(held.points(rows), held.boxes(rows), size)] if clicked else []
+            clicks = Clicks.at(held.points(rows), held.boxes(rows), size) if clicked else None
             beside = blind_maps(pictures, held, part, usual, trace)
-            scorer.add_trace(trace, evidence, groups=picture, also=clicks, beside=beside)
+            scorer.add_trace(trace, evidence, groups=picture, clicks=clicks, beside=beside)
     return scorer
 
 

@@ -8,8 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.metrics import same_caption, word_follow
-from saccade.metrics.maps.words import log_drops, map_distances, marked, own_and_other, word_log_probabilities
+from saccade.metrics.maps.words import (
+    log_drops,
+    map_distances,
+    marked,
+    own_and_other,
+    same_caption,
+    word_follow,
+    word_log_probabilities,
+)
 
 
 def test_the_top_tenth_is_a_tenth_and_holds_the_highest_pixels() -> None:

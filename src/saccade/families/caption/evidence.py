@@ -50,8 +50,8 @@ from saccade.data.scenes.render import render
 from saccade.families.caption.data import CaptionBatch
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
-from saccade.metrics import blurred
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
+from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.words import log_drops, map_distances, marked, own_and_other, word_log_probabilities
 from saccade.metrics.text.tokens import FUNCTION_WORDS
 from saccade.metrics.verdict import BLUR, donors

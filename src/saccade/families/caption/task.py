@@ -59,8 +59,10 @@ from saccade.losses import (
     smoothed_cross_entropy,
     word_log_likelihood,
 )
-from saccade.metrics import bleu, meteor_missing, same_caption
+from saccade.metrics.maps.words import same_caption
 from saccade.metrics.result import Evaluation, evaluation
+from saccade.metrics.text.meteor import meteor_missing
+from saccade.metrics.text.ngrams import bleu
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries

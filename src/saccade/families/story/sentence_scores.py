@@ -24,7 +24,7 @@ from torch import Tensor
 
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, sizes_of
-from saccade.metrics.intervals import Values
+from saccade.metrics.intervals import ByName, Values
 from saccade.metrics.result import Scores, only_defined
 from saccade.metrics.slots import (
     mass_elsewhere,
@@ -38,7 +38,6 @@ from saccade.metrics.slots import (
 )
 from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
-from saccade.tasks.evaluate import ByName
 from saccade.trace import ModelOutput, joined
 
 
@@ -210,10 +209,11 @@ class SupportScores:
 
     def baselines(self) -> dict[str, dict[str, float]]:
         """The same scores of maps that need no model."""
+        rivals = {name: only_defined(means) for name, means in self.rivals.means().items()}
         return {
-            name: held | ({BEST: held["support_hit"]} if "support_hit" in held else {})
-            for name, held in self.rivals.means().items()
-        }
+            name: means | ({BEST: means["support_hit"]} if "support_hit" in means else {})
+            for name, means in rivals.items() if means
+        }  # fmt: skip
 
 
 def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
