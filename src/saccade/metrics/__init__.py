@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from saccade.metrics.intervals import mean_interval as mean_interval
     from saccade.metrics.intervals import paired_difference as paired_difference
-    from saccade.metrics.labels import accuracy as accuracy
     from saccade.metrics.labels import accuracy_by_scale as accuracy_by_scale
     from saccade.metrics.maps.baselines import Grid as Grid
     from saccade.metrics.maps.baselines import Grids as Grids

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from saccade.metrics.maps.words import (
-    log_drops,
     map_distances,
     marked,
     own_and_other,
@@ -65,7 +64,7 @@ def evidence(maps: Tensor, needs: Tensor) -> Tensor:
     regions = marked(maps)  # (N,H,W)
     gone = regions.float().mean(1)  # (N,W): which share of each column was altered
     after = -torch.stack([gone[:, columns].mean(1) for columns in needs], 1)  # (N,N): log p of t without R_u
-    own, other = own_and_other(log_drops(torch.zeros(len(needs)), after), torch.arange(len(needs)))
+    own, other = own_and_other(-after, torch.arange(len(needs)))
     return own - other
 
 

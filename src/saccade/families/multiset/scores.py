@@ -56,7 +56,6 @@ from saccade.metrics.sets import (
     macro_f1_interval,
     multiset_counts,
     overall_precision,
-    overall_recall,
 )
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
@@ -145,7 +144,7 @@ class MultisetScoring(Scoring):
 def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
     """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
     both = said[:, :-1], truth[:, :-1]  # (N,K)
-    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
+    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_precision(*reversed(both))}
     return {
         "macro_f1": macro_f1(*both),
         **only_defined(overall),
