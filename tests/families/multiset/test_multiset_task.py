@@ -31,7 +31,7 @@ from saccade.families.multiset.task import (
     ReinforceExpected,
     SingleObject,
 )
-from saccade.losses import hsal_loss
+from saccade.losses.hsal import hsal_loss
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from saccade.trace import MultisetOutput

@@ -17,9 +17,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import augment
-from saccade.data.pictures.export import check_request
 from saccade.data.scenes.drawing import drawing_of
-from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
@@ -232,7 +230,6 @@ class SceneTask(QuestionTask):
         Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box,
         scale).
         """
-        check_request(count, start, out)
         config = config_of(SceneDataConfig, settings)
         stream = SceneData(config, split, allow_pack=True).stream
         material = {"glyphs": stream.glyphs.name, "background": stream.spec.background.name}
@@ -240,11 +237,11 @@ class SceneTask(QuestionTask):
         def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
             index = int(layout.index[scene])
             named = {"file": file, "seed": config.seed, "split": split, "index": index}
-            drawn = {"drawing": drawing_of(config.drawing, index), "objects": object_facts(layout, scene)}
+            drawn = {"drawing": drawing_of(config.drawing, index), "objects": layout[scene : scene + 1].facts()[0]}
             return {**named, **material, **drawn}
 
         what = f"{config.name} {split} ({config.protocol})"
-        return write_stream(stream, facts, what, range(start, start + count), Path(out), progress)
+        return stream.write_scenes(facts, what, range(start, start + count), Path(out), progress)
 
 
 def scene_examples(data: SceneData, count: int) -> list[Example]:
