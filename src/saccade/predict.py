@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
+from saccade.backbones.stages import fold_norms
 from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import Family, family
@@ -40,6 +41,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     """A trained model, from a zoo name, a model folder, a run folder or ``hf://USER/NAME`` of the hub.
 
     ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
+    Norms behind convolutions are folded into them; to train on, take ``saccade.models.load_model``.
     """
     if isinstance(name_or_path, str) and ":" in name_or_path:
         from saccade.tracing.published import is_published, published_parts
@@ -49,6 +51,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
             return Predictor(traced, told, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
+    fold_norms(model)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
     return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
 

@@ -16,6 +16,7 @@ from saccade.backbones import Stages, build_backbone, small_stack
 from saccade.backbones.mobile import efficientnet_lite, mobilenet_v2
 from saccade.backbones.plain import HalvingPool, vgg
 from saccade.backbones.resnet import compact, resnet
+from saccade.backbones.stages import fold_norms
 from saccade.errors import ConfigError, DataError
 
 # A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.
@@ -88,6 +89,23 @@ def test_stages_in_parts_are_the_whole(build: Callable[[], Stages], size: geomet
     first = backbone.names[0]
     in_parts = backbone.between(backbone.between(images, to=first), after=first)
     assert torch.equal(in_parts, backbone(images))
+
+
+@every_backbone
+def test_folded_norms_change_the_last_bits_alone(build: Callable[[], Stages], size: geometry.Size) -> None:
+    torch.manual_seed(0)
+    network = build().eval()
+    for norm in (module for module in network.modules() if isinstance(module, nn.BatchNorm2d)):
+        for tensor in (norm.weight.data, norm.running_var):
+            tensor.uniform_(0.5, 1.5)
+        for tensor in (norm.bias.data, norm.running_mean):
+            tensor.normal_(0, 0.1)
+    images = torch.rand(2, network.in_channels, *size)
+    with torch.no_grad():
+        before = network(images)
+        fold_norms(network)
+        torch.testing.assert_close(network(images), before, rtol=1e-4, atol=1e-4 * float(before.abs().max()))
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
