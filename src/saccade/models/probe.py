@@ -106,17 +106,12 @@ class HeadOnBackbone(ImageModel):
     def read(self, encoding: Tensor, query: Tensor | None, attention: Given | None) -> ModelOutput:
         """Standardise the features, attend, classify; ``query`` (B,) where questions are asked."""
         values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
-        maps = self._maps(values)
-        found = {name: self.given(attention, name, grid_of(maps[name])) for name in self.look_names}
-        given = {name: weights for name, weights in found.items() if weights is not None}
-        logits, acts = self.head(values, given or None, query)
+        if attention is not None:
+            maps = unfolded(values, self.levels) if self.config.pyramid else [values] * len(self.look_names)
+            for name, each in zip(self.look_names, maps):
+                self.given(attention, name, grid_of(each))  # checked
+        logits, acts = self.head(values, attention, query)
         return ModelOutput(logits, acts)
-
-    def _maps(self, values: Tensor) -> dict[str, Tensor]:
-        """The map (B,C,h,w) that each look lies on."""
-        if not self.config.pyramid:
-            return dict.fromkeys(self.look_names, values)
-        return dict(zip(self.look_names, unfolded(values, self.levels)))
 
 
 class ProbeModel(HeadOnBackbone, ImageOnlyModel):
