@@ -14,12 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.losses import (
-    hsal_expected_loss,
-    hsal_loss,
-    multiset_reward,
-    stop_cross_entropy,
-)
+from saccade.losses.hsal import hsal_expected_loss, hsal_loss
+from saccade.losses.multiset import multiset_reward, stop_cross_entropy
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.trace import MultisetOutput
 from tiny_models import example_batch, tiny_model

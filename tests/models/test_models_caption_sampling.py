@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.hard import gumbel_noise, log_prob_of
-from saccade.losses import self_critical_loss
+from saccade.losses.policy import self_critical_loss
 from saccade.models.caption_decoder import CaptionDecoder
 from saccade.models.caption_decoding import SampledCaptions, sample_captions
 from saccade.models.sat import SatModel

@@ -22,13 +22,9 @@ from torch import Tensor, nn
 from saccade.config import from_dict, to_dict
 from saccade.errors import ConfigError, ShapeError
 from saccade.families import families, family_of_model, model_spec, models
-from saccade.losses import (
-    caption_cross_entropy,
-    count_loss,
-    hard_attention_loss,
-    hsal_loss,
-    sequence_cross_entropy,
-)
+from saccade.losses.captions import caption_cross_entropy, hard_attention_loss
+from saccade.losses.hsal import hsal_loss
+from saccade.losses.multiset import count_loss, sequence_cross_entropy
 from saccade.models.base import ImageModel, QueryModel
 from saccade.models.facts import Preprocessing
 from saccade.models.folder import load_model, save_model

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.engine.replicas import ReplicaStack
 from saccade.errors import ConfigError
-from saccade.losses import cross_entropy, reinforce
+from saccade.losses.likelihood import cross_entropy
+from saccade.losses.policy import reinforce
 from saccade.models.hard import HardConfig, HardModel
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.trace import ModelOutput

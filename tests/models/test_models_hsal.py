@@ -15,7 +15,7 @@ from saccade.attention.glimpse import SALIENCY, register_saliency
 from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
-from saccade.losses import hsal_expected_loss, hsal_loss
+from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.models.hsal import FineCells, HsalConfig, HsalModel
 from saccade.trace import ModelOutput
 from tiny_models import example_batch, named, tiny_model

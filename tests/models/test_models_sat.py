@@ -14,7 +14,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec
-from saccade.losses import hard_attention_loss, word_log_likelihood
+from saccade.losses.captions import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
 from saccade.trace import CaptionOutput
 from tiny_models import example_batch, tiny_config, tiny_model

@@ -30,34 +30,33 @@ Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from saccade import geometry
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetScenes, at_size, boxes_at_size
+from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
+from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
 from saccade.losses.multiset import label_steps, names_each, names_one
-from saccade.metrics import (
-    at_glimpses,
-    at_random,
-    cells_in_boxes,
+from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
+from saccade.metrics.maps.points import at_glimpses, at_random, most_salient
+from saccade.metrics.result import only_defined
+from saccade.metrics.sets import (
+    before_stop,
     exact_match,
     macro_f1,
     macro_f1_by_presence,
     macro_f1_interval,
-    most_salient,
     multiset_counts,
+    overall_precision,
 )
-from saccade.metrics.maps.baselines import Grids, grids_of
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
-from saccade.metrics.result import only_defined
-from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
@@ -78,21 +77,13 @@ class MultisetScoring(Scoring):
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
-        size: (height, width) of the network input.
-        habit: the labels that most training pictures have, to be scored as an answer to every picture.
         limit: at most this many pictures: of files a sample, else the first.
     """
 
-    def __init__(
-        self,
-        model: ImageOnlyModel,
-        data: MultisetData,
-        size: Size,
-        *,
-        habit: Sequence[int] | None = None,
-        limit: int | None = None,
-    ) -> None:
-        self.model, self.data, self.size, self.habit = model, data, size, habit
+    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
+        self.model, self.data, self.size = model, data, tuple(model.config.input_size)
+        self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
+        """The labels that most training pictures have, scored as an answer to every picture."""
         self.numbers = data.sampled(limit)
 
     def measure(self, numbers: Tensor, before: int) -> Kept:
@@ -124,9 +115,8 @@ class MultisetScoring(Scoring):
             habit = multiset_counts(always, len(self.data.answers) + 1)
             baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth)
         counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
-        source = self.data.source
-        if not isinstance(source, MultisetScenes):
-            counts |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
+        if isinstance(self.data, MultisetFiles):
+            counts |= {"skipped_rows": len(self.data.skipped), "beyond_most": self.data.beyond}
         return {
             "n": len(said),
             "metrics": {
@@ -145,7 +135,7 @@ class MultisetScoring(Scoring):
 def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
     """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
     both = said[:, :-1], truth[:, :-1]  # (N,K)
-    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
+    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_precision(*reversed(both))}
     return {
         "macro_f1": macro_f1(*both),
         **only_defined(overall),
@@ -215,7 +205,7 @@ def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
     return (there * steps).sum() / steps.sum().clamp(min=1)
 
 
-def objects_named(model: MultisetModel, data: MultisetData, size: Size) -> dict[str, float]:
+def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict[str, float]:
     """How often the classifier of single objects names one that is there, and each object that has a box."""
     single, objects = [], []
     for batch in in_batches(data, VALIDATION_BATCH):
@@ -236,7 +226,8 @@ def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
     """Which cells (B,T,h,w) have an object under their centre, and which one with the label said; NaN without boxes."""
     grids = cast(Grids, grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1])))
-    inside = cells_in_boxes(batch.boxes, *grids.grids[-1])  # (B,M,h,w); all looks of a reader share one grid
+    frame, cells = grids.grids[-1]  # all looks of a reader share one grid
+    inside = geometry.cells_in_boxes(batch.boxes, frame.double(), cells)  # (B,M,h,w)
     meant = said[:, :, None] == batch.labels[:, None]  # (B,T,M)
     on_label = (meant[..., None, None] & inside[:, None]).any(2)  # (B,T,h,w)
     known = ~(batch.boxes.isnan().any(-1) & batch.present).any(1) & batch.present.any(1)  # (B,)
