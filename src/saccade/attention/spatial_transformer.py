@@ -119,7 +119,6 @@ class SpatialTransformer(nn.Module):
             )
         if not 0 < pace <= 1:
             raise ConfigError(f"pace: a share above 0 and up to 1, found {pace}")
-        self.features, self.query_size = features, query_size
         self.crop, self.bounded, self.smallest, self.pace = crop, bounded, smallest, pace
         self.meet = nn.Linear(features + query_size, hidden)
         self.to_theta = nn.Linear(hidden, 6)
