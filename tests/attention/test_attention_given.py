@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import pytest
@@ -65,15 +64,6 @@ def test_a_mixture_takes_the_given_prior(assert_near: Near) -> None:
     assert torch.equal(look.weights, prior)
     assert torch.equal(look.scores, attention.prior(FEATURES, QUERY).scores)
     assert_near(look.rebuild(ANSWERS.exp()), log_mixture.exp())
-
-
-def test_a_sampled_cell_is_the_likeliest_of_the_given_prior(assert_near: Near) -> None:
-    prior = torch.tensor([[[0.25, 0.0], [0.75, 0.0]]], dtype=torch.float64)
-    attention = HardAttention(2, 3, hidden=4).double().eval()
-    answer, look = attention.sample(FEATURES, QUERY, ANSWERS, weights=prior)
-    assert_near(answer.exp(), [[0.2, 0.8]])
-    assert look.choice.tolist() == [2]
-    assert_near(look.log_prob, [math.log(0.75)])
 
 
 PICTURE = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 3, 4)

@@ -1,7 +1,7 @@
 """Attention mechanisms, one file per idea: features (and a query) in, a context and a look out.
 
 ==============================  ========================================================================================
-scores of cells                 ``AdditiveScorer``, ``LocalContextScorer``, ``spatial_softmax``
+scores of cells                 ``AdditiveScorer``, ``spatial_softmax``
 a mean over cells               ``SoftAttention``, ``CrossAttention``; ``CellAttention`` is the base of your own
 one cell, by chance             ``HardAttention``, with ``log_marginal``, ``posterior`` and ``sample_cells`` to train it
 gates on features               ``ProgressiveAttention``; ``ResidualAttention`` with ``MaskBranch``
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from saccade.attention.hard import sample_cells as sample_cells
     from saccade.attention.memory import SentenceCode as SentenceCode
     from saccade.attention.memory import memory_hop as memory_hop
-    from saccade.attention.progressive import LocalContextScorer as LocalContextScorer
     from saccade.attention.progressive import ProgressiveAttention as ProgressiveAttention
     from saccade.attention.residual import MaskBranch as MaskBranch
     from saccade.attention.residual import ResidualAttention as ResidualAttention
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from saccade.attention.residual import mixed_mask as mixed_mask
     from saccade.attention.residual import spatial_mask as spatial_mask
     from saccade.attention.scores import AdditiveScorer as AdditiveScorer
+    from saccade.attention.scores import Mechanism as Mechanism
     from saccade.attention.scores import check_given as check_given
     from saccade.attention.scores import given_or_own as given_or_own
     from saccade.attention.scores import grid_of as grid_of
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from saccade.attention.zoom import Downsample as Downsample
     from saccade.attention.zoom import apn_crop as apn_crop
     from saccade.attention.zoom import box_theta as box_theta
-    from saccade.attention.zoom import boxcar_mask as boxcar_mask
     from saccade.attention.zoom import theta_box as theta_box
 else:
     from saccade import lazy_names

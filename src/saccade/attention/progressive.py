@@ -4,7 +4,7 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), S
 
 =========  ==============================================================
 Eq. (6)    s_ij = g_att(f_ij, q), α_ij = σ(s_ij)   the scorer and the sigmoid of :meth:`ProgressiveAttention.attend`
-Eq. (9)    s_ij = g_att(f_ij, F_ij, q)             :class:`LocalContextScorer`, or a gate with context 3
+Eq. (9)    s_ij = g_att(f_ij, F_ij, q)             a gate with context 3
 Eq. (5)    f̂_ij = α_ij f_ij                        the product in :meth:`ProgressiveAttention.attend`
 =========  ==============================================================
 
@@ -23,21 +23,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.scores import AdditiveScorer, Mechanism, given_or_own
-from saccade.errors import ConfigError
 from saccade.trace import GATE, Act, LookSpec
-
-
-class LocalContextScorer(AdditiveScorer):
-    """Eq. (9): the additive scorer whose cells see their neighbours up to ``delta`` cells away, zeros past the border.
-
-    >>> LocalContextScorer(8, 4, delta=1).from_features.kernel_size
-    (3, 3)
-    """
-
-    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, delta: int = 1) -> None:
-        if delta < 0:
-            raise ConfigError(f"delta: expected 0 (the cell alone) or more, found {delta}")
-        super().__init__(channels, query_size, hidden=hidden, context=2 * delta + 1)
 
 
 class ProgressiveAttention(Mechanism):

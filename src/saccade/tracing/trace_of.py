@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -137,17 +137,22 @@ class WeightCollector:
         self._layers: list[CallRows] = []
         self._readings: list[CallRows] = []
         self._rollout = Rollout() if wanted.rollout else None
-        self._seen: list[AttentionCall] = []  # shapes alone: what refusals speak of
+        self._seen: list[int] = []  # keys of each call: what refusals speak of
+        self._odd: int | None = None  # windows or groups of the first call that is about something else than pictures
         self._others = self.layer_count = self.reading_count = 0
         self._ends_reading = False
 
     def visit(self, call: AttentionCall) -> None:
         """Keep what is wanted of one call."""
-        if not self._seen:
-            self._ask_layers(call)
-        self._seen.append(replace(call, source=torch.empty(0), weights=_nothing))
-        prefix = self.wanted.tokens.prefix
-        is_on_picture = call.heads(self._batch) is not None and self._lies_on_grid(call)
+        if not self._seen:  # where the patches lie, as the layers before the first attention moved the grid
+            with suppress(ConfigError):
+                self._candidates.insert(0, self._moves.grid_and_frame(call.source))
+            self._moves.stop()  # or it would hold all that the model computes
+        prefix, is_of_pictures = self.wanted.tokens.prefix, call.heads(self._batch) is not None
+        if self._odd is None and not is_of_pictures:
+            self._odd = call.lead[0] if call.lead else 0
+        self._seen.append(call.keys)
+        is_on_picture = is_of_pictures and self._lies_on_grid(call)
         is_layer = is_on_picture and call.queries == call.keys
         self._ends_reading = is_on_picture and not is_layer
         if not is_on_picture or (is_layer and call.keys != prefix + self._cells):
@@ -158,12 +163,6 @@ class WeightCollector:
             self.reading_count += 1
             own = prefix if call.keys == prefix + self._cells else 0
             self._readings.append(CallRows(self.reading_count, call.rows(self._batch), own))
-
-    def _ask_layers(self, call: AttentionCall) -> None:
-        """Where the patches lie, as the layers before the first attention moved the grid."""
-        with suppress(ConfigError):
-            self._candidates.insert(0, self._moves.grid_and_frame(call.source))
-        self._moves.stop()  # or it would hold all that the model computes
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:
         """Whether the keys are those patches, with or without the tokens before them."""
@@ -183,7 +182,7 @@ class WeightCollector:
         self.layer_count += 1
         if self._rollout is not None:
             self._rollout.add(call, self._batch)
-        if not self._is_asked:
+        if self.wanted.rows != "all" and not self._has_class:  # no row is wanted
             return
         chosen = self.wanted.layers
         if chosen == "last":
@@ -192,11 +191,6 @@ class WeightCollector:
             return
         first = None if self.wanted.rows == "all" else torch.zeros(1, dtype=torch.long, device=call.source.device)
         self._layers.append(CallRows(self.layer_count, call.rows(self._batch, first), self.wanted.tokens.prefix))
-
-    @property
-    def _is_asked(self) -> bool:
-        """Whether rows of layers are wanted: each of them, or that of the class token the answer is made of."""
-        return self.wanted.rows == "all" or self._has_class
 
     @property
     def _has_class(self) -> bool:
@@ -228,13 +222,12 @@ class WeightCollector:
         is_text = self.wanted.reader == "text" and self._readings
         if not self._others or is_text or (self._ends_reading and not self.wanted.rollout):
             return
-        odd = next((call.lead for call in self._seen if call.heads(self._batch) is None), None)
-        if odd is not None:
+        if self._odd is not None:
             raise ConfigError(
-                f"its attention runs in windows or groups, {odd[0] if odd else 0} for {self._batch} picture(s): "
-                "no row of it looks at the whole picture, so there is no map of where the model looked"
+                f"its attention runs in windows or groups, {self._odd} for {self._batch} picture(s): no row of it "
+                "looks at the whole picture, so there is no map of where the model looked"
             )
-        found = ", ".join(map(str, sorted({call.keys for call in self._seen})[:8]))
+        found = ", ".join(map(str, sorted(set(self._seen))[:8]))
         cells = "a grid that is not known" if self.grid is None else f"{self.grid[0]} × {self.grid[1]} patches"
         raise ConfigError(
             f"its attention lies on {found} tokens, and not always on {self.wanted.tokens.prefix} token(s) before "
@@ -251,11 +244,8 @@ class WeightCollector:
         name = self._name(kept)
         if head_mean:
             return [self._look(name, kept.weights.mean(1)[..., kept.prefix :], "derived", kept.prefix)]
-        each = kept.weights.unbind(1)  # h × (B,T,K)
-        return [
-            self._look(f"{name}.head{number}", weights[..., kept.prefix :], "multiplier", kept.prefix)
-            for number, weights in enumerate(each, 1)
-        ]
+        heads = enumerate(kept.weights[..., kept.prefix :].unbind(1), start=1)  # h × (B,T,cells)
+        return [self._look(f"{name}.head{number}", weights, "multiplier", kept.prefix) for number, weights in heads]
 
     def _look(self, name: str, weights: Tensor, role: Role, prefix: int) -> Look:
         """A look of weights (B,T,cells), which lack to 1 what lies on ``prefix`` tokens."""
@@ -288,10 +278,6 @@ class WeightCollector:
         if self.wanted.pools_patches:
             return f"its answer is the mean of all patches: no row of its attention alone decides it. {remedy}"
         return f"it has neither a class token nor a pooling head: no row of its attention decides the answer. {remedy}"
-
-
-def _nothing(_: Tensor | None) -> Tensor:
-    raise ConfigError("the attention call is over")
 
 
 Heads = Literal["each", "mean"]
@@ -385,18 +371,13 @@ def trace_with_output(
         with _as_it_is(part), moves, AttentionCalls(gathered.visit):
             named = {"pixel_values": pictures} if of_transformers(part) else {}
             output = part(**named, **(inputs or {})) if named else part(pictures, **(inputs or {}))
-    logits = logits_of(part, output, batch)
-    meta = {
-        "traced": type(whole).__name__,
-        "rows": rows,
-        "prefix_tokens": wanted.tokens.prefix,
-        "layers": gathered.layer_count,
-    }
+    logits, name = logits_of(part, output, batch), type(whole).__name__
     try:
         looks = gathered.looks(head_mean=heads == "mean")
     except ConfigError as error:
-        raise ConfigError(f"{type(whole).__name__}: {error}") from error
+        raise ConfigError(f"{name}: {error}") from error
     derived = [look.name for look in looks if look.role == "derived"]
+    meta = {"traced": name, "rows": rows, "prefix_tokens": wanted.tokens.prefix, "layers": gathered.layer_count}
     trace = AttentionTrace(
         looks,
         answer=None if logits is None else logits.argmax(-1),
