@@ -198,7 +198,7 @@ def test_gates_of_deep_backbones(settings: dict[str, object], gates: list[str], 
     assert (list(model.gates), model.look_name) == (gates, last)
     for name in gates:
         gate, norm = model.gates[name], model.norms[name]
-        assert gate.scorer.channels == norm.num_features == model.backbone.channels[name]  # type: ignore[union-attr]
+        assert gate.scorer.from_features.in_channels == norm.num_features == model.backbone.channels[name]  # type: ignore[union-attr]
 
 
 DEEP = {"backbone": "mobilenetv2", "through": "block7"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,11 @@ from saccade.errors import CheckpointError, MissingExtraError
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_model, save_model
 from saccade.models.soft import SoftModel
-from tiny_models import example_batch, save_tiny, tiny_config, tiny_facts, tiny_model
+from tiny_models import edit_config, example_batch, save_tiny, tiny_config, tiny_facts, tiny_model
 
 
 def written(folder: Path) -> dict[str, torch.Tensor]:
     return load((folder / "model.safetensors").read_bytes())
-
-
-def edit_config(folder: Path, **changes: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_half_the_bytes_and_still_float32_when_loaded(tmp_path: Path) -> None:
