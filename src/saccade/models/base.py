@@ -39,7 +39,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import check_given, check_not_negative
-from saccade.backbones import Stages
+from saccade.backbones import Stages, pretrained
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
@@ -159,12 +159,21 @@ class AttentionModel(nn.Module, ABC):
 class ImageModel(AttentionModel):
     """A model whose input is a picture."""
 
+    backbone: Stages
+    """What sees the picture, of a model with one network for it."""
     network_size: Size | None = None
     """(height, width) at which its networks see the picture, if not at that of the input."""
 
     @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
         """The part of the picture (B,3,H,W) that does not depend on the query."""
+
+    def load_pretrained(self) -> None:
+        """Give a freshly built model the ImageNet weights of its backbone."""
+        name = getattr(getattr(self, "config", None), "backbone", None)
+        if name is None:
+            super().load_pretrained()
+        pretrained.load_imagenet(self.backbone, name)
 
     def forward(self, images: Tensor, *inputs: Any, **named: Any) -> Output:
         """Pictures (B,3,H,W) and what else ``forward_raw`` takes → logits, trace and the tensors behind them."""

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.scores import grid_of
-from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones import Stages, build_backbone
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.models.base import Depth, Given, QueryModel, Units, Words
@@ -154,10 +154,6 @@ class PictureQueryModel(QueryModel):
             eps=config.norm_eps,
             momentum=config.norm_momentum,
         )
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     @property
     def encoder(self) -> Stages | None:

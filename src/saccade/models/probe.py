@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.scores import grid_of
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import build_backbone
 from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
 from saccade.models.base import Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
@@ -86,10 +86,6 @@ class HeadOnBackbone(ImageModel):
         self.look_specs = {name: self.head.spec.at(frames.get(name, frames[self.stage])) for name in names}
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     @property
     def encoder(self) -> Stages:

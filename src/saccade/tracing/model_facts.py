@@ -71,13 +71,9 @@ def tokens_of(model: nn.Module, prefix: int | None = None) -> Tokens:
     count = getattr(model, "num_prefix_tokens", None)
     if isinstance(count, int):
         return Tokens(count, bool(getattr(model, "has_class_token", has_class or count > 0)))
-    others = sum(_length(found[name]) for name in _OTHER_TOKENS & found.keys())
-    return Tokens(others + has_class, has_class)
-
-
-def _length(token: Tensor) -> int:
-    """Tokens in a parameter (1,n,D), (n,D) or (D,)."""
-    return token.shape[-2] if token.dim() > 1 else 1
+    others = [found[name] for name in _OTHER_TOKENS & found.keys()]  # (1,n,D), (n,D) or (D,) each
+    count = sum(token.shape[-2] if token.dim() > 1 else 1 for token in others)
+    return Tokens(count + has_class, has_class)
 
 
 def pools_patches(model: nn.Module) -> bool:
