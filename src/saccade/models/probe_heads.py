@@ -67,12 +67,10 @@ from saccade.trace import MIXTURE, SOFT, Act, LookSpec
 
 
 class ExampleQueries(NamedTuple):
-    """Questions about the pictures of a batch: several may be about one picture."""
+    """Questions (R,) about the pictures of a batch, and the place of the picture of each: several may share one."""
 
     query: Tensor
-    """(R,) number of each question."""
     picture: Tensor
-    """(R,) place of its picture in the batch."""
 
 
 Weights = Mapping[str, Tensor]

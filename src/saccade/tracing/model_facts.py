@@ -22,12 +22,10 @@ _MEANS = frozenset({"avg", "avgmax", "max", "mean"})
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens that stand before those of the patches."""
+    """How many tokens stand before those of the patches, and whether the first is that of the class."""
 
     prefix: int
-    """How many: of the class, of a distillation, registers."""
     has_class: bool
-    """Whether the first of them is the token of the class."""
 
 
 def bare(model: nn.Module) -> nn.Module:

@@ -84,14 +84,11 @@ Layers = Literal["all", "last"] | Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
-    """What is kept of one call: rows of its weights."""
+    """What is kept of one call: its number among those of its kind, rows (B,h,T,K), and keys before the patches."""
 
     number: int
-    """Its number among those of its kind, from 1."""
     weights: Tensor
-    """(B,h,T,K)."""
     prefix: int
-    """Number of keys before the patches."""
 
 
 @dataclass(eq=False)
