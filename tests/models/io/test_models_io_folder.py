@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.config import from_dict, to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.card import model_card
 from saccade.models.facts import Score, read_facts
@@ -55,12 +54,6 @@ def test_loading_leaves_the_random_numbers_alone(folder: Path) -> None:
     torch.manual_seed(5)
     load_model(folder)
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_an_evaluation_is_a_score() -> None:
-    result = {"model": "m", "data": "mref", "split": "test", "protocol": "authors", "n": 5, "seed": 0, "metrics": {},
-              "attention": {}, "baselines": {}, "seconds": 1.0}  # fmt: skip
-    assert to_dict(from_dict(Score, result)).items() >= result.items()
 
 
 def test_a_full_disk_leaves_the_old_model_and_no_rubbish(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
