@@ -89,13 +89,9 @@ def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[in
     for mark in marks:
         if isinstance(mark, Mask):
             result = _outline_mask(result, mark, picture_size)
-        elif isinstance(mark, Points):
-            for x, y in mark.points:
-                _ring(result, x * scale_x, y * scale_y)
-        elif isinstance(mark, Scanpath):
-            _numbered(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
-        else:
-            _closed_line(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
+            continue
+        draw = {Points: _rings, Scanpath: _numbered}.get(type(mark), _closed_line)
+        draw(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
     return result
 
 
@@ -139,12 +135,12 @@ def _numbered(image: Image.Image, points: list[tuple[float, float]]) -> None:
         pen.text((x, y), text, _DARK, font=face, anchor="mm")
 
 
-def _ring(image: Image.Image, x: float, y: float) -> None:
+def _rings(image: Image.Image, points: list[tuple[float, float]]) -> None:
     pen = ImageDraw.Draw(image)
     radius = max(4.0, 0.02 * max(image.size))
-    for extra, colour, width in ((1.0, _DARK, 5), (0.0, _LIGHT, 3)):
-        reach = radius + extra
-        pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
+    for x, y in points:
+        for reach, colour, width in ((radius + 1.0, _DARK, 5), (radius, _LIGHT, 3)):
+            pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
 
 
 def png_bytes(image: Image.Image, **options: Any) -> bytes:
