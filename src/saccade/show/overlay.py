@@ -206,18 +206,11 @@ def fit_panel(picture: Image.Image, longest: int) -> Image.Image:
     return picture.resize((size[0], size[1]), Image.Resampling.LANCZOS)
 
 
-def stretch(values: Values, size: geometry.Size, *, cells: bool = False) -> Values:
-    """A map (h,w) that covers the whole picture, at ``size`` (H,W).
-
-    Smooth between cell centres as every projection is; with ``cells`` each cell becomes a flat rectangle.
-    """
+def stretch(values: Values, size: geometry.Size) -> Values:
+    """A map (h,w) that covers the whole picture, at ``size`` (H,W), smooth between cell centres."""
     height, width = values.shape
     if (height, width) == size:
         return values
-    if cells:
-        rows = np.minimum((np.arange(size[0]) + 0.5) * height / size[0], height - 1).astype(np.intp)
-        cols = np.minimum((np.arange(size[1]) + 0.5) * width / size[1], width - 1).astype(np.intp)
-        return as_map(values[rows[:, None], cols[None, :]])  # (H,W)
     frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
     if height > size[0] or width > size[1]:  # the same, but project would hold pixels × cells numbers
         fine = torch.from_numpy(values).to(torch.float64)[None, None]  # (1,1,h,w)
@@ -235,7 +228,6 @@ def overlay(
     opacity: float = OPACITY,
     colormap: str | None = None,
     alpha: float | None = None,
-    cells: bool = False,
     outline: Mark | Sequence[Mark] = (),
     least_side: int = MIN_SIDE,
 ) -> Image.Image:
@@ -248,14 +240,13 @@ def overlay(
         opacity: how much of the picture the peak hides, 0 to 1.
         colormap: a colour map of matplotlib by name, as in "viridis"; None: that of :mod:`saccade.show.colours`.
         alpha: as ``opacity``, and where there is no weight the picture stays as it is; so it does with a ``colormap``.
-        cells: paint each cell of the map flat instead of smooth.
         outline: evidence or crops to draw on top, in pixels of ``picture``.
         least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
     """
     original = as_picture(picture)
     shown = enlarge(original, least_side)
     scaled = attention if isinstance(attention, Scaled) else by_own_peak(attention)
-    values = stretch(scaled.values, (shown.height, shown.width), cells=cells)
+    values = stretch(scaled.values, (shown.height, shown.width))
     painted = paint(shown, values, opacity if alpha is None else alpha, colormap, clear=alpha is not None)
     return draw_marks(painted, as_marks(outline), original.size)
 
