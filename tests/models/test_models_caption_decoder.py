@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.models import caption_decoder
-from saccade.models.caption_decoder import CaptionDecoder, DeepOutput, EncodedImage, LstmState, WordLstm
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LstmState, WordLstm, WordOutput
 
 CHANNELS, GRID, UNITS, VOCABULARY = 6, (2, 3), 5, 7
 
@@ -136,7 +136,7 @@ def test_the_state_begins_with_the_mean_of_the_cells() -> None:
 
 def test_deep_output_by_hand() -> None:
     """Eq. (7) with all matrices 1: L_o tanh(E y + h + z), and a word of nothing adds nothing."""
-    output = DeepOutput(1, 1, 1, 2, dropout=0.0)
+    output = WordOutput(1, 1, 1, 2, dropout=0.0, deep=True)
     with torch.no_grad():
         for parameter in output.parameters():
             parameter.fill_(0.0 if parameter.dim() == 1 else 1.0)

@@ -30,7 +30,7 @@ V words of the vocabulary.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -116,34 +116,23 @@ class WordLstm(nn.Module):
         return LstmState(shown * cell.tanh(), cell)  # Eq. (3)
 
 
-class DeepOutput(nn.Module):
-    """Eq. (7): the logits of a word from the word before, the state and what was seen."""
+class WordOutput(nn.Module):
+    """Eq. (7): the logits of a word from the word before, the state and what was seen; not ``deep``: from the state."""
 
-    def __init__(self, embed: int, context: int, hidden: int, vocabulary: int, *, dropout: float) -> None:
+    def __init__(self, embed: int, context: int, hidden: int, vocabulary: int, *, dropout: float, deep: bool) -> None:
         super().__init__()
-        self.from_hidden = nn.Linear(hidden, embed)
-        self.from_context = nn.Linear(context, embed, bias=False)
+        self.from_hidden = nn.Linear(hidden, embed) if deep else None
+        self.from_context = nn.Linear(context, embed, bias=False) if deep else None
         self.dropout = nn.Dropout(dropout)
-        self.to_words = nn.Linear(embed, vocabulary)
+        self.to_words = nn.Linear(embed if deep else hidden, vocabulary)
 
     def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
         """E y_t-1 (…,m), h_t (…,n) and ẑ_t (…,D) → logits (…,V)."""
-        joined = embedded + self.from_hidden(self.dropout(hidden)) + self.from_context(context)  # (…,m)
-        logits: Tensor = self.to_words(self.dropout(joined.tanh()))
-        return logits
-
-
-class PlainOutput(nn.Module):
-    """The logits of a word from the state alone: what Eq. (7) is compared with."""
-
-    def __init__(self, hidden: int, vocabulary: int, *, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.to_words = nn.Linear(hidden, vocabulary)
-
-    def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
-        """h_t (…,n) → logits (…,V)."""
-        logits: Tensor = self.to_words(self.dropout(hidden))
+        state = self.dropout(hidden)
+        if self.from_hidden is not None and self.from_context is not None:
+            joined = embedded + self.from_hidden(state) + self.from_context(context)  # (…,m)
+            state = self.dropout(joined.tanh())
+        logits: Tensor = self.to_words(state)
         return logits
 
 
@@ -184,11 +173,7 @@ class CaptionDecoder(nn.Module):
         self.memory = WordLstm(embed, channels, hidden)
         self.first_hidden = _first(channels, hidden, dropout)
         self.first_cell = _first(channels, hidden, dropout)
-        self.output = (
-            DeepOutput(embed, channels, hidden, vocabulary, dropout=dropout)
-            if deep_output
-            else PlainOutput(hidden, vocabulary, dropout=dropout)
-        )
+        self.output = WordOutput(embed, channels, hidden, vocabulary, dropout=dropout, deep=deep_output)
         nn.init.normal_(self.words.weight, std=EMBEDDING_SPREAD)
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module.bias is not None:
@@ -256,19 +241,12 @@ class CaptionDecoder(nn.Module):
         scene: EncodedImage,
         memory: LstmState,
         before: Tensor,
-        *,
-        pick: Pick = "expected",
-        noise: Tensor | None = None,
-        expected: Tensor | None = None,
-        weights: Tensor | None = None,
+        **how: Any,
     ) -> WordStep:
-        """One word more, for K captions of each picture side by side, after the words ``before`` (B,K).
-
-        ``pick``, ``noise`` (B,K,L), ``expected`` (B,) and ``weights`` (B,K,h,w) as in :meth:`look`.
-        """
+        """One word more, for K captions of each picture side by side, after ``before`` (B,K); ``how``: :meth:`look`."""
         embedded = self.embed_words(before)  # (B,K,m)
         scores = self._scored_in_blocks(scene, memory)  # (B,K,h,w)
-        looked = self.look(scene, memory, scores, pick=pick, noise=noise, expected=expected, weights=weights)
+        looked = self.look(scene, memory, scores, **how)
         memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
         return WordStep(self.output(embedded, memory.hidden, looked.context), looked, memory)
 
@@ -298,13 +276,11 @@ class CaptionDecoder(nn.Module):
         embedded = self.embed_words(before)  # (B,T,m)
         told = self.memory.from_word(embedded)  # (B,T,4n)
         draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each word
-        given: list[Tensor | None] = (
-            [] if weights is None else list(torch.split(weights, 1, dim=1))
-        )  # (B,1,h,w) of each
-        given += [None] * (words.shape[1] - len(given))
+        given = () if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
         looks, states = [], []
         # split, not sliced: the gradient of slices would fill a tensor of all words for each word
-        for heard, drawn, alpha in zip(torch.split(told, 1, dim=1), draws, given):
+        for step, (heard, drawn) in enumerate(zip(torch.split(told, 1, dim=1), draws)):
+            alpha = given[step] if step < len(given) else None
             scores = self.cell_scores(scene, memory)  # (B,1,h,w)
             looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected, weights=alpha)
             memory = self.memory(heard, looked.context, memory)  # (B,1,n)
@@ -331,14 +307,8 @@ def _captured() -> bool:
 
 def stack_steps(looks: list[LookStep]) -> LookStep:
     """Looks of one caption (B,1,…) after each other: (B,T,…)."""
-    choices = [look.choice for look in looks if look.choice is not None]
-    return LookStep(
-        context=torch.cat([look.context for look in looks], dim=1),
-        weights=torch.cat([look.weights for look in looks], dim=1),
-        scores=torch.cat([look.scores for look in looks], dim=1),
-        gain=torch.cat([look.gain for look in looks], dim=1),
-        choice=torch.cat(choices, dim=1) if choices else None,
-    )
+    steps: list[Any] = [None if parts[0] is None else torch.cat(parts, dim=1) for parts in zip(*looks)]
+    return LookStep(*steps)
 
 
 def _first(channels: int, hidden: int, dropout: float) -> nn.Sequential:

@@ -202,7 +202,7 @@ class SatModel(ImageModel):
         Given attention is (B,T,h,w), a map for each word, or for the first ones; without words T is ``longest``.
         """
         if query is None:
-            query = self.caption(encoding, method="greedy", attention=attention).words[:, 0]  # (B,T)
+            query = self.caption(encoding, attention=attention).words[:, 0]  # (B,T)
         return self.teacher_force(encoding, query, attention=attention)
 
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
@@ -266,22 +266,8 @@ class SatModel(ImageModel):
         self._check(encoding)
         return self.decoder.init_state(encoding, self.grid)
 
-    def scene(self, features: Tensor, seen: Tensor | None) -> EncodedImage:
-        """The scene of :meth:`init_state` from its tensors (B,D,h,w) and (B,h,w,A)."""
-        return EncodedImage(features, seen)
-
-    def memory(self, hidden: Tensor, cell: Tensor) -> LstmState:
-        """The memory of :meth:`init_state` from its tensors (B,K,n)."""
-        return LstmState(hidden, cell)
-
     def next_word(
-        self,
-        scene: EncodedImage,
-        memory: LstmState,
-        before: Tensor,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
+        self, scene: EncodedImage, memory: LstmState, before: Tensor, *, weights: Tensor | None = None
     ) -> WordStep:
         """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side.
 
@@ -292,7 +278,7 @@ class SatModel(ImageModel):
         noise = None
         if self.config.pick == "drawn":
             shape = (*before.shape, self.grid[0] * self.grid[1])  # (B,K,L)
-            noise = gumbel_noise(shape, like=scene.features, generator=generator)
+            noise = gumbel_noise(shape, like=scene.features)
         return self.decoder.next_word(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
 
     def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
@@ -313,7 +299,7 @@ class SatModel(ImageModel):
         """
         steps = self.config.longest
         with _whole(self.decoder):
-            scene, memory = repeat_for_captions(*self.init_state(features), draws)
+            scene, memory = (repeat_for_captions(part, draws) for part in self.init_state(features))
             features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
             noise, expected = self._chances(features, steps)
             words, log_prob, logits, looked = sample_captions(

@@ -56,7 +56,7 @@ def test_several_captions_differ_and_each_has_its_own_trace(teller: Predictor) -
 
 def test_greedy_is_a_beam_of_one(teller: Predictor) -> None:
     features = teller.encode(PICTURE).features
-    words = teller.model.caption(features, method="greedy").words[0, 0].tolist()
+    words = teller.model.caption(features).words[0, 0].tolist()
     assert teller.look(PICTURE, beam=1).answer == " ".join(WORDS[word] for word in words if word > 1)
 
 

@@ -47,10 +47,9 @@ class CaptionResponder(Responder):
         told = super().options(given)
         several = told.get("captions", 1)
         width = told.get("beam", max(BEAM, several))
-        if min(width, several) < 1 or several > width:
+        if not 1 <= several <= width:
             raise DataError(f"captions are 1 or more and no more than the beam follows, found {several} of {width}")
-        penalty = told.get("length_penalty", 0.0)
-        return {"method": "beam", "width": width, "captions": several, "length_penalty": penalty}
+        return {"width": width, "captions": several, "length_penalty": told.get("length_penalty", 0.0)}
 
     def respond(
         self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None

@@ -234,8 +234,7 @@ def _by_kind(kept: Kept) -> dict[str, dict[str, float]]:
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:
     """The best caption (B,T) of each of the encoded pictures (B,L,D)."""
-    method = "greedy" if beam == 1 else "beam"
-    return model.caption(features, method=method, width=beam, length_penalty=length_penalty).words[:, 0]
+    return model.caption(features, width=beam, length_penalty=length_penalty).words[:, 0]
 
 
 def sentences(words: Tensor, vocabulary: Vocabulary) -> list[str]:

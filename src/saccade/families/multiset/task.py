@@ -53,11 +53,9 @@ from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.multiset import (
     LookedRewards,
     count_loss,
-    list_reward,
     list_rewards,
     looked_rewards,
     multiset_loss,
-    multiset_reward,
     multiset_rewards,
     object_loss,
     sequence_cross_entropy,
@@ -311,15 +309,16 @@ class MultisetTask(PictureTask):
                 return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
             case Counts():
                 return {"loss": count_loss(output.count_logits, labels)}
-            case ReinforceExpected(entropy=weight):
-                rewards = list_rewards if self.is_list else multiset_rewards
-                looked = self._looked(output, batch, loss.elsewhere)
-                options: dict[str, Any] = {"entropy_weight": weight, "log_glimpses": loss.log_glimpses}
-                found = hsal_expected_loss(output, labels, rewards=rewards, looked=looked, **options)
-            case Reinforce(entropy=weight):
-                reward = list_reward if self.is_list else multiset_reward
-                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(output, batch, loss.elsewhere)
-                found = hsal_loss(output, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
+            case Reinforce():
+                options: dict[str, Any] = {
+                    "rewards": list_rewards if self.is_list else multiset_rewards,
+                    "entropy_weight": loss.entropy,
+                    "looked": self._looked(output, batch, loss.elsewhere),
+                }
+                if isinstance(loss, ReinforceExpected):
+                    found = hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **options)
+                else:
+                    found = hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
             case MultisetLoss():
                 found = {"loss": multiset_loss(output.logits, output.said, labels)}
             case CrossEntropy():
