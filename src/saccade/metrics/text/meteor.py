@@ -71,7 +71,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -290,15 +290,6 @@ def meteor_of_words(said: Tensor, references: Tensor, words: MeteorWords) -> Ten
     return (mean * (1 - GAMMA * (chunks / pairs.clamp_min(1)) ** BETA)).amax(-1)  # (B,K)
 
 
-_PACKAGE = "pycocoevalcap"
-_FEATURE, _EXTRA = "METEOR 1.5", "meteor"
-_NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
-
-
-_Files = tuple[Path, Path]
-"""The program, and its paraphrase table."""
-
-
 def meteor_missing() -> str | None:
     """Why METEOR 1.5 cannot run here and what to do about it; None when it can."""
     try:
@@ -323,17 +314,17 @@ def meteor_jar(
         ConfigError: the program failed, or took longer.
     """
     pictures = judged_captions(hypotheses, references)
-    program = _program()
+    java, jar, paraphrases = _program()
     if not pictures:
         return float("nan")
     most = max(len(picture.references) for picture in pictures)
     padded = [words for _, known in pictures for words in [*known, *[known[0]] * (most - len(known))]]
     with tempfile.TemporaryDirectory(prefix="saccade-meteor-") as folder:
-        said_file, reference_file = Path(folder, "said.txt"), Path(folder, "references.txt")
-        _write(said_file, [picture.said for picture in pictures])
-        _write(reference_file, padded)
-        java, (jar, paraphrases) = program
-        options = [
+        files = [Path(folder, name) for name in ("said.txt", "references.txt")]
+        for file, captions in zip(files, ([picture.said for picture in pictures], padded)):
+            file.write_text("".join(f"{' '.join(words)}\n" for words in captions), encoding="utf-8", newline="\n")
+        command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar), *map(str, files)]
+        command += [
             "-l",
             "en",
             "-norm",
@@ -342,54 +333,35 @@ def meteor_jar(
             "-q",
             "-r",
             str(most),
-        ]  # quiet: the score alone, to stdout
-        command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar)]
-        return _final_score([*command, str(said_file), str(reference_file), *options], timeout_seconds)
-
-
-def _program() -> tuple[str, _Files]:
-    """Where Java and METEOR are."""
-    files = next((files for files in _places() if all(file.is_file() for file in files)), None)
-    if files is None:
-        raise MissingExtraError(_FEATURE, _EXTRA, f"it is not here; 'saccade data get {METEOR}' brings it, as does")
-    java = shutil.which("java")
-    if java is None:
-        without = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
-        raise MissingExtraError(_FEATURE, _EXTRA, without)
-    return java, files
-
-
-def _places() -> Iterator[_Files]:
-    """Where METEOR may be: in the cache folder, then in the package that carries it."""
-    fetched = cache_home() / METEOR
-    yield fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name
-    found = importlib.util.find_spec(_PACKAGE)
-    for home in (found.submodule_search_locations or []) if found else []:
-        inside = Path(home, "meteor")
-        yield inside / METEOR_JAR.name, inside / "data" / METEOR_PARAPHRASES.name
-
-
-def _write(file: Path, captions: list[Words]) -> None:
-    """One caption a line."""
-    lines = (f"{' '.join(words)}\n" for words in captions)
-    file.write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
-def _final_score(command: list[str], timeout_seconds: float) -> float:
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed program on files of our own
-            command, capture_output=True, text=True, errors="replace", timeout=timeout_seconds, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ConfigError(
-            f"METEOR 1.5 was ended after {timeout_seconds:g} s without a score; give it more time or fewer pictures"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"METEOR 1.5 could not be started: {error}; try '{command[0]} -version'") from error
+        ]
+        try:
+            done = subprocess.run(  # noqa: S603 - a fixed program on files of our own
+                command, capture_output=True, text=True, errors="replace", timeout=timeout_seconds, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"METEOR 1.5 gave no score: {error}; try 'java -version'") from error
     printed = done.stdout.strip()
     if done.returncode or not _NUMBER.fullmatch(printed):
-        said = (done.stderr.strip() or printed or "nothing").splitlines()[-1]
-        raise ConfigError(
-            f"METEOR 1.5 gave no score (exit code {done.returncode}, it said '{said}'); try '{command[0]} -version'"
-        )
+        said = done.stderr.strip()[-200:] or printed[-200:]
+        raise ConfigError(f"METEOR 1.5 gave no score (exit code {done.returncode}): {said}; try 'java -version'")
     return float(printed)
+
+
+_NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
+
+
+def _program() -> tuple[str, Path, Path]:
+    """Java, METEOR and its paraphrase table, from the cache folder or from the package that carries them."""
+    fetched = cache_home() / METEOR
+    places = [(fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name)]
+    package = importlib.util.find_spec("pycocoevalcap")
+    for home in (package and package.submodule_search_locations) or []:
+        places.append((Path(home, "meteor", METEOR_JAR.name), Path(home, "meteor", "data", METEOR_PARAPHRASES.name)))
+    found = next((files for files in places if all(file.is_file() for file in files)), None)
+    java = shutil.which("java")
+    if found is None or java is None:
+        why = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
+        if found is None:
+            why = f"it is not here; 'saccade data get {METEOR}' brings it, as does"
+        raise MissingExtraError("METEOR 1.5", "meteor", why)
+    return java, *found
