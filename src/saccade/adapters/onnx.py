@@ -412,7 +412,7 @@ def step_inputs(begin: Begin, images: Tensor, words: int, seed: int) -> dict[str
 
 def check_steps(model: AttentionModel, name: str) -> None:
     """Refuse a model that does not go word by word, or draws cells at random."""
-    if not all(hasattr(model, part) for part in ("init_state", "next_word", "scene", "memory")):
+    if not all(hasattr(model, part) for part in ("init_state", "next_word")):
         raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
     if getattr(model.config, "pick", "expected") == "drawn":
         raise CheckpointError(

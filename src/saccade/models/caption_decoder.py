@@ -30,7 +30,8 @@ V words of the vocabulary.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +40,10 @@ from torch import Tensor, nn
 from saccade.attention.hard import at_cells, gumbel_max, log_weights
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import attend_with_scores
+from saccade.backbones.catalog import check_pretrained
+from saccade.config import Portion, Share, Within
 from saccade.geometry import Size
+from saccade.models.base import MAX_WORDS, Pixels, Steps, Units
 
 BLOCK = 2**20
 """Numbers that are bent in one go where no gradient is needed: 4 MiB, which stay in a cache between one operation and
@@ -50,6 +54,52 @@ EMBEDDING_SPREAD = 0.1
 Kind = Literal["soft", "hard", "none"]
 Pick = Literal["expected", "best", "drawn"]
 """What becomes of hard attention: all cells by their weights, the one cell with the largest, or one drawn by them."""
+
+
+FIRST_WORD = 2
+"""Id of the first word proper: 0 ends a caption, 1 is any unknown word."""
+
+
+@dataclass(frozen=True)
+class SatConfig:
+    """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
+
+    vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
+    """How many ids there are, the end (0) and the unknown word (1) among them."""
+    backbone: str = "vgg19"
+    """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = "conv5"
+    """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
+    input_size: Pixels = (224, 224)
+    """(height, width) of every picture."""
+    embed: Units = 512
+    """m, numbers of an embedded word."""
+    hidden: Units = 512
+    """n, units of the LSTM."""
+    attention: Units = 512
+    """Units in which cells and state meet."""
+    attention_kind: Kind = "soft"
+    """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
+    gate: bool = True
+    """Whether a scalar β says how much of what was seen counts for the next word."""
+    deep_output: bool = True
+    """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
+    dropout: Portion = 0.5
+    """Share that is dropped in training."""
+    longest: Steps = 20
+    """Words of the longest caption that is said."""
+    expected_share: Share = 0.5
+    """Share of the pictures that hard attention sees by expectation in training."""
+    pick: Pick = "expected"
+    """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
+
+    def __post_init__(self) -> None:
+        if self.pick != "expected" and self.attention_kind != "hard":
+            raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class EncodedImage(NamedTuple):
@@ -117,14 +167,15 @@ class WordLstm(nn.Module):
 
 
 class WordOutput(nn.Module):
-    """Eq. (7): the logits of a word from the word before, the state and what was seen; not ``deep``: from the state."""
+    """Eq. (7): the logits of a word from the word before, the state and what was seen; or from the state alone."""
 
-    def __init__(self, embed: int, context: int, hidden: int, vocabulary: int, *, dropout: float, deep: bool) -> None:
+    def __init__(self, config: SatConfig, channels: int) -> None:
         super().__init__()
-        self.from_hidden = nn.Linear(hidden, embed) if deep else None
-        self.from_context = nn.Linear(context, embed, bias=False) if deep else None
-        self.dropout = nn.Dropout(dropout)
-        self.to_words = nn.Linear(embed if deep else hidden, vocabulary)
+        embed, deep = config.embed, config.deep_output
+        self.from_hidden = nn.Linear(config.hidden, embed) if deep else None
+        self.from_context = nn.Linear(channels, embed, bias=False) if deep else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.to_words = nn.Linear(embed if deep else config.hidden, config.vocabulary)
 
     def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
         """E y_t-1 (…,m), h_t (…,n) and ẑ_t (…,D) → logits (…,V)."""
@@ -140,40 +191,22 @@ class CaptionDecoder(nn.Module):
     """Features (B,D,h,w) and the words so far → the logits of the next word, and where was looked for it.
 
     Args:
-        vocabulary: V, the ends and unknown words among them.
+        config: sizes.
         channels: D of the features.
-        embed: m of an embedded word.
-        hidden: n of the LSTM.
-        attention: units in which cells and state meet in f_att.
-        kind: of the attention; "none" sees the mean of all cells.
-        gate: whether there is β.
-        deep_output: whether Eq. (7) makes the logits, or the state alone.
-        dropout: share dropped in training.
     """
 
-    def __init__(
-        self,
-        vocabulary: int,
-        channels: int,
-        *,
-        embed: int,
-        hidden: int,
-        attention: int,
-        kind: Kind,
-        gate: bool,
-        deep_output: bool,
-        dropout: float,
-    ) -> None:
+    def __init__(self, config: SatConfig, channels: int) -> None:
         super().__init__()
-        self.words = nn.Embedding(vocabulary, embed)
-        self.scorer = (
-            None if kind == "none" else AdditiveScorer(channels, hidden, hidden=attention, activation=torch.sigmoid_)
-        )
-        self.gate = nn.Linear(hidden, 1) if gate else None
+        embed, hidden = config.embed, config.hidden
+        self.words = nn.Embedding(config.vocabulary, embed)
+        self.scorer = None
+        if config.attention_kind != "none":
+            self.scorer = AdditiveScorer(channels, hidden, hidden=config.attention, activation=torch.sigmoid_)
+        self.gate = nn.Linear(hidden, 1) if config.gate else None
         self.memory = WordLstm(embed, channels, hidden)
-        self.first_hidden = _first(channels, hidden, dropout)
-        self.first_cell = _first(channels, hidden, dropout)
-        self.output = WordOutput(embed, channels, hidden, vocabulary, dropout=dropout, deep=deep_output)
+        self.first_hidden = _first(channels, hidden, config.dropout)
+        self.first_cell = _first(channels, hidden, config.dropout)
+        self.output = WordOutput(config, channels)
         nn.init.normal_(self.words.weight, std=EMBEDDING_SPREAD)
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module.bias is not None:

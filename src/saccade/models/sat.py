@@ -27,8 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -36,23 +35,25 @@ from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.catalog import check_pretrained
-from saccade.config import Portion, Share, Within
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import (
-    MAX_WORDS,
     Given,
     ImageModel,
-    Pixels,
-    Steps,
-    Units,
     attention_kwargs,
     check_pictures,
     check_size,
     marked_given,
 )
-from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
+from saccade.models.caption_decoder import (
+    CaptionDecoder,
+    EncodedImage,
+    LookStep,
+    LstmState,
+    Pick,
+    SatConfig,
+    WordStep,
+)
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
 
@@ -60,50 +61,6 @@ BASELINE_KEEPS = 0.9
 """Share of the moving average that a batch leaves as it was (Section 4.1)."""
 WORD = "word"
 """The name of the look."""
-FIRST_WORD = 2
-"""Id of the first word proper: 0 ends a caption, 1 is any unknown word."""
-
-
-@dataclass(frozen=True)
-class SatConfig:
-    """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
-
-    vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
-    """How many ids there are, the end (0) and the unknown word (1) among them."""
-    backbone: str = "vgg19"
-    """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
-    through: str | None = "conv5"
-    """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
-    input_size: Pixels = (224, 224)
-    """(height, width) of every picture."""
-    embed: Units = 512
-    """m, numbers of an embedded word."""
-    hidden: Units = 512
-    """n, units of the LSTM."""
-    attention: Units = 512
-    """Units in which cells and state meet."""
-    attention_kind: Kind = "soft"
-    """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
-    gate: bool = True
-    """Whether a scalar β says how much of what was seen counts for the next word."""
-    deep_output: bool = True
-    """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
-    dropout: Portion = 0.5
-    """Share that is dropped in training."""
-    longest: Steps = 20
-    """Words of the longest caption that is said."""
-    expected_share: Share = 0.5
-    """Share of the pictures that hard attention sees by expectation in training."""
-    pick: Pick = "expected"
-    """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
-
-    def __post_init__(self) -> None:
-        if self.pick != "expected" and self.attention_kind != "hard":
-            raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
-        if self.pretrained:
-            check_pretrained(self.backbone)
 
 
 class SatModel(ImageModel):
@@ -124,17 +81,7 @@ class SatModel(ImageModel):
         """The stage whose cells are attended."""
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
-        self.decoder = CaptionDecoder(
-            config.vocabulary,
-            self.channels,
-            embed=config.embed,
-            hidden=config.hidden,
-            attention=config.attention,
-            kind=config.attention_kind,
-            gate=config.gate,
-            deep_output=config.deep_output,
-            dropout=config.dropout,
-        )
+        self.decoder = CaptionDecoder(config, self.channels)
         # without a choice the weights multiplied the cells
         kind = LookSpec("hard", "multiplier", "softmax", chosen="policy") if self.is_hard else SOFT
         self.look_specs = {WORD: kind.at(self.backbone.frames[self.look_stage])}
