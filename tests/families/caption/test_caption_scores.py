@@ -12,7 +12,6 @@ from caption_stubs import Reciter, short_splits
 from saccade import geometry
 from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionKept, CaptionScoring
-from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import CaptionOutput, Look
@@ -161,52 +160,6 @@ def test_empty_scenes_count_as_sentences_and_in_no_score_of_looking(data: Captio
     assert (
         EMPTY not in scored(script(data.of_pictures(torch.arange(SCENES))), data)["metrics"]
     )  # none of these is empty
-
-
-def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionScenes, sparse: CaptionScenes) -> None:
-    batch = sparse.of_pictures(torch.arange(SCENES))
-    there = (batch.layout.count > 0).nonzero().squeeze(1)
-    torch.manual_seed(0)
-    maps = torch.rand(SCENES, 11, 10, 10)
-    scores = [
-        measured(Watcher(each), source).maps for each, source in ((maps, sparse), (maps[there], _Some(sparse, there)))
-    ]
-    for name in (STRENGTH, "selectivity", "pointing"):
-        one, other = (mean_defined(each.total[name]) for each in scores)
-        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
-        assert one.n == other.n
-    for name in RIVALS:
-        one, other = (mean_defined(each.baselines[name][STRENGTH]) for each in scores)
-        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
-        assert one.n == other.n
-
-
-def test_scenes_that_are_all_empty_have_sentences_alone() -> None:
-    with short_splits(test=3):
-        bare = CaptionScenes(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
-    found = scored(bare.of_pictures(torch.arange(3)).words, bare)
-    assert (found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (1, 1)
-    assert found["attention"][STRENGTH] is None
-    assert "causal_follow" not in found["attention"]
-
-
-class _Some:
-    """The pictures ``numbers`` of ``data`` as a split of their own."""
-
-    split = "test"
-
-    def __init__(self, data: CaptionScenes, numbers: Tensor) -> None:
-        self.data, self.numbers, self.picture_count = data, numbers, len(numbers)
-        self.vocabulary = data.vocabulary
-
-    def sampled(self, limit: int | None) -> Tensor:
-        return torch.arange(len(self.numbers))
-
-    def of_pictures(self, places: Tensor) -> CaptionBatch:
-        return self.data.of_pictures(self.numbers[places])
-
-    def references(self, place: int) -> tuple[str, ...]:
-        return self.data.references(int(self.numbers[place]))
 
 
 def test_no_map_of_a_word_exceeds_the_bound_of_its_grid(data: CaptionScenes) -> None:

@@ -30,11 +30,6 @@ def csv(folder: Path, text: str, **options: object) -> Table:
     return read(folder / "t.csv", **options)
 
 
-def jsonl(folder: Path, *rows: object) -> Table:
-    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return read(folder / "t.jsonl", strict=True)
-
-
 def test_labels_repeat_and_keep_their_order(folder):
     table = csv(folder, "image,labels,split\na.png,7; 3;7,train\nb.png,,train\nc.png,3,test\n", strict=True)
     assert [row.labels for row in table.rows] == [("7", "3", "7"), (), ("3",)]
@@ -42,16 +37,6 @@ def test_labels_repeat_and_keep_their_order(folder):
     assert table.rows[0].image == folder / "a.png"
     assert (table.answers, table.most, table.kind, table.several) == (("3", "7"), 3, "multiset", True)
     assert csv(folder, "image,labels,split\na.png,7; 3;7,train\nb.png,3,train\n", most=2).most == 2
-
-
-def test_json_lists_numbers_and_the_empty_multiset(folder):
-    table = jsonl(
-        folder,
-        {"image": "a.png", "labels": [7, "a;b", 7], "split": "train"},
-        {"image": "b.png", "labels": [], "split": "train"},
-        {"image": "c.png", "labels": 7, "split": "train"},
-    )
-    assert [row.labels for row in table.rows] == [("7", "a;b", "7"), (), ("7",)]
 
 
 def test_boxes_in_every_spelling(folder):
