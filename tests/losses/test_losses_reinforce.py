@@ -116,9 +116,3 @@ def test_value_and_gradient_by_hand(assert_near: Near) -> None:
     loss.backward()
     assert_near(log_likelihood.grad, [[-0.5, -0.5]])
     assert_near(log_prob.grad, [[-1.0, 1.0]])
-
-
-def test_it_runs_under_vmap() -> None:
-    log_likelihood, log_prob = -torch.rand(3, 5, 4), -torch.rand(3, 5, 4)
-    together = torch.func.vmap(reinforce)(log_likelihood, log_prob)
-    torch.testing.assert_close(together, torch.stack([reinforce(*one) for one in zip(log_likelihood, log_prob)]))

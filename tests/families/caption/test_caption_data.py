@@ -97,17 +97,6 @@ def test_recolouring_changes_one_word_and_its_pixels():
     assert torch.equal(batch.recolour(0).words, batch.recolour(torch.zeros(80, dtype=torch.long)).words)
 
 
-def test_splits_and_seeds_of_scenes():
-    sizes = {split: generated(split).size for split in ("train", "val", "test")}
-    assert sizes == {"train": None, "val": 2_000, "test": 5_000}
-    first = [generated(split).take(torch.arange(30)).words for split in ("train", "val", "test")]
-    assert not any(torch.equal(first[a], first[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
-    assert not torch.equal(generated(seed=1).take(torch.arange(30)).words, first[1])
-    large = generated(size=(60, 60)).take(torch.arange(2))
-    assert large.images.shape == (2, 3, 60, 60)
-    assert int(generated("train").take(torch.tensor([10**12])).picture) == 10**12
-
-
 def test_captions_and_pictures_of_files(table):
     data = opened(table)
     assert data.vocabulary.words == ("a", "picture", "red", "blue", "green", "white")
@@ -161,15 +150,10 @@ def test_training_pictures_are_varied_by_a_seed(table):
 
 def test_wrong_settings_are_named():
     for settings, named in (
-        ({"name": "scene"}, "'scenes'"),
         ({"name": "flickr8:x"}, "'flickr8k'"),
         ({"size": (100, 90)}, "size"),
-        ({"name": "csv:x", "size": (4097, 4)}, "size"),
         ({"options": {"captions": 3}}, "captions"),
         ({"name": "csv:x", "empty": 0.1}, "empty"),
-        ({"name": "csv:x", "options": {"captoins": 3}}, "'captions'"),
-        ({"name": "flickr8k:x", "options": {"splits": "test"}}, "splits"),
-        ({"at_least": 0}, "at_least"),
     ):
         with pytest.raises(ConfigError, match=named):
             from_dict(CaptionDataConfig, settings)

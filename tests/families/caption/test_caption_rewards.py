@@ -194,9 +194,3 @@ def test_the_material_and_the_loss_go_together(table: str) -> None:
     both = task.phase_loss(own_words({"name": "self_critical", "bleu": 0.5, "meteor": 0.2}))
     assert both == SelfCritical(bleu=0.5, meteor=0.2)
     assert task.phase_loss(own_words({"name": "self_critical", "meteor": 1})) == SelfCritical(bleu=0.0, meteor=1.0)
-
-
-def test_scenes_have_nobody_to_agree_with() -> None:
-    data = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
-    with pytest.raises(ConfigError, match="self_critical"):
-        CaptionTask(model="sat-soft", model_config=SMALL, data=data).phase_loss(own_words("self_critical"))

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from saccade.config import from_dict
-from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.pictures.augment import Augmentation
 from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetFiles, MultisetScenes
 from saccade.families.multiset.task import MultisetTask
@@ -196,25 +196,6 @@ def test_a_turned_and_a_slanted_picture_have_upright_boxes_round_theirs(assert_n
     assert_near(framed.boxes[:, 0], [[4.0, 14.0, 12.0, 18.0], [-4.0, 4.0, 4.0, 12.0]])
     assert bool(framed.boxes[:, 1].isnan().all())
     assert framed.boxes.dtype == torch.float32
-
-
-@pytest.mark.parametrize("tilt", [{"turn": 25.0}, {"slant": 0.4}, {"turn": 15.0, "slant": 0.2, "area": (0.9, 1.6)}])
-def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
-    """White squares on black: of their pixels all are in the new box, which they touch on every side."""
-    images, box = torch.zeros(50, 3, 60, 60), torch.tensor([20.0, 26.0, 36.0, 44.0])
-    images[:, :, 26:44, 20:36] = 1.0
-    batch = MultisetBatch(images, torch.zeros(50, 1).long(), torch.arange(50), box.repeat(50, 1, 1))
-    how = Augmentation(**{"area": (1.0, 1.0), "aspect": 1.0, **tilt})
-    varied = batch.framed(*augment(images, how, 4))
-    grown = (varied.boxes[:, 0, 2:] - varied.boxes[:, 0, :2]).prod(-1)
-    assert float(grown.max()) > 1.3 * 16 * 18  # not what two of the corners would say
-    white = varied.images[:, 0] > 0.5
-    assert not bool((white & ~varied.masks()[:, 0]).any())
-    columns, rows = white.any(1), white.any(2)  # (50,60) each
-    for edge, seen in ((0, columns), (1, rows)):
-        first, last = seen.int().argmax(1), 60 - seen.flip(1).int().argmax(1)
-        assert float((first - varied.boxes[:, 0, edge]).abs().max()) < 2  # a sharp corner is not quite white
-        assert float((last - varied.boxes[:, 0, edge + 2]).abs().max()) < 2
 
 
 def test_bad_settings_are_named():
