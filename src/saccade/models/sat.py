@@ -6,7 +6,7 @@ Paper: Xu et al., "Show, Attend and Tell: Neural Image Caption Generation with V
 ===============  ===============================================================  =================================
 Section 3.1.1    a = {a_1 … a_L}, the cells of a late convolution                 :meth:`SatModel.encode`
 Eq. (1-9), (13)  the words                                                        :mod:`.caption_decoder`
-Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.forward_features`
+Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.teacher_force`
 Section 4.1      b ← 0.9 b + 0.1 log p(y|s)                                       ``baseline``
 Section 4.2      Σ_i α_i a_i instead of a draw                                    ``attention_kind: soft``
 ===============  ===============================================================  =================================
@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -127,19 +127,12 @@ class SatModel(ImageModel):
         its own, so many ``draws`` of each picture.
         """
         if features is None:
-            if images is None:
-                raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
-            features = self.encode(images)  # (B,L,D)
+            features = self.encode(cast(Tensor, images))  # (B,L,D)
         if words is not None:
-            return self.forward_features(features, words, **attention_kwargs(attention))
+            return self.teacher_force(features, words, attention=attention)
         if attention is not None:
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
         return self.sample(features, draws)
-
-    def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
-        """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
-        noise, expected = self._chances(features, words.shape[-1])
-        return self.teacher_force(features, words, noise=noise, expected=expected, attention=attention)
 
     def respond(
         self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None
@@ -160,21 +153,14 @@ class SatModel(ImageModel):
         noise = gumbel_noise((features.shape[0], steps, features.shape[1]), like=features)  # (B,T,L)
         return noise, chance < self.config.expected_share
 
-    def teacher_force(
-        self,
-        features: Tensor,
-        words: Tensor,
-        *,
-        noise: Tensor | None = None,
-        expected: Tensor | None = None,
-        attention: Given | None = None,
-    ) -> CaptionOutput:
-        """The words (B,T) about features (B,L,D); cells are drawn with the noise (B,T,L), or picked as configured.
+    def teacher_force(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
+        """The words (B,T) about encoded pictures (B,L,D).
 
-        Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
+        Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
         self._check(features, words)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
+        noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)

@@ -43,7 +43,7 @@ class ReadsColumns(SatModel):
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1)  # (B,H,W): it sees every pixel
 
-    def forward_features(self, features: Tensor, words: Tensor) -> CaptionOutput:
+    def teacher_force(self, features: Tensor, words: Tensor) -> CaptionOutput:
         batch, steps = words.shape
         logits = torch.full((batch, steps, len(WORDS)), -30.0)
         logits[..., 0] = 30.0  # so that a logit is a log-probability, less 30

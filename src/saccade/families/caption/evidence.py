@@ -91,7 +91,7 @@ def add_words(
         fills = {BLUR_FILL: blurred(image, BLUR * min(size))[0]}
         if int(lender[row]) >= 0:
             fills[PATCH_FILL] = images[int(lender[row])]
-        output = model.forward_features(encoded(model.encode, image), said)
+        output = model.teacher_force(encoded(model.encode, image), said)
         before, trace = word_log_probabilities(output.logits, said)[0], model.wrap(output, size).trace  # (T,)
         maps, noise = trace.image_map(WORD, size)[0], _noise_maps(trace, number, size)  # (T,H,W) each
         for kind in KINDS:
@@ -128,7 +128,7 @@ def _drops(
     for part in torch.split(marked(maps[places]), AT_ONCE):
         copies = torch.where(part[:, None], fill, image)  # (R,3,H,W)
         same = said.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
-        logits = model.forward_features(encoded(model.encode, copies), same)["logits"]
+        logits = model.teacher_force(encoded(model.encode, copies), same)["logits"]
         after.append(word_log_probabilities(logits, same))
     return (before - torch.cat(after))[:, places]  # (N,N), Eq. (1)
 

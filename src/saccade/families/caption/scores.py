@@ -237,7 +237,7 @@ def add_maps(kept: Kept, model: SatModel, features: Tensor, batch: CaptionBatch,
     """Where the model looked for each content word of the true sentences of scenes."""
     masks = cast(Tensor, batch.word_masks())  # (B,T,H,W)
     size = (masks.shape[-2], masks.shape[-1])
-    trace = model.wrap(model.forward_features(features, batch.words), size).trace
+    trace = model.wrap(model.teacher_force(features, batch.words), size).trace
     kept.maps.add(
         trace.image_map("word", size),
         masks,

@@ -214,12 +214,10 @@ class CaptionTask(PictureTask):
             taught = smoothed_cross_entropy(output.logits, words, loss.smoothing) if loss.smoothing else likelihood
             penalty = doubly_stochastic(output.acts["word"].weights, words)
             found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
-            return found | {
-                "gate": _mean_gate(output, words),
-                "log_likelihood": -likelihood * len(words) / _steps(words),
-            }
-        options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-        found = hard_attention_loss(output, words, output.baseline, **options)
+            found["log_likelihood"] = -likelihood * len(words) / _steps(words)
+        else:
+            options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
+            found = hard_attention_loss(output, words, output.baseline, **options)
         return {**found, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
@@ -227,13 +225,9 @@ class CaptionTask(PictureTask):
         word = output.acts["word"]
         words, log_prob = word.emits, output.log_prob  # (B·K,T)
         if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
-            log_prob = log_prob + output.acts["word"].log_prob * (
-                output.acts["word"].active & ~output.expected.unsqueeze(1)
-            )
+            log_prob = log_prob + word.log_prob * (word.active & ~output.expected.unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
-        judged = self._judged()
-        weights = {"bleu_weight": loss.bleu, "meteor_weight": loss.meteor}
-        earned = judged.rewards(words.view(by_picture), references, **weights)  # (B,K)
+        earned = self._judged().rewards(words.view(by_picture), references, loss)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),
             "reward": earned.mean(),
@@ -259,7 +253,7 @@ class CaptionTask(PictureTask):
         for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
             batch: CaptionBatch = data.of_pictures(numbers)
             features = encoded(captioner.encode, batch.images)  # (B,L,D)
-            logits = captioner.forward_features(features, batch.words)["logits"]  # (B,T,V)
+            logits = captioner.teacher_force(features, batch.words)["logits"]  # (B,T,V)
             likelihood += float(word_log_likelihood(logits, batch.words).sum())
             steps += int(batch.lengths.sum())
             words = captions_of(captioner, features)  # (B,T)
