@@ -43,11 +43,11 @@ def script(batch: CaptionBatch) -> Tensor:
 
 
 def scored(said: Tensor, data: CaptionScenes) -> dict:
-    return evaluate(CaptionScoring(Reciter(said).eval(), data))
+    return evaluate(CaptionScoring(Reciter(said).eval(), data, beam=1))
 
 
 def measured(model: SatModel, data: CaptionScenes) -> CaptionKept:
-    scoring = CaptionScoring(model.eval(), data)
+    scoring = CaptionScoring(model.eval(), data, beam=1)
     with torch.no_grad():
         return scoring.measure(scoring.numbers, 0)
 
@@ -96,7 +96,7 @@ class Watcher(SatModel):
 
 def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionScenes, batch: CaptionBatch) -> None:
     masks = batch.word_masks().float()
-    found = evaluate(CaptionScoring(Watcher(masks).eval(), data))
+    found = evaluate(CaptionScoring(Watcher(masks).eval(), data, beam=1))
     for name in (STRENGTH, "selectivity", "pointing"):
         assert found["attention"][name] == pytest.approx(1), name
         for kind in ("size", "colour", "digit"):
@@ -108,7 +108,7 @@ def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionSce
 def test_even_maps_are_as_strong_as_the_digits_are_large(data: CaptionScenes, batch: CaptionBatch) -> None:
     masks, named = batch.word_masks(), batch.has_mask
     even = torch.ones(*named.shape, 10, 10)
-    found = evaluate(CaptionScoring(Watcher(even).eval(), data))
+    found = evaluate(CaptionScoring(Watcher(even).eval(), data, beam=1))
     area = float(masks[named].float().mean())
     assert found["attention"][STRENGTH] == pytest.approx(area, rel=1e-4)
     assert found["baselines"]["uniform"][STRENGTH] == pytest.approx(area, rel=1e-4)

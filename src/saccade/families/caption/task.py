@@ -37,8 +37,6 @@ from saccade.families.caption.data import (
     bucketed_order,
     vocabulary_of,
 )
-from saccade.families.caption.decode import BEAM
-from saccade.families.caption.evidence import PICTURES
 from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
@@ -271,21 +269,9 @@ class CaptionTask(PictureTask):
         return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
 
     @classmethod
-    def scoring(  # type: ignore[override]
-        cls,
-        model: Any,
-        examples: CaptionSplit,
-        *,
-        limit: int | None,
-        beam: int = BEAM,
-        length_penalty: float = 0.0,
-        sweeps: int | None = None,
-    ) -> CaptionScoring:
-        """Sentences and where words look; ``sweeps`` are photographs whose words are asked for again while altered."""
-        if sweeps and isinstance(examples, CaptionScenes):
-            raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
-        altered = PICTURES if sweeps is None else sweeps
-        return CaptionScoring(model, examples, beam=beam, length_penalty=length_penalty, limit=limit, altered=altered)
+    def scoring(cls, model: Any, examples: CaptionSplit, *, limit: int | None, **options: Any) -> CaptionScoring:
+        """Sentences, and where words look."""
+        return CaptionScoring(model, examples, limit=limit, **options)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:

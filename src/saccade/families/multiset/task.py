@@ -367,12 +367,6 @@ class MultisetTask(PictureTask):
         return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
 
     @classmethod
-    def scoring(  # type: ignore[override]
-        cls, model: Any, examples: Any, *, limit: int | None, sweeps: int = 0
-    ) -> MultisetScoring:
-        """Answers, maps and glimpses; there is no deletion or insertion of a multiset, so ``sweeps`` must be 0."""
-        if sweeps:
-            raise ConfigError(
-                f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
-            )
-        return MultisetScoring(model, examples, limit)
+    def scoring(cls, model: Any, examples: MultisetSplit, *, limit: int | None, **options: Any) -> MultisetScoring:
+        """Answers, maps and glimpses."""
+        return MultisetScoring(model, examples, limit, **options)
