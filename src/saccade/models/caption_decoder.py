@@ -325,17 +325,13 @@ class CaptionDecoder(nn.Module):
     def _scored_in_blocks(self, scene: EncodedImage, memory: LstmState) -> Tensor:
         """The same as :meth:`cell_scores`, a few pictures at a time where that is faster."""
         seen = scene.seen
-        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or _captured():
+        captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
+        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:
             return self.cell_scores(scene, memory)
         asked = self.scorer.project_queries(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
         parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
         return torch.cat([self.scorer.score_all(*part) for part in parts])
-
-
-def _captured() -> bool:
-    """Whether this becomes a graph, which holds for any number of pictures."""
-    return torch.compiler.is_compiling()
 
 
 def stack_steps(looks: list[LookStep]) -> LookStep:

@@ -25,8 +25,6 @@ cells were drawn and begins at log 1/V. Its present batch is not in it, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -231,7 +229,9 @@ class SatModel(ImageModel):
         training draws cells too, for each caption anew.
         """
         steps = self.config.longest
-        with _whole(self.decoder):
+        was_training = self.decoder.training
+        self.decoder.eval()
+        try:
             scene, memory = (repeat_for_captions(part, draws) for part in self.init_state(features))
             features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
             noise, expected = self._chances(features, steps)
@@ -244,8 +244,9 @@ class SatModel(ImageModel):
                 cell_noise=noise,
                 expected=expected,
             )
-        act = _act(looked, scene, words)
-        output = CaptionOutput(logits, {WORD: act}, log_prob=log_prob)
+        finally:
+            self.decoder.train(was_training)
+        output = CaptionOutput(logits, {WORD: _act(looked, scene, words)}, log_prob=log_prob)
         if expected is not None:
             output.expected = expected
         return output
@@ -268,17 +269,6 @@ class SatModel(ImageModel):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
         if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
             raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
-
-
-@contextmanager
-def _whole(decoder: CaptionDecoder) -> Iterator[None]:
-    """The decoder without dropout, whatever its mode."""
-    was_training = decoder.training
-    decoder.eval()
-    try:
-        yield
-    finally:
-        decoder.train(was_training)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

@@ -199,6 +199,16 @@ def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> T
     return torch.cat([batches[order].flatten(), short])
 
 
+def examples(data: Any, count: int) -> list[Example]:
+    """The first ``count`` pictures, each with its first caption."""
+    size = data.picture_count
+    numbers = torch.arange(count if size is None else min(count, size))
+    batch = data.of_pictures(numbers)
+    truths = [data.references(number)[0] for number in numbers.tolist()]
+    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
+    return [Example(*each) for each in zip(batch.images, truths, masks)]
+
+
 class CaptionScenes(CaptionSceneStream):
     """Generated scenes of one split by number.
 
@@ -250,9 +260,7 @@ class CaptionScenes(CaptionSceneStream):
         """The name of the set, what its digits are made of, and the seed."""
         return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` scenes with their sentences."""
-        return examples(self, count)
+    shown = examples
 
     def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
         """Write these scenes; each line holds image, caption, seed, split, index, glyphs, and objects as named."""
@@ -352,9 +360,7 @@ class CaptionFiles(ImageSplit):
         dev = self.split == "test" and self.config.options.get("splits") == "dev"
         return {**super().described(), **({"scored_part": "dev pictures"} if dev else {})}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` pictures with their first captions."""
-        return examples(self, count)
+    shown = examples
 
     def _batch(self, words: Tensor, numbers: Tensor, how: Augmentation | None = None, seed: int = 0) -> CaptionBatch:
         numbers = self.numbers(numbers)
@@ -363,13 +369,3 @@ class CaptionFiles(ImageSplit):
 
 CaptionSplit = CaptionScenes | CaptionFiles
 """What a model learns from or is scored on: captions by number in ``take``, pictures in ``of_pictures``."""
-
-
-def examples(data: CaptionSplit, count: int) -> list[Example]:
-    """The first ``count`` pictures, each with its first caption."""
-    size = data.picture_count
-    numbers = torch.arange(count if size is None else min(count, size))
-    batch = data.of_pictures(numbers)
-    truths = [data.references(number)[0] for number in numbers.tolist()]
-    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
-    return [Example(*each) for each in zip(batch.images, truths, masks)]

@@ -221,6 +221,14 @@ def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
     return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
 
 
+def examples(data: Any, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
+    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
+    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
+
+
 class MultisetScenes(MultisetStream):
     """Generated scenes of one split by number; labels are in reading order.
 
@@ -264,9 +272,7 @@ class MultisetScenes(MultisetStream):
         """The name of the set, what its digits are made of, and the seed."""
         return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` scenes with their labels."""
-        return examples(self, count)
+    shown = examples
 
     def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
         """Write these scenes; each line holds image, labels and boxes in reading order, seed, split, index, glyphs."""
@@ -319,18 +325,8 @@ class MultisetFiles(ImageSplit):
         note = "test is a held-out part of the training pictures, not the official one"
         return {**described, "scored_part": "held-out training pictures", "note": note}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` pictures with their labels."""
-        return examples(self, count)
+    shown = examples
 
 
 MultisetSplit = MultisetScenes | MultisetFiles
 """What a model learns from or is scored on."""
-
-
-def examples(data: MultisetSplit, count: int) -> list[Example]:
-    """The first ``count`` pictures with their labels."""
-    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
-    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
-    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
-    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]

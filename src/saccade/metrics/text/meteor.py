@@ -98,26 +98,6 @@ class Alignment(NamedTuple):
     chunks: int
 
 
-class _Score(NamedTuple):
-    """A pairing of the first words, in the order in which pairings are compared; larger is better."""
-
-    weight: float
-    joins: int
-    """Pairs that carry on the chunk of the word before: with equally many pairs, more joins are fewer chunks."""
-    nearness: int
-    """Minus the sum of distances."""
-    pairs: int
-
-
-class _State(NamedTuple):
-    """All that the rest of a pairing depends on."""
-
-    taken: int
-    """One bit for each place of the other caption."""
-    last: int
-    """The place that the word before was paired with."""
-
-
 def align(said: Words, reference: Words) -> Alignment:
     """The best pairing of two captions.
 
@@ -126,38 +106,28 @@ def align(said: Words, reference: Words) -> Alignment:
     """
     stems, known = [stem(word) for word in said], [stem(word) for word in reference]
     surplus = Counter(stems) - Counter(known)  # stems with more words here than there: some must stay alone
-    beam = {_State(0, _NOWHERE): _Score(0.0, 0, 0, 0)}
+    # The places taken (a bit for each) and the last one, which decide what can follow → the score of the pairing so far:
+    # weight, joins (of equally many pairs, more are fewer chunks), minus the sum of distances, and pairs.
+    beam = {(0, _NOWHERE): (0.0, 0, 0, 0)}
     for place, word in enumerate(said):
         partners = [
             (other, EXACT if reference[other] == word else STEM)
             for other, its_stem in enumerate(known)
             if its_stem == stems[place]
         ]
-        reached: dict[_State, _Score] = {}
-        for state, score in beam.items():
-            if not partners or stems[place] in surplus:
-                _keep_better(reached, _State(state.taken, _NOWHERE), score)
-            for other, weight in partners:
-                if not state.taken >> other & 1:
-                    joined = other == state.last + 1
-                    _keep_better(
-                        reached,
-                        _State(state.taken | 1 << other, other),
-                        _Score(
-                            score.weight + weight,
-                            score.joins + joined,
-                            score.nearness - abs(place - other),
-                            score.pairs + 1,
-                        ),
-                    )
+        reached: dict[tuple[int, int], tuple[float, int, int, int]] = {}
+        for (taken, last), score in beam.items():
+            ways = [((taken, _NOWHERE), score)] if not partners or stems[place] in surplus else []
+            weight, joins, nearness, pairs = score
+            for other, gain in partners:
+                if not taken >> other & 1:
+                    grown = (weight + gain, joins + (other == last + 1), nearness - abs(place - other), pairs + 1)
+                    ways.append(((taken | 1 << other, other), grown))
+            for state, found in ways:
+                reached[state] = max(found, reached.get(state, found))
         beam = dict(sorted(reached.items(), key=lambda entry: entry[1], reverse=True)[:_WIDTH])
-    best = max(beam.values())
-    return Alignment(round(best.weight, 9), best.pairs, best.pairs - best.joins)
-
-
-def _keep_better(reached: dict[_State, _Score], state: _State, score: _Score) -> None:
-    if state not in reached or score > reached[state]:
-        reached[state] = score
+    weight, joins, _, pairs = max(beam.values())
+    return Alignment(round(weight, 9), pairs, pairs - joins)
 
 
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
