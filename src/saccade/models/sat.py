@@ -55,10 +55,8 @@ from saccade.models.caption_decoder import (
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
 
-BASELINE_KEEPS = 0.9
-"""Share of the moving average that a batch leaves as it was (Section 4.1)."""
-WORD = "word"
-"""The name of the look."""
+BASELINE_KEEPS = 0.9  # share of the moving average that a batch leaves as it was (Section 4.1)
+WORD = "word"  # the name of the look
 
 
 class SatModel(ImageModel):
@@ -75,8 +73,7 @@ class SatModel(ImageModel):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
-        self.look_stage = self.backbone.names[-1]
-        """The stage whose cells are attended."""
+        self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.decoder = CaptionDecoder(config, self.channels)

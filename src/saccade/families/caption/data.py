@@ -47,8 +47,7 @@ from saccade.geometry import Size
 from saccade.tasks.cached_features import RowFeatures
 from saccade.tasks.evaluate import Progress
 
-SCENES = "scenes"
-"""The name of the generated set."""
+SCENES = "scenes"  # the name of the generated set
 
 _SCENE_SIZE, _FILE_SIZE = (100, 100), (224, 224)
 _SIZES: dict[str, int | None] = {"train": None, "val": 2_000, "test": 5_000}
@@ -113,18 +112,13 @@ _RECOLOUR = 100  # draws on top of those that make a scene
 class CaptionBatch:
     """Captions with their pictures; of generated scenes also which words name which digit, and where that is."""
 
-    images: Tensor
-    """(B, 3, H, W) float32 in 0..1."""
-    words: Tensor
-    """(B, T) numbers of words, then 0 for the end, then −1."""
-    picture: Tensor
-    """(B,) number of the picture in its split; several captions may share one."""
-    layout: SceneLayout | None = None
-    """The scenes, where the pictures were generated."""
+    images: Tensor  # (B, 3, H, W) float32 in 0..1
+    words: Tensor  # (B, T) numbers of words, then 0 for the end, then −1
+    picture: Tensor  # (B,) number of the picture in its split; several captions may share one
+    layout: SceneLayout | None = None  # the scenes, where the pictures were generated
     names: Tensor | None = None
     """(B, T) the object of its scene that a word names, −1 for other words and where there is none."""
-    grammar: SceneGrammar | None = None
-    """What puts scenes into words."""
+    grammar: SceneGrammar | None = None  # what puts scenes into words
 
     def __len__(self) -> int:
         return len(self.words)
@@ -295,8 +289,7 @@ class CaptionFiles(ImageSplit):
     such a caption is still one of the ``references`` for scoring.
     """
 
-    features: RowFeatures | None = None
-    """What stands in the place of pictures."""
+    features: RowFeatures | None = None  # what stands in the place of pictures
 
     def __init__(
         self, config: CaptionDataConfig, table: Table, split: str, *, vocabulary: Vocabulary, **how: Any
@@ -319,8 +312,7 @@ class CaptionFiles(ImageSplit):
         self._all_words = torch.tensor([word for each in ids for word in each], dtype=torch.int32)
         self._start = torch.tensor([0, *accumulate(lengths)], dtype=torch.long)[:-1]  # (N,)
         self._picture_of_caption = torch.tensor(pictures, dtype=torch.long)  # (N,)
-        self.lengths = torch.tensor(lengths, dtype=torch.long)
-        """(N,) steps of each caption: its words and the end."""
+        self.lengths = torch.tensor(lengths, dtype=torch.long)  # (N,) steps of each caption: its words and the end
 
     @property
     def size(self) -> int:

@@ -60,8 +60,7 @@ from saccade.tasks.evaluate import Kept
 from saccade.tasks.forward_passes import encoded
 from saccade.trace import AttentionTrace
 
-PICTURES = 120
-"""Photographs whose words are scored: a word of them costs four forward passes, a caption has about ten."""
+PICTURES = 120  # photographs whose words are scored: a word of them costs four forward passes, a caption has about ten
 AT_ONCE = 32  # altered copies in one forward pass
 BLUR_FILL, PATCH_FILL = "blur", "patch"
 CONTENT, FUNCTION = "word", "function"
@@ -166,8 +165,7 @@ SCORES = (
 )
 
 
-EDITED = 200
-"""Scenes whose attention is edited; a dozen passes each."""
+EDITED = 200  # scenes whose attention is edited; a dozen passes each
 _DRAW = 301  # of the word, on top of those that make a scene
 
 

@@ -89,8 +89,7 @@ class SelfCritical:
     """Weight of METEOR."""
 
 
-Loss = Soft | Hard | SelfCritical
-"""What a phase is taught by, once `Default` is resolved."""
+Loss = Soft | Hard | SelfCritical  # what a phase is taught by, once `Default` is resolved
 LOSSES: dict[str, type] = {
     "default": Default,
     "soft": Soft,

@@ -51,8 +51,7 @@ from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 
-KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}
-"""Content words of scenes."""
+KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}  # content words of scenes
 CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
@@ -105,8 +104,7 @@ class CaptionScoring(Scoring):
     ) -> None:
         self.model, self.data, self.beam, self.length_penalty = model, data, beam, length_penalty
         self.numbers = data.sampled(limit)
-        self.is_files = isinstance(data, CaptionFiles)
-        """Whether the truth of single words is not known."""
+        self.is_files = isinstance(data, CaptionFiles)  # whether the truth of single words is not known
         self._altered = torch.zeros(len(self.numbers), dtype=torch.bool)  # (N,)
         if self.is_files:
             self._altered[sampled(len(self.numbers), PICTURES if sweeps is None else sweeps)] = True

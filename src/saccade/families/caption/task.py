@@ -62,14 +62,10 @@ from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput
 
-OWN_WORDS = "own_words"
-"""The material of a phase that learns from what the model says."""
-DRAWS = 5
-"""Captions of each picture that the model then says, judged by one another."""
-JUDGED = "train/judged"
-"""The split that it then learns from: pictures with all that people said of them."""
-Material: TypeAlias = CaptionSplit | JudgedPictures
-"""What a phase may learn from."""
+OWN_WORDS = "own_words"  # the material of a phase that learns from what the model says
+DRAWS = 5  # captions of each picture that the model then says, judged by one another
+JUDGED = "train/judged"  # the split that it then learns from: pictures with all that people said of them
+Material: TypeAlias = CaptionSplit | JudgedPictures  # what a phase may learn from
 VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
 
 

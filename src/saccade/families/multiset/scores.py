@@ -66,8 +66,7 @@ from saccade.tasks.forward_passes import answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 
-EDITED = 200
-"""Scenes whose attention is edited."""
+EDITED = 200  # scenes whose attention is edited
 COVERT, GLIMPSE = "covert", "glimpse"
 VALIDATION_BATCH = 500
 

@@ -72,10 +72,8 @@ from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
 from saccade.trace import MultisetOutput
 
-OBJECTS = "objects"
-"""The material of a phase that learns single objects."""
-ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")
-"""What validation tells of the answers."""
+OBJECTS = "objects"  # the material of a phase that learns single objects
+ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")  # what validation tells of the answers
 
 
 @dataclass(frozen=True)
@@ -145,8 +143,7 @@ LOSSES: dict[str, type] = {
     "multiset_loss": MultisetLoss,
     "counts": Counts,
 }
-OF_OBJECTS = ("single_object", "each_object")
-"""Losses that single objects teach by."""
+OF_OBJECTS = ("single_object", "each_object")  # losses that single objects teach by
 
 
 class MultisetTask(PictureTask):
@@ -174,8 +171,7 @@ class MultisetTask(PictureTask):
         self.is_list = self.table is not None and self.table.kind == "list"
         """Whether the order of the labels is part of the answer."""
         self._counts = isinstance(self.model, MultisetCountsModel)  # and glimpses nowhere
-        self.elsewhere = 1.0
-        """The least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look."""
+        self.elsewhere = 1.0  # the least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look
 
     @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> MultisetDataConfig:

@@ -92,8 +92,7 @@ _NOWHERE = -2  # the place of a partner that is not there; no place follows it
 class Alignment(NamedTuple):
     """What a pairing of two captions comes to."""
 
-    weight: float
-    """Sum of the weights of all pairs."""
+    weight: float  # sum of the weights of all pairs
     pairs: int
     chunks: int
 
@@ -106,7 +105,7 @@ def align(said: Words, reference: Words) -> Alignment:
     """
     stems, known = [stem(word) for word in said], [stem(word) for word in reference]
     surplus = Counter(stems) - Counter(known)  # stems with more words here than there: some must stay alone
-    # The places taken (a bit for each) and the last one, which decide what can follow → the score of the pairing so far:
+    # The places taken (a bit for each) and the last one, which decide what can follow → the score of a pairing so far:
     # weight, joins (of equally many pairs, more are fewer chunks), minus the sum of distances, and pairs.
     beam = {(0, _NOWHERE): (0.0, 0, 0, 0)}
     for place, word in enumerate(said):

@@ -246,8 +246,7 @@ _STEP_4 = dict.fromkeys(
     ("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous", "ive",
      "ize", "ion"), "",
 )  # fmt: skip
-_MUST_FOLLOW = {"ogi": "l", "li": "cdeghkmnrt", "ion": "st"}
-"""Endings that go only after one of these letters."""
+_MUST_FOLLOW = {"ogi": "l", "li": "cdeghkmnrt", "ion": "st"}  # endings that go only after one of these letters
 
 
 @lru_cache(maxsize=100_000)
