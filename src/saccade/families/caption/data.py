@@ -15,7 +15,7 @@ a caption says about the border, and users show whole pictures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -125,8 +125,8 @@ class CaptionBatch:
 
     def __getitem__(self, rows: Tensor) -> CaptionBatch:
         """The captions ``rows``, in that order, repeats allowed."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        chosen: Any = {name: value[rows] for name, value in values.items() if isinstance(value, Tensor | SceneLayout)}
+        values = vars(self).items()
+        chosen: Any = {name: value[rows] for name, value in values if isinstance(value, Tensor | SceneLayout)}
         return replace(self, **chosen)
 
     @property

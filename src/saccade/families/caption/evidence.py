@@ -64,7 +64,6 @@ PICTURES = 120  # photographs whose words are scored: a word of them costs four 
 AT_ONCE = 32  # altered copies in one forward pass
 BLUR_FILL, PATCH_FILL = "blur", "patch"
 CONTENT, FUNCTION = "word", "function"
-KINDS = (CONTENT, FUNCTION)
 
 
 @torch.no_grad()
@@ -93,14 +92,14 @@ def add_words(
         output = model.teacher_force(encoded(model.encode, image), said)
         before, trace = word_log_probabilities(output.logits, said)[0], model.wrap(output, size).trace  # (T,)
         maps, noise = trace.image_map(WORD, size)[0], _noise_maps(trace, number, size)  # (T,H,W) each
-        for kind in KINDS:
+        for kind in (CONTENT, FUNCTION):
             chosen = [place for place, word in enumerate(said[0].tolist()) if kind_of(word, vocabulary) == kind]
             if not chosen:
                 continue
             places = torch.tensor(chosen, device=said.device)  # (N,)
             ids, is_word = said[0, places], kind == CONTENT
             unknown = torch.full((len(places),), torch.nan, device=places.device)  # (N,)
-            scores, rival = dict.fromkeys(SCORES, unknown), dict.fromkeys(NOISE_SCORES, unknown)
+            scores, rival = dict.fromkeys(SCORES, unknown), dict.fromkeys(SCORES[:2], unknown)
             for name, fill in fills.items():
                 own, other = own_and_other(_drops(model, image, said, before, maps, fill, places), ids)  # (N,) each
                 scores[f"{kind}_evidence_{name}_raw"] = own - other
@@ -155,15 +154,8 @@ def _content_words(words: Tensor, vocabulary: Vocabulary) -> Tensor:
     return found
 
 
-_FILLS = (BLUR_FILL, PATCH_FILL)
-NOISE_SCORES = tuple(f"word_evidence_{fill}_raw" for fill in _FILLS)
-SCORES = (
-    *NOISE_SCORES,
-    *(f"word_drop_{fill}_raw" for fill in _FILLS),
-    *(f"function_evidence_{fill}_raw" for fill in _FILLS),
-    "word_map_distance",
-)
-
+_MEASURED = ("word_evidence", "word_drop", "function_evidence")
+SCORES = (*(f"{name}_{fill}_raw" for name in _MEASURED for fill in (BLUR_FILL, PATCH_FILL)), "word_map_distance")
 
 EDITED = 200  # scenes whose attention is edited; a dozen passes each
 _DRAW = 301  # of the word, on top of those that make a scene

@@ -228,9 +228,7 @@ class MultisetTask(PictureTask):
     def make_split(self, name: str) -> MultisetSplit:
         """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
         split, _, other = name.partition("/")
-        config = self.data_config
-        if other:
-            config = replace(config, name=other)
+        config = replace(self.data_config, name=other or self.data_config.name)
         if split == "train" and config.is_generated and config.protocol == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return self.open(config, cast(Split, split), self.device, Opening(self.table))
@@ -274,10 +272,9 @@ class MultisetTask(PictureTask):
             raise ConfigError(f"loss '{name}' belongs to data '{OBJECTS}'; choose another, or set data: {OBJECTS}")
         looks = isinstance(loss, Reinforce) and loss.elsewhere < 1
         if (isinstance(loss, EachObject) or looks) and not self._has_boxes("train"):
-            other = "leave 'elsewhere' out" if looks else "take the loss 'single_object'"
+            what = "elsewhere" if looks else name
             raise ConfigError(
-                f"loss '{name}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
-                f"them in a column 'boxes', or {other}"
+                f"loss: '{what}' learns from boxes, and no training picture has one; add a column 'boxes'"
             )
         if looks and self.is_list:
             raise ConfigError(f"loss '{name}': 'elsewhere' is for labels in any order, these are lists; leave it out")

@@ -172,22 +172,25 @@ def _tally(said: Words, words: Words) -> _Tally:
 
 DELTA = 0.75
 
-_OFTEN_LEADING = frozenset({
-    "a", "an", "the", "this", "that", "my", "your", "his", "its", "our", "their", "some", "all",
-    "of", "in", "on", "at", "with", "for", "from", "to", "into", "by", "about", "over", "after",
-    "and", "or", "but", "as", "than", "if", "which", "who", "when", "what",
-    "is", "are", "was", "were", "be", "been", "am", "has", "have", "had", "can", "could", "will", "would",
-})  # fmt: skip
-_SELDOM_LEADING = frozenset({
-    "each", "every", "these", "those", "whose", "where", "while", "because",
-    "onto", "through", "under", "between", "near", "beside", "against", "across", "above", "toward", "towards",
-})  # fmt: skip
+_OFTEN_LEADING = frozenset(
+    """
+    a an the this that my your his its our their some all of in on at with for from to into by about over after and
+    or but as than if which who when what is are was were be been am has have had can could will would
+    """.split()  # noqa: SIM905
+)
+_SELDOM_LEADING = frozenset(
+    """
+    each every these those whose where while because onto through under between near beside against across above
+    toward towards
+    """.split()  # noqa: SIM905
+)
 LEADING_WORDS = _OFTEN_LEADING | _SELDOM_LEADING
 """Words that lead up to another word: a caption that ends with one has broken off."""
-FUNCTION_WORDS = _OFTEN_LEADING | {
-    "i", "you", "he", "she", "it", "we", "they", "me", "him", "her", "us", "them",
-    "there", "not", "no", "so", "also", "then", "up", "out", "one", "two", "other",
-}  # fmt: skip
+FUNCTION_WORDS = _OFTEN_LEADING.union(
+    """
+    i you he she it we they me him her us them there not no so also then up out one two other
+    """.split()  # noqa: SIM905
+)
 """Words of any sentence, whatever it is about. METEOR's list too is one of frequent words: "across" is not on it."""
 
 
