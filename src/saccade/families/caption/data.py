@@ -16,7 +16,6 @@ a caption says about the border, and users show whole pictures.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -296,7 +295,7 @@ class CaptionFiles(ImageSplit):
     ) -> None:
         super().__init__(table, split, config.size, cache_mb=config.cache_mb, **how)
         self.config, self.vocabulary = config, vocabulary
-        ids: list[list[int]] = []
+        ids: list[Tensor] = []
         pictures: list[int] = []
         strange = []
         for number, row in enumerate(self.rows):
@@ -305,14 +304,12 @@ class CaptionFiles(ImageSplit):
                 if all(word == UNKNOWN for word in encoded):
                     strange.append(f"no known word: {row.image.name}, '{caption[:40]}'")
                     continue
-                ids.append([*encoded, END])
+                ids.append(torch.tensor([*encoded, END], dtype=torch.int32))
                 pictures.append(number)
         self.leave_out(strange, len(ids), "caption")
-        lengths = [len(each) for each in ids]
-        self._all_words = torch.tensor([word for each in ids for word in each], dtype=torch.int32)
-        self._start = torch.tensor([0, *accumulate(lengths)], dtype=torch.long)[:-1]  # (N,)
+        self._words = pad_sequence(ids, batch_first=True, padding_value=NO_WORD)  # (N,T)
         self._picture_of_caption = torch.tensor(pictures, dtype=torch.long)  # (N,)
-        self.lengths = torch.tensor(lengths, dtype=torch.long)  # (N,) steps of each caption: its words and the end
+        self.lengths = (self._words != NO_WORD).sum(1)  # (N,) steps of each caption: its words and the end
 
     @property
     def size(self) -> int:
@@ -331,10 +328,7 @@ class CaptionFiles(ImageSplit):
 
     def captions(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """The captions ``numbers`` (B,) alone: their words (B,T), and the number of the picture of each (B,)."""
-        start, lengths = self._start[numbers], self.lengths[numbers]  # (B,) each
-        step = torch.arange(int(lengths.max()))  # (T,)
-        at = (start[:, None] + step).clamp(max=len(self._all_words) - 1)  # (B,T)
-        words = torch.where(step < lengths[:, None], self._all_words[at].long(), NO_WORD)
+        words = self._words[numbers, : int(self.lengths[numbers].max())].long()
         return words, self._picture_of_caption[numbers]
 
     def of_pictures(self, indices: Tensor) -> CaptionBatch:
