@@ -29,8 +29,7 @@ from torch import Tensor
 from saccade.losses.policy import rewards_to_go
 from saccade.trace import CaptionOutput
 
-ENTROPY_WEIGHT = 0.002
-"""λ_e of the released code."""
+ENTROPY_WEIGHT = 0.002  # λ_e of the released code
 
 
 def word_log_likelihood(logits: Tensor, words: Tensor) -> Tensor:

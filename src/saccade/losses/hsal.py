@@ -29,8 +29,7 @@ from saccade.losses.multiset import LookedRewards, label_steps, multiset_rewards
 from saccade.losses.policy import policy_gradient, rewards_to_go
 from saccade.trace import MultisetOutput
 
-LEAST_PRIORITY = 0.05
-"""Added to P_t where the log of a reward is maximised."""
+LEAST_PRIORITY = 0.05  # added to P_t where the log of a reward is maximised
 
 
 def hsal_loss(

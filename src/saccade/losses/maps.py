@@ -32,8 +32,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-TINY = 1e-8
-"""Added to both sums, so that a map of zeros, or one that misses M, has a finite loss."""
+TINY = 1e-8  # added to both sums, so that a map of zeros, or one that misses M, has a finite loss
 
 
 def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> Tensor:

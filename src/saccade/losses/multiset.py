@@ -191,10 +191,8 @@ def names_each(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, T
 class LookedRewards(NamedTuple):
     """What the actions of a rollout are worth, given each other."""
 
-    classes: Tensor
-    """(B,T,Y): of every class that could have been said."""
-    glimpses: Tensor
-    """(B,T,h,w): factor of P_t at every cell that could have been glimpsed."""
+    classes: Tensor  # (B,T,Y): of every class that could have been said
+    glimpses: Tensor  # (B,T,h,w): factor of P_t at every cell that could have been glimpsed
 
 
 class _Steps(NamedTuple):

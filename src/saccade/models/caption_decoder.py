@@ -56,8 +56,7 @@ Pick = Literal["expected", "best", "drawn"]
 """What becomes of hard attention: all cells by their weights, the one cell with the largest, or one drawn by them."""
 
 
-FIRST_WORD = 2
-"""Id of the first word proper: 0 ends a caption, 1 is any unknown word."""
+FIRST_WORD = 2  # id of the first word proper: 0 ends a caption, 1 is any unknown word
 
 
 @dataclass(frozen=True)
@@ -105,45 +104,33 @@ class SatConfig:
 class EncodedImage(NamedTuple):
     """What every word needs of a picture, computed once."""
 
-    features: Tensor
-    """(B,D,h,w)"""
-    seen: Tensor | None
-    """(B,h,w,A): W_a a of Eq. (4); None without attention."""
+    features: Tensor  # (B,D,h,w)
+    seen: Tensor | None  # (B,h,w,A): W_a a of Eq. (4); None without attention
 
 
 class LstmState(NamedTuple):
     """The state of the LSTM."""
 
-    hidden: Tensor
-    """(B,K,n)"""
-    cell: Tensor
-    """(B,K,n)"""
+    hidden: Tensor  # (B,K,n)
+    cell: Tensor  # (B,K,n)
 
 
 class LookStep(NamedTuple):
     """One look before a word."""
 
-    context: Tensor
-    """ẑ_t (B,K,D), the gate included."""
-    weights: Tensor
-    """α_t (B,K,h,w)"""
-    scores: Tensor
-    """e_t (B,K,h,w)"""
-    gain: Tensor
-    """β_t (B,K); 1 without a gate."""
-    choice: Tensor | None
-    """s_t (B,K), numbered row by row; None where all cells count."""
+    context: Tensor  # ẑ_t (B,K,D), the gate included
+    weights: Tensor  # α_t (B,K,h,w)
+    scores: Tensor  # e_t (B,K,h,w)
+    gain: Tensor  # β_t (B,K); 1 without a gate
+    choice: Tensor | None  # s_t (B,K), numbered row by row; None where all cells count
 
 
 class WordStep(NamedTuple):
     """One more word of each caption, or all words of given ones."""
 
-    logits: Tensor
-    """(B,K,V) of the next word; (B,T,V) of the words given."""
-    looked: LookStep
-    """What was looked at for it; with T in place of K for the words given."""
-    memory: LstmState
-    """After the last of them."""
+    logits: Tensor  # (B,K,V) of the next word; (B,T,V) of the words given
+    looked: LookStep  # what was looked at for it; with T in place of K for the words given
+    memory: LstmState  # after the last of them
 
 
 class WordLstm(nn.Module):
@@ -325,17 +312,13 @@ class CaptionDecoder(nn.Module):
     def _scored_in_blocks(self, scene: EncodedImage, memory: LstmState) -> Tensor:
         """The same as :meth:`cell_scores`, a few pictures at a time where that is faster."""
         seen = scene.seen
-        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or _captured():
+        captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
+        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:
             return self.cell_scores(scene, memory)
         asked = self.scorer.project_queries(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
         parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
         return torch.cat([self.scorer.score_all(*part) for part in parts])
-
-
-def _captured() -> bool:
-    """Whether this becomes a graph, which holds for any number of pictures."""
-    return torch.compiler.is_compiling()
 
 
 def stack_steps(looks: list[LookStep]) -> LookStep:

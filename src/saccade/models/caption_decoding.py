@@ -49,29 +49,21 @@ END, UNKNOWN, NOTHING = 0, 1, -1
 class Decoded(NamedTuple):
     """N captions of each picture, the best first."""
 
-    words: Tensor
-    """(B,N,T): ids, then 0 where the caption ended by itself, then -1."""
+    words: Tensor  # (B,N,T): ids, then 0 where the caption ended by itself, then -1
     log_prob: Tensor
     """(B,N): log p of the caption, its end included; -inf where a beam found fewer captions than were asked for."""
-    weights: Tensor
-    """(B,N,T,h,w): where was looked for each word, the end among them; 0 behind it."""
-    gains: Tensor
-    """(B,N,T): β of each word; 0 behind the end."""
-    lengths: Tensor
-    """(B,N): words, the end not counted."""
-    choices: Tensor | None = None
-    """(B,N,T): the one cell that was looked at, where one was chosen; 0 behind the end."""
+    weights: Tensor  # (B,N,T,h,w): where was looked for each word, the end among them; 0 behind it
+    gains: Tensor  # (B,N,T): β of each word; 0 behind the end
+    lengths: Tensor  # (B,N): words, the end not counted
+    choices: Tensor | None = None  # (B,N,T): the one cell that was looked at, where one was chosen; 0 behind the end
 
 
 class _Chosen(NamedTuple):
     """How every caption goes on."""
 
-    log_prob: Tensor
-    """(B,K), with the new word; -inf for a place that holds none."""
-    parents: Tensor
-    """(B,K): the place that the caption had before."""
-    words: Tensor
-    """(B,K): the new word; -1 behind the end."""
+    log_prob: Tensor  # (B,K), with the new word; -inf for a place that holds none
+    parents: Tensor  # (B,K): the place that the caption had before
+    words: Tensor  # (B,K): the new word; -1 behind the end
 
 
 @torch.no_grad()
@@ -201,14 +193,10 @@ def _at(tensor: Tensor, places: Tensor) -> Tensor:
 class SampledCaptions(NamedTuple):
     """One caption of each picture."""
 
-    words: Tensor
-    """(B,T): ids, then 0 where the caption ended by itself, then −1."""
-    log_prob: Tensor
-    """(B,T): log p of each word after those before it; 0 behind the end."""
-    logits: Tensor
-    """(B,T,V) that the words were drawn by, before what is never said was taken out."""
-    looked: LookStep
-    """What was looked at for each word: (B,T,…)."""
+    words: Tensor  # (B,T): ids, then 0 where the caption ended by itself, then −1
+    log_prob: Tensor  # (B,T): log p of each word after those before it; 0 behind the end
+    logits: Tensor  # (B,T,V) that the words were drawn by, before what is never said was taken out
+    looked: LookStep  # what was looked at for each word: (B,T,…)
 
 
 def repeat_for_captions(parts: Any, times: int) -> Any:

@@ -95,36 +95,26 @@ class MetaController(nn.Module):
 class Projected(NamedTuple):
     """W_encode, applied to what every cell could contribute to it."""
 
-    covert: Tensor
-    """(B,N,D): W_g V of each cell, to be summed with the weights of a mask."""
-    overt: Tensor
-    """(B,N,D): W_g V + W_a of each cell, to be picked up when it is glimpsed."""
-    told: Tensor
-    """(D,N+Y): W_P and W_y, for what the meta-controller tells."""
+    covert: Tensor  # (B,N,D): W_g V of each cell, to be summed with the weights of a mask
+    overt: Tensor  # (B,N,D): W_g V + W_a of each cell, to be picked up when it is glimpsed
+    told: Tensor  # (D,N+Y): W_P and W_y, for what the meta-controller tells
 
 
 class Glimpsed(NamedTuple):
     """One meta step of the controller."""
 
-    cells: Tensor
-    """(B,k), numbered row by row."""
-    said: Tensor
-    """(B,)"""
-    states: tuple[Tensor, ...]
-    """h_1 … h_k+1, (B,D) each."""
+    cells: Tensor  # (B,k), numbered row by row
+    said: Tensor  # (B,)
+    states: tuple[Tensor, ...]  # h_1 … h_k+1, (B,D) each
 
 
 class Judged(NamedTuple):
     """What the states of T meta steps say."""
 
-    location_logits: Tensor
-    """(B,T,k,N)"""
-    location_values: Tensor
-    """(B,T,k): V(s) of each glimpse."""
-    class_logits: Tensor
-    """(B,T,Y)"""
-    class_values: Tensor
-    """(B,T)"""
+    location_logits: Tensor  # (B,T,k,N)
+    location_values: Tensor  # (B,T,k): V(s) of each glimpse
+    class_logits: Tensor  # (B,T,Y)
+    class_values: Tensor  # (B,T)
 
 
 class Controller(nn.Module):
@@ -135,8 +125,7 @@ class Controller(nn.Module):
         self.glimpses, classes, hidden = config.glimpses, config.classes + 1, config.hidden
         self.follow = nn.Parameter(torch.tensor(FOLLOW)) if config.follow_priority else None
         """Learnt factor of P in the scores of where to look."""
-        self.parts = [cells + classes, cells, channels]
-        """How W_encode divides: [P, ŷ], a and g."""
+        self.parts = [cells + classes, cells, channels]  # how W_encode divides: [P, ŷ], a and g
         self.encode = nn.Linear(sum(self.parts), hidden)
         self.remember = nn.GRUCell(hidden, hidden)
         self.locate = nn.Sequential(

@@ -6,7 +6,7 @@ Paper: Xu et al., "Show, Attend and Tell: Neural Image Caption Generation with V
 ===============  ===============================================================  =================================
 Section 3.1.1    a = {a_1 … a_L}, the cells of a late convolution                 :meth:`SatModel.encode`
 Eq. (1-9), (13)  the words                                                        :mod:`.caption_decoder`
-Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.forward_features`
+Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.teacher_force`
 Section 4.1      b ← 0.9 b + 0.1 log p(y|s)                                       ``baseline``
 Section 4.2      Σ_i α_i a_i instead of a draw                                    ``attention_kind: soft``
 ===============  ===============================================================  =================================
@@ -25,9 +25,7 @@ cells were drawn and begins at log 1/V. Its present batch is not in it, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -57,10 +55,8 @@ from saccade.models.caption_decoder import (
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
 
-BASELINE_KEEPS = 0.9
-"""Share of the moving average that a batch leaves as it was (Section 4.1)."""
-WORD = "word"
-"""The name of the look."""
+BASELINE_KEEPS = 0.9  # share of the moving average that a batch leaves as it was (Section 4.1)
+WORD = "word"  # the name of the look
 
 
 class SatModel(ImageModel):
@@ -77,8 +73,7 @@ class SatModel(ImageModel):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
-        self.look_stage = self.backbone.names[-1]
-        """The stage whose cells are attended."""
+        self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.decoder = CaptionDecoder(config, self.channels)
@@ -127,19 +122,12 @@ class SatModel(ImageModel):
         its own, so many ``draws`` of each picture.
         """
         if features is None:
-            if images is None:
-                raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
-            features = self.encode(images)  # (B,L,D)
+            features = self.encode(cast(Tensor, images))  # (B,L,D)
         if words is not None:
-            return self.forward_features(features, words, **attention_kwargs(attention))
+            return self.teacher_force(features, words, attention=attention)
         if attention is not None:
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
         return self.sample(features, draws)
-
-    def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
-        """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
-        noise, expected = self._chances(features, words.shape[-1])
-        return self.teacher_force(features, words, noise=noise, expected=expected, attention=attention)
 
     def respond(
         self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None
@@ -160,21 +148,14 @@ class SatModel(ImageModel):
         noise = gumbel_noise((features.shape[0], steps, features.shape[1]), like=features)  # (B,T,L)
         return noise, chance < self.config.expected_share
 
-    def teacher_force(
-        self,
-        features: Tensor,
-        words: Tensor,
-        *,
-        noise: Tensor | None = None,
-        expected: Tensor | None = None,
-        attention: Given | None = None,
-    ) -> CaptionOutput:
-        """The words (B,T) about features (B,L,D); cells are drawn with the noise (B,T,L), or picked as configured.
+    def teacher_force(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
+        """The words (B,T) about encoded pictures (B,L,D).
 
-        Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
+        Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
         self._check(features, words)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
+        noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
@@ -245,7 +226,9 @@ class SatModel(ImageModel):
         training draws cells too, for each caption anew.
         """
         steps = self.config.longest
-        with _whole(self.decoder):
+        was_training = self.decoder.training
+        self.decoder.eval()
+        try:
             scene, memory = (repeat_for_captions(part, draws) for part in self.init_state(features))
             features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
             noise, expected = self._chances(features, steps)
@@ -258,8 +241,9 @@ class SatModel(ImageModel):
                 cell_noise=noise,
                 expected=expected,
             )
-        act = _act(looked, scene, words)
-        output = CaptionOutput(logits, {WORD: act}, log_prob=log_prob)
+        finally:
+            self.decoder.train(was_training)
+        output = CaptionOutput(logits, {WORD: _act(looked, scene, words)}, log_prob=log_prob)
         if expected is not None:
             output.expected = expected
         return output
@@ -282,17 +266,6 @@ class SatModel(ImageModel):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
         if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
             raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
-
-
-@contextmanager
-def _whole(decoder: CaptionDecoder) -> Iterator[None]:
-    """The decoder without dropout, whatever its mode."""
-    was_training = decoder.training
-    decoder.eval()
-    try:
-        yield
-    finally:
-        decoder.train(was_training)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

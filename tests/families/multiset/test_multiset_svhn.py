@@ -66,18 +66,6 @@ def test_with_test_pictures_only_val_is_held_out(tmp_path):
     assert table.count("test") == 50
 
 
-def test_the_held_out_tenth_can_be_trained_on(tmp_path):
-    """Then val stays what it was, and nothing but official pictures is test."""
-    rows = [ROW.format(n=n) for n in range(1, 301)]
-    reduced(tmp_path, rows)
-    held, all_used = (read_svhn(tmp_path, SvhnOptions(hold_out_test=hold)) for hold in (True, False))
-    assert (all_used.count("train"), all_used.count("test")) == (held.count("train") + held.count("test"), 0)
-    assert [row for row in all_used.rows if row.split == "val"] == [row for row in held.rows if row.split == "val"]
-    reduced(tmp_path, rows[:50], "test")
-    both = [read_svhn(tmp_path, SvhnOptions(hold_out_test=hold)).rows for hold in (True, False)]
-    assert both[0] == both[1]
-
-
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

@@ -21,8 +21,7 @@ from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.trace import Output
 
-BEAM = 5
-"""Captions that are followed side by side while the best one is looked for."""
+BEAM = 5  # captions that are followed side by side while the best one is looked for
 
 
 def decode(model: SatModel, output: Output, facts: ModelFacts) -> list[Answer]:

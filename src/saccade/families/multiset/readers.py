@@ -61,8 +61,7 @@ from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, 
 from saccade.errors import DataError, MissingExtraError, OutputError
 from saccade.files import cache_home, file_digest, write_text
 
-Kind = Literal["multiset", "set", "list"]
-"""What the labels of a picture are."""
+Kind = Literal["multiset", "set", "list"]  # what the labels of a picture are
 
 
 def _labels(cells: Cells) -> tuple[str, ...]:
@@ -131,12 +130,9 @@ def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] 
 class HouseNumber(NamedTuple):
     """A picture as the annotations describe it."""
 
-    image: str
-    """Name of its file."""
-    digits: tuple[str, ...]
-    """From left to right."""
-    boxes: tuple[Box, ...]
-    """One for each digit."""
+    image: str  # name of its file
+    digits: tuple[str, ...]  # from left to right
+    boxes: tuple[Box, ...]  # one for each digit
 
 
 def read_digit_struct(path: Path) -> list[HouseNumber]:
@@ -177,8 +173,7 @@ def _follow(path: Path) -> list[tuple[str, list[str], list[Box]]]:
     return numbers
 
 
-MARGIN = 0.15
-"""How far a crop goes beyond the union of the boxes on each side, in widths and heights of that union."""
+MARGIN = 0.15  # how far a crop goes beyond the union of the boxes on each side, in widths and heights of that union
 
 _VAL, _TEST = 0.05, 0.15  # upper ends of their shares of the training pictures
 

@@ -92,30 +92,9 @@ _NOWHERE = -2  # the place of a partner that is not there; no place follows it
 class Alignment(NamedTuple):
     """What a pairing of two captions comes to."""
 
-    weight: float
-    """Sum of the weights of all pairs."""
+    weight: float  # sum of the weights of all pairs
     pairs: int
     chunks: int
-
-
-class _Score(NamedTuple):
-    """A pairing of the first words, in the order in which pairings are compared; larger is better."""
-
-    weight: float
-    joins: int
-    """Pairs that carry on the chunk of the word before: with equally many pairs, more joins are fewer chunks."""
-    nearness: int
-    """Minus the sum of distances."""
-    pairs: int
-
-
-class _State(NamedTuple):
-    """All that the rest of a pairing depends on."""
-
-    taken: int
-    """One bit for each place of the other caption."""
-    last: int
-    """The place that the word before was paired with."""
 
 
 def align(said: Words, reference: Words) -> Alignment:
@@ -126,38 +105,28 @@ def align(said: Words, reference: Words) -> Alignment:
     """
     stems, known = [stem(word) for word in said], [stem(word) for word in reference]
     surplus = Counter(stems) - Counter(known)  # stems with more words here than there: some must stay alone
-    beam = {_State(0, _NOWHERE): _Score(0.0, 0, 0, 0)}
+    # The places taken (a bit for each) and the last one, which decide what can follow → the score of a pairing so far:
+    # weight, joins (of equally many pairs, more are fewer chunks), minus the sum of distances, and pairs.
+    beam = {(0, _NOWHERE): (0.0, 0, 0, 0)}
     for place, word in enumerate(said):
         partners = [
             (other, EXACT if reference[other] == word else STEM)
             for other, its_stem in enumerate(known)
             if its_stem == stems[place]
         ]
-        reached: dict[_State, _Score] = {}
-        for state, score in beam.items():
-            if not partners or stems[place] in surplus:
-                _keep_better(reached, _State(state.taken, _NOWHERE), score)
-            for other, weight in partners:
-                if not state.taken >> other & 1:
-                    joined = other == state.last + 1
-                    _keep_better(
-                        reached,
-                        _State(state.taken | 1 << other, other),
-                        _Score(
-                            score.weight + weight,
-                            score.joins + joined,
-                            score.nearness - abs(place - other),
-                            score.pairs + 1,
-                        ),
-                    )
+        reached: dict[tuple[int, int], tuple[float, int, int, int]] = {}
+        for (taken, last), score in beam.items():
+            ways = [((taken, _NOWHERE), score)] if not partners or stems[place] in surplus else []
+            weight, joins, nearness, pairs = score
+            for other, gain in partners:
+                if not taken >> other & 1:
+                    grown = (weight + gain, joins + (other == last + 1), nearness - abs(place - other), pairs + 1)
+                    ways.append(((taken | 1 << other, other), grown))
+            for state, found in ways:
+                reached[state] = max(found, reached.get(state, found))
         beam = dict(sorted(reached.items(), key=lambda entry: entry[1], reverse=True)[:_WIDTH])
-    best = max(beam.values())
-    return Alignment(round(best.weight, 9), best.pairs, best.pairs - best.joins)
-
-
-def _keep_better(reached: dict[_State, _Score], state: _State, score: _Score) -> None:
-    if state not in reached or score > reached[state]:
-        reached[state] = score
+    weight, joins, _, pairs = max(beam.values())
+    return Alignment(round(weight, 9), pairs, pairs - joins)
 
 
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
@@ -203,22 +172,25 @@ def _tally(said: Words, words: Words) -> _Tally:
 
 DELTA = 0.75
 
-_OFTEN_LEADING = frozenset({
-    "a", "an", "the", "this", "that", "my", "your", "his", "its", "our", "their", "some", "all",
-    "of", "in", "on", "at", "with", "for", "from", "to", "into", "by", "about", "over", "after",
-    "and", "or", "but", "as", "than", "if", "which", "who", "when", "what",
-    "is", "are", "was", "were", "be", "been", "am", "has", "have", "had", "can", "could", "will", "would",
-})  # fmt: skip
-_SELDOM_LEADING = frozenset({
-    "each", "every", "these", "those", "whose", "where", "while", "because",
-    "onto", "through", "under", "between", "near", "beside", "against", "across", "above", "toward", "towards",
-})  # fmt: skip
+_OFTEN_LEADING = frozenset(
+    """
+    a an the this that my your his its our their some all of in on at with for from to into by about over after and
+    or but as than if which who when what is are was were be been am has have had can could will would
+    """.split()  # noqa: SIM905
+)
+_SELDOM_LEADING = frozenset(
+    """
+    each every these those whose where while because onto through under between near beside against across above
+    toward towards
+    """.split()  # noqa: SIM905
+)
 LEADING_WORDS = _OFTEN_LEADING | _SELDOM_LEADING
 """Words that lead up to another word: a caption that ends with one has broken off."""
-FUNCTION_WORDS = _OFTEN_LEADING | {
-    "i", "you", "he", "she", "it", "we", "they", "me", "him", "her", "us", "them",
-    "there", "not", "no", "so", "also", "then", "up", "out", "one", "two", "other",
-}  # fmt: skip
+FUNCTION_WORDS = _OFTEN_LEADING.union(
+    """
+    i you he she it we they me him her us them there not no so also then up out one two other
+    """.split()  # noqa: SIM905
+)
 """Words of any sentence, whatever it is about. METEOR's list too is one of frequent words: "across" is not on it."""
 
 
