@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from saccade.tasks.task import OpenedSplit
 
 TITLE = "Where it looks"
-SPLIT = "val"
 MISTAKES = 20
 """Mistakes that are shown."""
 _PANEL = 320  # pixels of a mistake's longer side
@@ -218,9 +217,7 @@ def _told(seen: Sighting, example: Example) -> str:
 def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> OpenedSplit:
     """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
     settings = {**predictor.facts.data, "name": data.get("name", predictor.facts.data["name"])}
-    splits = predictor.family.task_for(settings["name"])
-    opened: OpenedSplit = splits.open_split(settings, SPLIT, facts=predictor.facts, count=count)
-    return opened
+    return predictor.family.task().open_split(settings, "val", facts=predictor.facts, count=count)
 
 
 def show(page: Report, given: Mapping[str, Any], quiet: bool) -> None:

@@ -142,9 +142,7 @@ def _looks(predictor: Predictor) -> list[Block]:
         shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
         title = "A photograph that is not among its test pictures"
     else:
-        split = predictor.family.task_for(data).open_split(
-            {**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES
-        )
+        split = predictor.family.task().open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
         shown, title = split.examples(EXAMPLES), "The first of the test split"
     return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
 

@@ -233,7 +233,7 @@ def spelt_out(data: str | None) -> str | None:
 
 def build_task(recipe: Recipe) -> Trainable:
     """The task that a resolved recipe describes."""
-    kind = family(recipe.family).task_for(recipe.data.get("name", ""))
+    kind: Any = family(recipe.family).task()
     task: Trainable = kind(
         model=recipe.model.name,
         model_config=recipe.model.config,

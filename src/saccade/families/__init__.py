@@ -211,10 +211,6 @@ class Family:
         """Trains and scores a model, and opens data for a person to look at."""
         raise NotImplementedError
 
-    def task_for(self, data: object) -> Any:
-        """The task for the data of that name."""
-        return self.task().for_data(str(data))
-
     def reads(self) -> InputReader:
         """How files and Python values become inputs."""
         from saccade.families.reading import PICTURES

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -30,8 +30,6 @@ from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, load_model, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Progress, Scoring, evaluate
-
-Settings = TypeVar("Settings")
 
 
 class Examples(Protocol):
@@ -100,43 +98,6 @@ class HeldOut(NamedTuple):
     """(B,) what is asked, where something is."""
     label: Tensor | None = None
     """(B,) the right answer, or (B,K) those that hold; None where the answer is not one label."""
-
-
-def check_settings(kind: type, settings: Mapping[str, object]) -> None:
-    """Refuse an option of the command line that this data does not have."""
-    for key in settings:
-        if key not in field_names(kind):
-            raise ConfigError(f"{key}: '{settings.get('name')}' has no such setting; leave it out")
-
-
-def config_of(kind: type[Settings], settings: Mapping[str, object]) -> Settings:
-    """The dataclass of ``settings``; a setting that this data does not have is named with what to do."""
-    check_settings(kind, settings)
-    return from_dict(kind, settings, where="data")
-
-
-def requested_settings(
-    kind: type, facts: ModelFacts, changes: Mapping[str, object], readers: Iterable[str]
-) -> dict[str, object]:
-    """Settings of the data that a model is scored on: its own, with ``changes`` in their place.
-
-    Raises:
-        ConfigError: the model was trained on files, which it does not remember, or its data has no such setting.
-    """
-    own = str(facts.data.get("name", ""))
-    if "name" not in changes and own in readers:
-        raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
-    if unknown := [name for name in changes if name not in field_names(kind) and name != "seed"]:
-        raise ConfigError(f"{' and '.join(unknown)}: a {facts.family} model has no choice of these; leave it out")
-    settings = {**facts.data, **{name: value for name, value in changes.items() if name in field_names(kind)}}
-    if str(settings.get("name", "")).partition(":")[0] != own.partition(":")[0]:
-        settings.pop("options", None)  # other pictures have other options
-    return settings
-
-
-def field_names(kind: type) -> set[str]:
-    """The settings that a dataclass has."""
-    return {field.name for field in dataclasses.fields(kind)}
 
 
 def evenly_spaced(size: int, count: int) -> Tensor:
@@ -229,11 +190,6 @@ class Task(ABC):
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
 
-    @classmethod
-    def for_data(cls, name: str) -> type[Task]:
-        """The task for the data called ``name``, where a family has several kinds of data."""
-        return cls
-
     def __init__(self, *, model: str, model_config: Mapping[str, Any], protocol: str | None, seed: int) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
@@ -247,9 +203,14 @@ class Task(ABC):
         self._shuffled: tuple[tuple[Any, int, int], Tensor] | None = None
 
     @classmethod
+    def settings_of(cls, name: str) -> type:
+        """The dataclass of the settings of the data called ``name``."""
+        return cast(type, cls.data_settings)
+
+    @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> Any:
         """The dataclass of the data's ``settings``; the ``protocol`` of a recipe counts where the data has one."""
-        return from_dict(cast(type, cls.data_settings), settings, where="data")
+        return from_dict(cls.settings_of(str(settings.get("name", ""))), settings, where="data")
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
@@ -452,8 +413,24 @@ class Task(ABC):
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
-        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place."""
-        return requested_settings(cast(type, cls.data_settings), facts, changes, cls.readers)
+        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place.
+
+        Raises:
+            ConfigError: the model was trained on files, which it does not remember, or its data has no such setting.
+        """
+        own = str(facts.data.get("name", ""))
+        if "name" not in changes and own in cls.readers:
+            raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
+        name = str(changes.get("name", own))
+        known = {field.name for field in dataclasses.fields(cls.settings_of(name))}
+        if unknown := [change for change in changes if change not in known and change != "seed"]:
+            raise ConfigError(f"{' and '.join(unknown)}: '{name}' has no choice of these; leave it out")
+        settings = {key: value for key, value in {**facts.data, **changes}.items() if key in known}
+        if "size" in known and facts.preprocessing is not None:
+            settings.setdefault("size", facts.preprocessing.size)
+        if name.partition(":")[0] != own.partition(":")[0]:
+            settings.pop("options", None)  # other pictures have other options
+        return settings
 
     @classmethod
     def evaluate(
@@ -512,9 +489,9 @@ class Task(ABC):
             progress: called while files are read.
         """
         remark = ""
-        if facts is not None and "glyphs" in field_names(cast(type, cls.data_settings)):
+        kind = cls.settings_of(str(settings.get("name", "")))
+        if facts is not None and any(field.name == "glyphs" for field in dataclasses.fields(kind)):
             settings, remark = pack_if_missing(settings, split)
-        check_settings(cast(type, cls.data_settings), settings)
         config = cls.configure(cls.settings_to_show(settings, facts))
         table = cls.read(config)
         first = table if table is None or count is None else table.first(split, count)
@@ -543,7 +520,6 @@ class Task(ABC):
         progress: Progress | None = None,
     ) -> Path:
         """Write the generated examples ``start`` … ``start + count − 1`` to disk, all or nothing."""
-        check_settings(cast(type, cls.data_settings), settings)
         config = cls.configure(cls.settings_to_show(settings, None))
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")

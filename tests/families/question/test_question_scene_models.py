@@ -10,10 +10,10 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families import model_spec
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.losses import Default
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
-from saccade.families.question.task import Default
+from saccade.families.question.task import QuestionTask
 from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import evaluate
@@ -34,7 +34,7 @@ def data():
 
 
 def new_task(model, **settings):
-    return SceneTask(model=model, model_config=SMALL | settings, data={"name": "mref", "glyphs": "pack"})
+    return QuestionTask(model=model, model_config=SMALL | settings, data={"name": "mref", "glyphs": "pack"})
 
 
 def test_a_penalty_is_added_and_told():
@@ -110,7 +110,7 @@ def test_a_turned_window_is_scored_whole():
     torch.manual_seed(0)
     model = model_spec("stn").build(SMALL).eval()
     nn.init.normal_(model.transformer.to_theta.weight, std=1.0)
-    found = SceneTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=2)
+    found = QuestionTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=2)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["attention"]["by_look"] == {}
     assert 0 < found["attention"]["true_positive_strength"] < 1
@@ -120,6 +120,6 @@ def test_a_turned_window_is_scored_whole():
 
 def test_gates_are_scored_look_by_look():
     model = model_spec("hattnet-ctx").build(SMALL).eval()
-    found = SceneTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=0)
+    found = QuestionTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=0)
     assert list(found["attention"]["by_look"]) == ["stage1", "stage2", "stage3", "stage4"]
     assert set(found["baselines"]) == set(BASELINES)

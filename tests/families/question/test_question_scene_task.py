@@ -10,8 +10,8 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scenes as attributes
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.task import CrossEntropy, Default, Reinforce
+from saccade.families.question.losses import CrossEntropy, Default, Reinforce
+from saccade.families.question.task import QuestionTask
 from saccade.tasks.task import in_batches
 from saccade.trace import QuestionOutput
 
@@ -27,8 +27,8 @@ def _small_splits(monkeypatch):
     monkeypatch.setitem(attributes._SIZES["unlimited"], "val", 23)
 
 
-def new_task(*, protocol="unlimited", seed=0, **data) -> SceneTask:
-    return SceneTask(
+def new_task(*, protocol="unlimited", seed=0, **data) -> QuestionTask:
+    return QuestionTask(
         model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", **data}, protocol=protocol, seed=seed
     )
 
@@ -67,16 +67,16 @@ def test_pictures_of_a_finite_set_are_varied_anew_each_time_and_fresh_ones_not()
     how = {"area": [0.7, 0.9], "mirror": False}
     plain, varied = new_task(protocol="authors"), new_task(protocol="authors", augment=how)
     data, indices = varied.split("train"), torch.arange(6)
-    first, again, later = (varied.training_batch(data, indices, number) for number in (0, 0, 1))
-    as_it_is = plain.training_batch(plain.split("train"), indices, 0)
+    first, again, later = (data.training_batch(indices, number) for number in (0, 0, 1))
+    as_it_is = plain.split("train").training_batch(indices, 0)
     assert torch.equal(first.images, again.images)
     assert not torch.equal(first.images, later.images)
     assert not torch.allclose(first.images, as_it_is.images, atol=0.05)
     assert torch.equal(first.label, as_it_is.label)
     fresh = new_task(augment=how)
     assert torch.equal(
-        fresh.training_batch(fresh.split("train"), indices, 0).images,
-        new_task().training_batch(new_task().split("train"), indices, 0).images,
+        fresh.split("train").training_batch(indices, 0).images,
+        new_task().split("train").training_batch(indices, 0).images,
     )
 
 
@@ -136,7 +136,7 @@ def test_training_and_validation_share_no_scene():
 def test_scenes_of_another_data_seed_are_others():
     assert (
         new_task(seed=0).split("val").seed
-        != SceneTask(model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", "seed": 5})
+        != QuestionTask(model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", "seed": 5})
         .split("val")
         .seed
     )
@@ -210,7 +210,7 @@ def test_drawn_locations_can_be_left_untaught():
 
 @pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
 def test_hard_attention_is_trained_by_either_estimator(estimator):
-    task = SceneTask(
+    task = QuestionTask(
         model="hard", model_config=SMALL | {"estimator": estimator}, data={"name": "mref", "glyphs": "pack"}
     )
     batch = batches(task, 1, batch_size=6)[0]
@@ -273,4 +273,4 @@ def test_moving_makes_splits_anew():
 )
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ConfigError, match=words):
-        SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"name": "mref", "glyphs": "pack"}, **settings})
+        QuestionTask(**{"model": "soft", "model_config": SMALL, "data": {"name": "mref", "glyphs": "pack"}, **settings})

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.twins import free_places
-from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.task import QuestionTask
 from saccade.families.question.twin_scores import coarsest_cell, twin_scores
 from saccade.families.question.twins import WAYS, SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
@@ -251,7 +251,9 @@ def test_a_model_that_ignores_the_question_has_nothing_about_the_scene(batch: Sc
 
 @pytest.fixture(scope="module")
 def result() -> dict:
-    found = SceneTask.evaluate(Blind().eval(), {"name": "mref", "glyphs": "pack"}, "test", limit=60, sweeps=0, twins=20)
+    found = QuestionTask.evaluate(
+        Blind().eval(), {"name": "mref", "glyphs": "pack"}, "test", limit=60, sweeps=0, twins=20
+    )
     return {"model": "m", **found}
 
 

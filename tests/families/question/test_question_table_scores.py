@@ -10,7 +10,7 @@ from torch import nn
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
-from saccade.families.question.table_scores import TableScoring, training_prior
+from saccade.families.question.table_scores import TableScoring
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import evaluate
@@ -82,8 +82,7 @@ def opened(folder, name, **options):
 
 
 def scored(model, data, **options):
-    prior = training_prior(data.table, data.queries, data.answers)
-    return evaluate(TableScoring(model.eval(), data, prior, **{"sweeps": 0, **options}))
+    return evaluate(TableScoring(model.eval(), data, **{"sweeps": 0, **options}))
 
 
 @pytest.fixture(scope="module")
@@ -264,9 +263,9 @@ def by_label(folder):
 def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
     """The first 24 of 72 rows are all red: who says red would be right about everything."""
     assert {row.labels for row in by_label.rows[:24]} == {("red",)}
-    found = evaluate(TableScoring(Constant().eval(), by_label, None, limit=24, sweeps=0))
+    found = evaluate(TableScoring(Constant().eval(), by_label, limit=24, sweeps=0))
     assert 0.1 < found["metrics"]["accuracy"] < 0.6
-    seer = evaluate(TableScoring(Seer().eval(), by_label, None, limit=24, sweeps=0))
+    seer = evaluate(TableScoring(Seer().eval(), by_label, limit=24, sweeps=0))
     assert seer["metrics"]["accuracy"] == 1
     assert (found["n"], found["counts"]["questions"]) == (24, 24)
     assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12

@@ -10,9 +10,9 @@ from torch import nn
 
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError, DataError
+from saccade.families.question.losses import Default, sampled_loss
 from saccade.families.question.scores import right_answers
-from saccade.families.question.table_task import TableTask
-from saccade.families.question.task import Default, sampled_loss
+from saccade.families.question.task import QuestionTask
 from saccade.metrics import weighted_map
 from saccade.models.folder import load_model
 from saccade.trace import QuestionOutput
@@ -31,8 +31,8 @@ def several(tmp_path_factory):
     return write_table(tmp_path_factory.mktemp("several"), several=True)
 
 
-def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> TableTask:
-    return TableTask(
+def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> QuestionTask:
+    return QuestionTask(
         model=model, model_config=config, data={"name": f"csv:{path}", "size": [48, 48], **data}, seed=seed
     )
 
@@ -168,7 +168,7 @@ def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
     ("data", "error", "words"),
     [
         ({"name": ""}, ConfigError, "give `data=READER:PATH`"),
-        ({"name": "mref"}, ConfigError, "not READER:PATH"),
+        ({"name": "csv"}, ConfigError, "not READER:PATH"),
         ({"name": "cvs:t.csv"}, ConfigError, "no reader 'cvs': did you mean 'csv'"),
         ({"name": "csv:nowhere.csv"}, DataError, "nowhere.csv: cannot be"),
         ({"options": {"stict": True}}, ConfigError, "did you mean 'strict'"),

@@ -67,7 +67,7 @@ from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_e
 from saccade.tasks.evaluate import Progress, evaluate
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
-from saccade.tasks.task import Batch, HeldOut, OpenedSplit, config_of, evenly_spaced, loss_name
+from saccade.tasks.task import Batch, HeldOut, OpenedSplit, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput
 
 OWN_WORDS = "own_words"
@@ -319,7 +319,7 @@ class CaptionTask(PictureTask):
         progress: Progress | None = None,
     ) -> OpenedSplit:
         """Generated scenes, or the captions of a table; for a model's own look, scenes do without MNIST."""
-        config = config_of(CaptionDataConfig, settings)
+        config = from_dict(CaptionDataConfig, settings, where="data")
         table, remark, words = read_table(config), "", None if facts is None else Vocabulary.of_model(facts.answers)
         if table is not None:
             if words is None:  # a short table has no frequent words
@@ -329,7 +329,9 @@ class CaptionTask(PictureTask):
             return OpenedSplit(lambda many: examples(data, many), summary_of(table, words))
         if facts is not None:
             settings, remark = pack_if_missing(settings, split)
-        scenes = CaptionData(config_of(CaptionDataConfig, settings), split, vocabulary=words, allow_pack=True)
+        scenes = CaptionData(
+            from_dict(CaptionDataConfig, settings, where="data"), split, vocabulary=words, allow_pack=True
+        )
         return OpenedSplit(lambda many: examples(scenes, many), remark)
 
     @classmethod
@@ -347,7 +349,7 @@ class CaptionTask(PictureTask):
 
         Each line holds image, caption, seed, split, index, glyphs and objects in the order in which they are named.
         """
-        config = config_of(CaptionDataConfig, settings)
+        config = from_dict(CaptionDataConfig, settings, where="data")
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         check_request(count, start, out)

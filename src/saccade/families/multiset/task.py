@@ -77,7 +77,7 @@ from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_e
 from saccade.tasks.evaluate import Kept, Progress, evaluate
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.picture_task import PictureTask, filled_in
-from saccade.tasks.task import Batch, HeldOut, OpenedSplit, config_of, in_batches, loss_name
+from saccade.tasks.task import Batch, HeldOut, OpenedSplit, in_batches, loss_name
 from saccade.trace import MultisetOutput
 
 OBJECTS = "objects"
@@ -408,7 +408,7 @@ class MultisetTask(PictureTask):
         progress: Progress | None = None,
     ) -> OpenedSplit:
         """Generated scenes, or the pictures of a table; for a model's own look, scenes do without MNIST."""
-        config = config_of(MultisetDataConfig, settings)
+        config = from_dict(MultisetDataConfig, settings, where="data")
         table, remark, answers = read_table(config), "", None if facts is None else facts.answers
         if table is not None:
             shown = table if count is None else table.first(split, count)
@@ -416,7 +416,9 @@ class MultisetTask(PictureTask):
             return OpenedSplit(lambda many: examples(data, many), table.summary())
         if facts is not None:
             settings, remark = pack_if_missing(settings, split)
-        scenes = MultisetData(config_of(MultisetDataConfig, settings), split, answers=answers, allow_pack=True)
+        scenes = MultisetData(
+            from_dict(MultisetDataConfig, settings, where="data"), split, answers=answers, allow_pack=True
+        )
         return OpenedSplit(lambda many: examples(scenes, many), remark)
 
     @classmethod
@@ -434,7 +436,7 @@ class MultisetTask(PictureTask):
 
         Each line holds image, labels and boxes in reading order, seed, split, index and glyphs.
         """
-        config = config_of(MultisetDataConfig, settings)
+        config = from_dict(MultisetDataConfig, settings, where="data")
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         check_request(count, start, out)

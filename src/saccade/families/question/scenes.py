@@ -26,18 +26,23 @@ blind    the answer is the colour of a digit, and the question names one of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within
-from saccade.data.pictures.augment import Augmentation
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
-from saccade.data.scenes.drawing import COLOURS, Drawing
+from saccade.data.scenes.drawing import COLOURS, Drawing, drawing_of
+from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
@@ -46,8 +51,10 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.data.scenes.twins import TARGET_COLOUR, drawn_bits, other_colour, other_object
-from saccade.data.tables.sampling import to_device
+from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import Split
+from saccade.errors import ConfigError
+from saccade.geometry import Size
 
 SceneName = Literal["mref", "mdist", "mbg"]
 SCENES: tuple[str, ...] = get_args(SceneName)
@@ -91,6 +98,8 @@ class SceneDataConfig:
     seed: Seed = 0
 
     is_generated: ClassVar[bool] = True
+    size: ClassVar[Size] = (SPEC.size, SPEC.size)
+    """(height, width) of the network input."""
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -247,6 +256,70 @@ class SceneData:
             largest = torch.where(scenes.present, scenes.extent, -1).argmax(1)  # (S,)
             answer = scenes.colour.gather(1, largest[:, None]).squeeze(1)
         return query, answer.repeat_interleave(together)
+
+    def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> SceneBatch:
+        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
+
+        Those of a finite set are varied by ``seed``, if the settings say how; their layouts are not, which training
+        does not see. ``masks`` is for tables: scenes know theirs.
+        """
+        asks = self.config.asks if self.size is None else 1
+        if len(indices) % asks:
+            raise ConfigError(f"a batch of {len(indices)} cannot be split into scenes that are asked {asks} times each")
+        batch = self.take(indices, together=asks)
+        if self.size is not None and self.config.augment is not None:
+            return replace(batch, images=augment(batch.images, self.config.augment, seed)[0])
+        if asks == 1:
+            return batch
+        return replace(batch, images=batch.images.contiguous(memory_format=torch.channels_last))
+
+    def asking(self, absent: float) -> SceneData:
+        """The same split, of which the share ``absent`` asks for digits that are not there."""
+        found = copy(self)
+        found.config = replace(self.config, absent=absent)
+        found.answers = found.config.answers
+        return found
+
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of the first ``limit`` triples; None or 0: of all."""
+        return first_numbers(self.size, limit, self.split)
+
+    def described(self) -> dict[str, object]:
+        """What the scenes are made of."""
+        config = self.config
+        made_of = {"glyphs": self.glyphs.name, "backgrounds": self.backgrounds, "drawing": config.drawing}
+        return {"data": config.name, **made_of, "protocol": config.protocol, "seed": config.seed}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` scenes, each with its first question."""
+        batch = self.take(self.one_per_scene(count))
+        asked = zip(batch.images, batch.evidence(), batch.query.tolist(), batch.label.tolist())
+        return [
+            Example(image, self.answers[label], seen_masks(mask[None]), self.queries[query])
+            for image, mask, query, label in asked
+        ]
+
+    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+        """Write scenes as PNGs and ``scenes.jsonl``.
+
+        Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box,
+        scale).
+        """
+        config = self.config
+
+        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
+            index = int(layout.index[scene])
+            named = {"file": file, "seed": config.seed, "split": self.split, "index": index}
+            material = {"glyphs": self.glyphs.name, "background": self.backgrounds}
+            return {
+                **named,
+                **material,
+                "drawing": drawing_of(config.drawing, index),
+                "objects": object_facts(layout, scene),
+            }
+
+        what = f"{config.name} {self.split} ({config.protocol})"
+        return write_stream(self.stream, facts, what, numbers, out, progress)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""

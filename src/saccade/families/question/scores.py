@@ -21,7 +21,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from saccade.data.tables.sampling import first_numbers
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twin_scores import twin_scores
@@ -157,12 +156,12 @@ class SceneScoring(QuestionScoring):
 
     Args:
         model: in eval mode, on the device of ``data``.
-        data: the split.
+        data: the split, which is asked for digits that are there; a model that learned to say that one is not there
+            is also asked for digits that are not.
         limit: at most this many triples, from the first on.
         sweeps: triples for deletion and insertion, from the first on.
         twins: triples whose scenes are rendered again for scores of maps under intervention, see
             :mod:`saccade.metrics.maps.interventions`; from the first on.
-        absent: the same split, asked for digits that are not there; None: the model says of none that it is not.
     """
 
     data: SceneData
@@ -175,14 +174,13 @@ class SceneScoring(QuestionScoring):
         limit: int | None = None,
         sweeps: int = 200,
         twins: int = 0,
-        absent: SceneData | None = None,
     ) -> None:
         fewest = 2 * data.spec.slots  # so many surely have maps to exchange: no more than half are about one scene
         if limit is not None and limit < fewest:
             raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
-        numbers = first_numbers(data.size, limit, data.split)
-        super().__init__(model, data, numbers, numbers[:sweeps], (data.spec.size, data.spec.size))
-        self.twins, self.absent = twins, absent
+        numbers = data.sampled(limit)
+        super().__init__(model, data.asking(0.0), numbers, numbers[:sweeps], data.config.size)
+        self.twins, self.absent = twins, data.asking(1.0) if data.config.absent else None
         self.on_cpu = data.device.type == "cpu"
         self.threads, self.swept_at_once = thread_count(data.device), _SWEPT if self.on_cpu else BATCH
         self._taking = Lock()  # scenes are kept by who makes them

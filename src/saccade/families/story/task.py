@@ -27,7 +27,7 @@ from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.evaluate import evaluate
-from saccade.tasks.task import Batch, OpenedSplit, Task, config_of
+from saccade.tasks.task import Batch, OpenedSplit, Task
 from saccade.trace import ModelOutput
 
 
@@ -276,7 +276,7 @@ class StoryTask(Task):
             allow_pack: there are no glyphs.
             progress: called with questions done and questions in all.
         """
-        model, config, words = cast(StoryModel, model), config_of(StoryDataConfig, data), facts.answers
+        model, config, words = cast(StoryModel, model), from_dict(StoryDataConfig, data, where="data"), facts.answers
         asked = StorySource(config).questions(checked_split(split))
         scoring = StoryScoring(model, asked, words, limit=limit, causal=sweeps)
         found = evaluation(evaluate(scoring, progress), data=config.name.partition(":")[0], split=split)
@@ -297,7 +297,7 @@ class StoryTask(Task):
         progress: Callable[[int, int], None] | None = None,
     ) -> OpenedSplit:
         """The questions of a split, one of each task in turn."""
-        asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
+        asked = StorySource(from_dict(StoryDataConfig, settings, where="data")).questions(split)
         tasks = {each.task for each in asked}
         about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
         return OpenedSplit(
