@@ -156,7 +156,7 @@ def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Pat
         scored(run, f"csv:{table}", drawing="authors")
     with pytest.raises(ConfigError, match="split"):
         scored(run, f"csv:{table}", split="tset")
-    with pytest.raises(DataError, match="no reader 'cvs': did you mean 'csv'"):
+    with pytest.raises(ConfigError, match="no reader 'cvs': did you mean 'csv'"):
         scored(run, f"cvs:{table}")
 
 

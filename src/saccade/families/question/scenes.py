@@ -50,7 +50,7 @@ from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.data.scenes.twins import TARGET_COLOUR, drawn_bits, other_colour, other_object
+from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
 from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
@@ -162,15 +162,24 @@ class SceneBatch:
         """(B, H, W) bool: the pixels of all digits."""
         return self.layout.all_objects()
 
-    def new_target_colour(self) -> Tensor:
-        """(B,) another colour for the digit asked for, drawn from the scene number."""
-        return other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
-
     def recolour_target(self) -> SceneBatch:
         """The same questions with the digit asked for in another colour, so with another answer."""
-        colour = self.new_target_colour()
-        scenes = self.layout.recolour(self.object, colour)
-        return replace(self, images=as_float(render(scenes)), scenes=scenes, label=colour)
+        colour = other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
+        return replace(self._in(self.layout.recolour(self.object, colour)), label=colour)
+
+    def recolour_other(self) -> SceneBatch:
+        """The same questions with some other digit in another colour; the answer stays."""
+        other = other_object(self.layout, self.object)
+        colour = other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
+        return self._in(self.layout.recolour(other, colour))
+
+    def remove_other(self) -> SceneBatch:
+        """The same questions with some other digit gone; the answer stays."""
+        return self._in(self.layout.remove(other_object(self.layout, self.object)))
+
+    def _in(self, scenes: SceneLayout) -> SceneBatch:
+        """The same questions about other scenes."""
+        return replace(self, images=as_float(render(scenes)), scenes=scenes)
 
     def other_query(self) -> tuple[Tensor, Tensor]:
         """(B,) a digit that is present and was not asked for: the one that other changes are about; and that it is."""

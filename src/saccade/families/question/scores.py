@@ -24,7 +24,6 @@ from torch import Tensor
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twin_scores import twin_scores
-from saccade.families.question.twins import RECOLOURED_OTHER, RECOLOURED_TARGET, REMOVED_OTHER, changed_scenes
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, deletion_and_insertion, scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
@@ -206,20 +205,23 @@ class SceneScoring(QuestionScoring):
         kept.columns.append(scale=batch.scale)
         kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
         is_planted = self.data.config.planted != "none"
-        changed = changed_scenes(batch, target=not is_planted)
-        pictures = torch.cat(list(changed.picture.values()))  # (W·B,)
-        query = batch.query.repeat(len(changed.picture))  # (W·B,)
-        logits = seen.logits_of_changed(changed.images, scene[changed.row], query, pictures)  # (W·B,K)
-        after = dict(zip(changed.picture, torch.split(logits.argmax(-1), len(batch))))
+        recoloured = None if is_planted else batch.recolour_target()
         answers = CausalAnswers(
             truth=batch.label,
             before=answers_of(output.trace),
-            target_changed=after.get(RECOLOURED_TARGET),
-            new_truth=None if is_planted else changed.new_label,
-            others_changed={"recoloured": after[RECOLOURED_OTHER], "removed": after[REMOVED_OTHER]},
+            target_changed=None if recoloured is None else self._answers(recoloured),
+            new_truth=None if recoloured is None else recoloured.label,
+            others_changed={
+                "recoloured": self._answers(batch.recolour_other()),
+                "removed": self._answers(batch.remove_other()),
+            },
         )
         causal = scores_of_answers(answers)
         kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
+
+    def _answers(self, batch: SceneBatch) -> Tensor:
+        """The model's answers (B,), each question about a picture of its own."""
+        return in_parts(self.model, batch.images, batch.query).logits.argmax(-1)
 
     def further(self) -> Iterator[Job]:
         """Deletion and insertion, and scenes rendered again."""
