@@ -21,9 +21,8 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.photographs import SHIPPED, Photographs
-from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import render
-from saccade.data.scenes.resize import GLYPH
+from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
 from saccade.web.family_page import CANVAS

@@ -194,5 +194,5 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
     pictures = render(expected)
     monkeypatch.setattr(kernels, "_failure", "left out by the test")
     found = sample_layout(spec, glyphs, 9, numbers)
-    assert_same(expected.cpu(), found)
+    assert_same(expected.to("cpu"), found)
     assert torch.equal(render(found), pictures)

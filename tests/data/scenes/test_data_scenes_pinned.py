@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes import host
-from saccade.data.scenes import sampler as scenes_module
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.hashing import hash_state
-from saccade.data.scenes.layout import GlyphLayout, SceneLayout, SceneSpec
+from saccade.data.scenes.layout import GlyphLayout, SceneSpec
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
@@ -70,30 +68,12 @@ def test_layouts_and_pictures_are_pinned(kind):
     assert digest(*stream(kind).scenes(NUMBERS)) == PINNED[kind]
 
 
-def attempt(numbers: Tensor, spec: SceneSpec) -> tuple[SceneLayout, tuple[Tensor, Tensor]]:
-    """A layout, for what is known before digits are placed, and the state of its scenes."""
-    return sample_layout(spec, glyphs_for("train", "pack"), 3, numbers), hash_state(3, numbers)
-
-
-@pytest.mark.parametrize("tries", [(400, 400), (400, 64), (400, 1), (20, 64), (30, 3)])
-def test_how_tries_are_grouped_does_not_show_on_a_device(tries):
-    """The way of a GPU without kernels, on the host: all scenes are marked at once, some ask for more tries."""
-    spec = SceneSpec(max_tries=tries[0])
-    layout, state = attempt(torch.arange(100, 180), spec)
-    images = layout.glyphs.images[layout.glyph]
-    places, complete = scenes_module.place_on_device(spec, images, state, 2, layout.present, first=tries[1])
-    expected, there = scenes_module._place(spec, layout.glyphs, layout.glyph, state, 2, layout.present)
-    assert torch.equal(complete, there)
-    assert bool(complete.any())
-    assert torch.equal(places[:, complete], expected[:, complete])
-
-
 @pytest.mark.parametrize("first", [1, 3, 400])
 def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
-    spec = SceneSpec(max_tries=60)
-    expected, _ = attempt(torch.arange(40), spec)
+    spec, glyphs = SceneSpec(max_tries=60), glyphs_for("train", "pack")
+    expected = sample_layout(spec, glyphs, 3, torch.arange(40))
     monkeypatch.setattr(host, "_FIRST_ROUND", first)
-    found, _ = attempt(torch.arange(40), spec)
+    found = sample_layout(spec, glyphs, 3, torch.arange(40))
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
 

@@ -40,7 +40,6 @@ from saccade.data.causal.truth import (
     picture_name,
     scene_digest,
 )
-from saccade.data.scenes.export import objects_facts
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
@@ -184,7 +183,7 @@ def _label_maps(layout: SceneLayout) -> Tensor:
 def rows_of(batch: CausalBatch) -> list[Row]:
     """The lines of a batch, without their digests."""
     facts = {
-        name: objects_facts(layout)
+        name: layout.facts()
         for name, layout in batch.layouts.items()
         if name == SCENE or name.endswith(("_recoloured", "_moved"))
     }

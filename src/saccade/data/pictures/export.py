@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
@@ -20,14 +19,8 @@ Progress = Callable[[int, int], None]
 """Called with (pictures written, pictures in all)."""
 
 
-@dataclass(frozen=True, eq=False)
-class WrittenPictures:
-    """Some pictures that go to disk together."""
-
-    images: Tensor
-    """(B,3,H,W) uint8."""
-    facts: Callable[[int, str], dict[str, object]]
-    """(place in the batch, file name) → what its line says."""
+Written = tuple[Tensor, list[dict[str, object]]]
+"""Pictures (B,3,H,W) uint8, and what the line of each says."""
 
 
 def check_request(count: int, start: int, out_dir: Path) -> None:
@@ -40,7 +33,7 @@ def check_request(count: int, start: int, out_dir: Path) -> None:
 
 
 def write_pictures(
-    make: Callable[[range], WrittenPictures],
+    make: Callable[[range, list[str]], Written],
     what: str,
     numbers: range,
     out_dir: Path,
@@ -51,7 +44,7 @@ def write_pictures(
     """Write the pictures ``numbers``, all or nothing, and return the folder, which must be new or empty.
 
     Args:
-        make: the pictures of some numbers.
+        make: (some numbers, their files) → the pictures.
         what: the name of the data, for messages.
         numbers: which pictures.
         out_dir: a new or empty folder.
@@ -70,11 +63,10 @@ def write_pictures(
     ):
         for first in range(numbers.start, numbers.stop, _BATCH):
             batch = range(first, min(first + _BATCH, numbers.stop))
-            made = make(batch)
-            for at, number in enumerate(batch):
-                name = f"{number:08d}.png"
-                Image.fromarray(made.images[at].permute(1, 2, 0).numpy()).save(place / name)
-                lines.write(json.dumps(made.facts(at, name)) + "\n")
+            files = [f"{number:08d}.png" for number in batch]
+            for file, image, facts in zip(files, *make(batch, files)):
+                Image.fromarray(image.permute(1, 2, 0).numpy()).save(place / file)
+                lines.write(json.dumps(facts) + "\n")
             if progress is not None:
                 progress(batch.stop - numbers.start, len(numbers))
     return out_dir

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.export import WrittenPictures, write_pictures
+from saccade.data.pictures.export import Written, write_pictures
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.sampling import first_numbers, to_device
@@ -107,16 +107,15 @@ class DrawnSplit:
     def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
         """Write these pictures; each line holds image, label, box of the evidence, seed, split and index."""
 
-        def make(some: range) -> WrittenPictures:
+        def make(some: range, files: list[str]) -> Written:
             batch = self.take(torch.tensor(some))
-
-            def facts(at: int, file: str) -> dict[str, object]:
-                named = {"image": file, "label": self.answers[int(batch.label[at])]}
-                box = None if batch.evidence is None else _box(batch.evidence[at])
-                return {**named, "box": box, "seed": self.pictures.seed, "split": self.split, "index": some[at]}
-
+            labels = [self.answers[label] for label in batch.label.tolist()]
+            boxes = [None] * len(batch) if batch.evidence is None else [_box(mask) for mask in batch.evidence]
             images = batch.images  # bytes already, or float in 0..1
-            return WrittenPictures((images * 255).round().byte() if images.is_floating_point() else images, facts)
+            return (images * 255).round().byte() if images.is_floating_point() else images, [
+                {"image": file, "label": label, "box": box, "seed": self.pictures.seed, "split": self.split, "index": i}
+                for i, file, label, box in zip(some, files, labels, boxes)
+            ]
 
         return write_pictures(make, f"{self.pictures.name} {self.split}", numbers, out, progress, length=self.size)
 

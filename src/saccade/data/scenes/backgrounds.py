@@ -26,9 +26,8 @@ from saccade.data.scenes.hashing import (
     uniform_pair_below,
 )
 from saccade.data.scenes.kernels import try_kernel
-from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import divided_by_255
-from saccade.data.scenes.resize import GLYPH, resized
+from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, resized
 
 BACKGROUND_DRAWS = 50
 """First stream of draws within a scene that belongs to its background; those below make the digits."""

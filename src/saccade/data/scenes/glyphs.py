@@ -89,10 +89,6 @@ class GlyphSet:
         images = self.images.to(device)
         return self if images is self.images else GlyphSet(images, self.labels.to(device), self.name)
 
-    def subset(self, ids: Tensor, name: str) -> GlyphSet:
-        """The glyphs ``ids`` under another name."""
-        return GlyphSet(self.images[ids], self.labels[ids], name)
-
 
 def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None, allow_pack: bool = False) -> GlyphSet:
     """The glyphs that ``split`` may use under ``policy``.
@@ -217,12 +213,10 @@ def _find_idx(base: Path, name: str) -> Path | None:
 @lru_cache
 def _pack_share(split: str) -> GlyphSet:
     """The pack's glyphs of one split: the same share of every class."""
-    from saccade.data.scenes.glyphs import load_pack
-
     pack = load_pack()
     first, last = _PACK_SHARE[split]
     ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
-    return pack.subset(ids, f"pack-{split}-{len(ids)}")
+    return GlyphSet(pack.images[ids], pack.labels[ids], f"pack-{split}-{len(ids)}")
 
 
 PACK_NAME = "mnist-test-pack-2000"

@@ -1,9 +1,14 @@
-"""The rejection sampling of ``placement.py`` on the host, in NumPy: the same tries, the same first one that fits.
+"""Where digits go, and how they are painted, on the host, in NumPy.
 
-What differs is the arithmetic. Lanes of the hash are 32-bit numbers here, whose products wrap as they should. Tries are
-tested in rounds that grow, and each round is for the scenes that still need it, since half of all digits find room
-within eight tries and one in a hundred needs two hundred. Glyphs of the same size are resized together and their rows
-packed to bits; rows of occupied pixels are 64-bit words.
+The authors redraw scale and position until the candidate's *box* holds no non-zero pixel of the glyphs already
+placed. A try here is a function of its number alone, so tries can be tested many at once, in any grouping, and the
+first that fits is the answer whatever the grouping was. ``kernels/placing.py`` finds the same places on a GPU.
+
+Occupied pixels are bits: a picture row is a few 64-bit words. For each row the OR of the 1, 2, 4, 8 … rows from it on
+is kept, so "which columns are occupied anywhere in rows y … y + s − 1" is two lookups, and a try costs a handful of
+integer operations however large its box is. Lanes of the hash are 32-bit numbers, whose products wrap as they should.
+Tries are tested in rounds that grow, and each round is for the scenes that still need it, since half of all digits find
+room within eight tries and one in a hundred needs two hundred. Glyphs of the same size are resized together.
 """
 
 from __future__ import annotations
@@ -18,8 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.placement import FRACTION_BITS
-from saccade.data.scenes.resize import GLYPH, coefficients_of
+from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, coefficients_of
 
 _WORD = 64  # columns in a word of occupied pixels
 _CACHED = 64  # pictures whose rows are joined while they are in the processor's cache

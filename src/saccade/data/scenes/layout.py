@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import Drawing, check_drawing, rgb
+from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
-from saccade.data.scenes.placement import FRACTION_BITS
-from saccade.data.scenes.render import mask_of, object_masks, occupied_pixels
-from saccade.data.scenes.resize import GLYPH
+from saccade.data.scenes.render import inked_pixels
+from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
 from saccade.errors import ConfigError, DataError
 
 
@@ -90,15 +89,26 @@ class GlyphLayout:
 
     def masks(self) -> Tensor:
         """(B, N, H, W) bool: the visible (non-zero) pixels of each object."""
-        return object_masks(self)
+        masks = torch.zeros(*self.present.shape, self.spec.size**2, dtype=torch.bool, device=self.device)
+        pixels = inked_pixels(self)
+        masks.view(-1)[pixels.obj * masks.shape[-1] + pixels.position % masks.shape[-1]] = True
+        return masks.view(*self.present.shape, self.spec.size, self.spec.size)
 
     def mask_of(self, obj: Tensor) -> Tensor:
         """(B, H, W) bool: the visible pixels of object ``obj`` (B,) of each scene."""
-        return mask_of(self, obj)
+        pixels = inked_pixels(self)
+        number = torch.arange(len(self), device=self.device) * self.present.shape[1] + obj  # (B,)
+        scene = pixels.position // self.spec.size**2
+        return self._marked(pixels.position[pixels.obj == number[scene]])
 
     def all_objects(self) -> Tensor:
         """(B, H, W) bool: the visible pixels of all objects together."""
-        return occupied_pixels(self)
+        return self._marked(inked_pixels(self).position)
+
+    def _marked(self, positions: Tensor) -> Tensor:
+        marked = torch.zeros(len(self), self.spec.size, self.spec.size, dtype=torch.bool, device=self.device)
+        marked.view(-1)[positions] = True
+        return marked
 
     def __getitem__(self, rows: Tensor | slice) -> Self:
         """The scenes ``rows``, in that order, repeats allowed."""
@@ -108,10 +118,6 @@ class GlyphLayout:
         """The same scenes on another device."""
         moved = {name: value.to(device) for name, value in self.tensors().items()}
         return replace(self, glyphs=self.glyphs.to(device), **moved)
-
-    def cpu(self) -> Self:
-        """The same scenes in main memory."""
-        return self.to("cpu")
 
     def remove(self, obj: Tensor) -> Self:
         """Take object ``obj`` (B,) out of each scene."""
@@ -215,3 +221,14 @@ class SceneLayout(GlyphLayout):
     def recolour(self, obj: Tensor, colour: Tensor) -> SceneLayout:
         """Give object ``obj`` (B,) of each scene the colour ``colour`` (B,); its noise stays."""
         return replace(self, colour=with_object(self.colour, obj, colour))
+
+    def facts(self) -> list[list[dict[str, object]]]:
+        """What is true of each digit of every scene, for the files that hold it."""
+        columns = (self.count, self.classes, self.colour, self.rgb, self.boxes, self.scale)
+        return [
+            [
+                {"class": digit, "colour": COLOURS[colour], "rgb": rgb, "box": box, "scale": round(scale, 4)}
+                for digit, colour, rgb, box, scale in list(zip(*scene))[:count]
+            ]
+            for count, *scene in zip(*(column.tolist() for column in columns))
+        ]

@@ -11,9 +11,8 @@ host (``host.py``) and torch elsewhere; on a GPU a kernel paints digits without 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -28,22 +27,24 @@ if TYPE_CHECKING:
     from saccade.data.scenes.layout import GlyphLayout, SceneLayout
 
 
-@dataclass(frozen=True)
-class InkedPixels:
+class InkedPixels(NamedTuple):
     """M pixels with ink on them, in no particular order; sampled scenes list each pixel at most once."""
 
-    obj: Tensor
-    """(M,) scene · N + slot."""
-    position: Tensor
-    """(M,) scene · H · W + row · W + column."""
-    ink: Tensor
-    """(M,) int32 1..255."""
+    obj: Tensor  # (M,) scene · N + slot
+    position: Tensor  # (M,) scene · H · W + row · W + column
+    ink: Tensor  # (M,) int32 1..255
 
 
 def inked_pixels(layout: GlyphLayout) -> InkedPixels:
     """Every visible pixel of every object of a layout."""
     pixels = _listed_on_host(layout) if layout.device.type == "cpu" else _listed_on_device(layout)
-    return _frontmost(pixels, layout) if layout.may_overlap else pixels
+    if not layout.may_overlap:
+        return pixels
+    # Where objects share a pixel, the one in the later slot is in front.
+    owner = torch.full((len(layout) * layout.spec.size**2,), -1, dtype=torch.int64, device=layout.device)
+    owner.scatter_reduce_(0, pixels.position, pixels.obj, "amax")
+    seen = owner[pixels.position] == pixels.obj
+    return InkedPixels(pixels.obj[seen], pixels.position[seen], pixels.ink[seen])
 
 
 def _on_host(layout: GlyphLayout, planes: int = 1) -> Iterator[Pixels]:
@@ -69,19 +70,15 @@ def _listed_on_device(layout: GlyphLayout) -> InkedPixels:
     glyphs = layout.glyphs.images[layout.glyph.flatten()[objects]]  # (K, 28, 28)
     # Position of each box's corner in the flattened batch of pictures.
     corner = ((objects // slots) * size + layout.y.flatten()[objects]) * size + layout.x.flatten()[objects]
-    parts: list[InkedPixels] = []
+    empty = objects.new_zeros(0)
+    parts = [InkedPixels(empty, empty, empty.int())]
     for group, pad in by_padding(side, layout.spec.largest):
         patches = resized(glyphs[group], side[group], pad).view(-1)  # (k · pad · pad,)
         at = patches.nonzero().squeeze(1)  # (m,)
         member = group[at // (pad * pad)]
         inside = _offsets(pad, size, at.device)[at % (pad * pad)]
         parts.append(InkedPixels(objects[member], corner[member] + inside, patches[at].int()))
-    empty = objects.new_zeros(0)
-    return InkedPixels(
-        torch.cat([part.obj for part in parts] or [empty]),
-        torch.cat([part.position for part in parts] or [empty]),
-        torch.cat([part.ink for part in parts] or [empty.int()]),
-    )
+    return InkedPixels(*map(torch.cat, zip(*parts)))
 
 
 def render(layout: SceneLayout) -> Tensor:
@@ -89,10 +86,15 @@ def render(layout: SceneLayout) -> Tensor:
     size = layout.spec.size
     images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
     as_authors = drawn_as_authors(layout.spec.drawing, layout.index)  # (B,) or None
-    if (
-        not layout.may_overlap
-        and try_kernel(lambda: _painted(images, layout, as_authors), layout.device, size) is not None
-    ):
+
+    def by_one_kernel() -> Tensor:
+        from saccade.data.scenes.kernels.painting import paint
+
+        columns = (layout.glyph, layout.side, layout.x, layout.y, layout.present, layout.rgb)
+        paint(images, layout.glyphs, *columns, as_authors, largest=layout.spec.largest)
+        return images
+
+    if not layout.may_overlap and try_kernel(by_one_kernel, layout.device, size) is not None:
         return images
     if not layout.may_overlap and layout.device.type == "cpu":
         paint_on_host(images, _on_host(layout, planes=3), layout.rgb, as_authors)
@@ -110,62 +112,6 @@ def render(layout: SceneLayout) -> Tensor:
         flat[at] = divided_by_255(lit).byte()
         at += size * size
     return images
-
-
-def _painted(images: Tensor, layout: SceneLayout, as_authors: Tensor | None) -> Tensor:
-    """``images`` with the digits painted on them by a kernel, in place."""
-    from saccade.data.scenes.kernels.painting import paint
-
-    paint(
-        images,
-        layout.glyphs,
-        layout.glyph,
-        layout.side,
-        layout.x,
-        layout.y,
-        layout.present,
-        layout.rgb,
-        as_authors,
-        largest=layout.spec.largest,
-    )
-    return images
-
-
-def object_masks(layout: GlyphLayout) -> Tensor:
-    """(B, N, H, W) bool: the visible pixels of each object."""
-    batch, slots = layout.present.shape
-    area = layout.spec.size**2
-    masks = torch.zeros(batch, slots, layout.spec.size, layout.spec.size, dtype=torch.bool, device=layout.device)
-    pixels = inked_pixels(layout)
-    masks.view(-1)[pixels.obj * area + pixels.position % area] = True
-    return masks
-
-
-def mask_of(layout: GlyphLayout, obj: Tensor) -> Tensor:
-    """(B, H, W) bool: the visible pixels of one object (B,) of each scene."""
-    pixels = inked_pixels(layout)
-    number = torch.arange(len(layout), device=layout.device) * layout.present.shape[1] + obj  # (B,)
-    scene = pixels.position // layout.spec.size**2
-    return _marked(layout, pixels.position[pixels.obj == number[scene]])
-
-
-def occupied_pixels(layout: GlyphLayout) -> Tensor:
-    """(B, H, W) bool: the visible pixels of all objects."""
-    return _marked(layout, inked_pixels(layout).position)
-
-
-def _marked(layout: GlyphLayout, positions: Tensor) -> Tensor:
-    marked = torch.zeros(len(layout), layout.spec.size, layout.spec.size, dtype=torch.bool, device=layout.device)
-    marked.view(-1)[positions] = True
-    return marked
-
-
-def _frontmost(pixels: InkedPixels, layout: GlyphLayout) -> InkedPixels:
-    """Where objects share a pixel, keep the one in the later slot."""
-    owner = torch.full((len(layout) * layout.spec.size**2,), -1, dtype=torch.int64, device=layout.device)
-    owner.scatter_reduce_(0, pixels.position, pixels.obj, "amax")
-    seen = owner[pixels.position] == pixels.obj
-    return InkedPixels(pixels.obj[seen], pixels.position[seen], pixels.ink[seen])
 
 
 def divided_by_255(product: Tensor) -> Tensor:

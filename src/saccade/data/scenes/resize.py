@@ -18,6 +18,8 @@ from torch import Tensor
 
 GLYPH = 28
 """Side of a glyph as it is stored."""
+FRACTION_BITS = 16
+"""Extents (the side of a glyph before truncation) are whole numbers of 2⁻¹⁶ px."""
 
 _UNIT = 256
 
@@ -33,27 +35,17 @@ def resized(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
     Returns:
         (n, pad, pad) float32 holding whole numbers 0..255.
     """
-    return _rounded(_mixed(glyphs, sizes, pad))
-
-
-def inked(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
-    """Where :func:`resized` is not zero, as float32 ones; arguments as there."""
-    return _mixed(glyphs, sizes, pad).ge_(0.5)  # what would be rounded up to 1
-
-
-def _mixed(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
-    """Both passes, with the second not yet rounded: (n, pad, pad) float32."""
     table = coefficients(glyphs.shape[-1], pad, glyphs.device)  # (pad + 1, pad, g)
     with torch.autocast(glyphs.device.type, enabled=False):
         rows = table[sizes]  # (n, pad, g)
-        across = _rounded(glyphs.float() @ rows.mT)  # (n, g, pad)
-        return rows @ across  # (n, pad, pad)
+        across = (glyphs.float() @ rows.mT).add_(0.5).floor_()  # (n, g, pad)
+        return (rows @ across).add_(0.5).floor_()  # (n, pad, pad)
 
 
 def by_padding(sizes: Tensor, largest: int) -> Iterator[tuple[Tensor, int]]:
     """Group glyphs of similar size, so that small ones stay small work: (positions in ``sizes``, padding)."""
-    edges = _edge_list(largest)
-    groups = torch.bucketize(sizes, _edges(largest, sizes.device))
+    edges = [edge for edge in _PADDINGS if edge < largest] + [largest]
+    groups = torch.bucketize(sizes, _edges(tuple(edges), sizes.device))
     ordered, order = torch.sort(groups, stable=True)
     ends = torch.searchsorted(ordered, torch.arange(len(edges), device=sizes.device), right=True).tolist()
     start = 0
@@ -67,17 +59,9 @@ def by_padding(sizes: Tensor, largest: int) -> Iterator[tuple[Tensor, int]]:
 _PADDINGS = (21, 32, 48)
 
 
-def _edge_list(largest: int) -> list[int]:
-    return [edge for edge in _PADDINGS if edge < largest] + [largest]
-
-
 @lru_cache(maxsize=32)
-def _edges(largest: int, device: torch.device) -> Tensor:
-    return torch.tensor(_edge_list(largest), device=device)
-
-
-def _rounded(sums: Tensor) -> Tensor:
-    return sums.add_(0.5).floor_()
+def _edges(edges: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(edges, device=device)
 
 
 @lru_cache(maxsize=32)

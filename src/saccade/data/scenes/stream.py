@@ -13,11 +13,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
+from saccade.data.pictures.export import Written, write_pictures
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.layout import GlyphLayout, Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import render
@@ -86,6 +88,22 @@ class GlyphStream(ABC, Generic[Layout]):
                 self._ahead.start(chunks[-1] + 1)
         rows = as_rows(row, self.device)
         return layout[rows], images[rows]
+
+    def write_scenes(
+        self,
+        facts: Callable[[Layout, int, str], dict[str, object]],
+        what: str,
+        numbers: range,
+        out: Path,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Path:
+        """Write scenes: pictures, and a line of ``facts`` (layout, place in it, file) for each."""
+
+        def make(batch: range, files: list[str]) -> Written:
+            layout, images = self.scenes(torch.tensor(batch))
+            return images, [facts(layout, scene, file) for scene, file in enumerate(files)]
+
+        return write_pictures(make, what, numbers, out, progress, length=self.length)
 
     def _from_chunks(self, chunks: list[int], numbers: Tensor) -> tuple[Layout, Tensor, Tensor]:
         """Layout and pictures in which the scenes ``numbers`` (B,) are, and in which rows (B,)."""

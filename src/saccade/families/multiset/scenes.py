@@ -29,8 +29,8 @@ from saccade.data.scenes.hashing import (
     uniform_pair_below,
 )
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import inked_pixels
+from saccade.data.scenes.resize import FRACTION_BITS
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError
 

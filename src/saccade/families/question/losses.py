@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from saccade.config import Weight
-from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
+from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
+from saccade.losses.policy import reinforce
 from saccade.trace import QuestionOutput
 
 ENTROPY_WEIGHT = 0.002

@@ -42,7 +42,6 @@ from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
 from saccade.data.scenes.drawing import COLOURS, Drawing, drawing_of
-from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
@@ -324,11 +323,11 @@ class SceneData:
                 **named,
                 **material,
                 "drawing": drawing_of(config.drawing, index),
-                "objects": object_facts(layout, scene),
+                "objects": layout[scene : scene + 1].facts()[0],
             }
 
         what = f"{config.name} {self.split} ({config.protocol})"
-        return write_stream(self.stream, facts, what, numbers, out, progress)
+        return self.stream.write_scenes(facts, what, numbers, out, progress)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
