@@ -39,7 +39,7 @@ from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import QuestionScoring, SceneScoring, right_answers
 from saccade.families.question.table_scores import TableScoring
 from saccade.families.question.tables import TableData, TableDataConfig
-from saccade.metrics import weighted_map
+from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen
 from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, photograph_entries, table_parts, word_entries
