@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict, to_dict
 from saccade.data.examples import Example
 from saccade.data.scenes.glyphs import pack_if_missing
+from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, nearest, prefix_errors
@@ -54,13 +55,6 @@ class Examples(Protocol):
 
     def shown(self, count: int) -> list[Example]:
         """The first ``count`` examples as a person sees them."""
-
-
-class WritableExamples(Examples, Protocol):
-    """A generated split."""
-
-    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
-        """Write these examples to disk, all or nothing: PNGs, and a JSON line of truth for each."""
 
 
 @dataclass(frozen=True)
@@ -108,26 +102,6 @@ def evenly_spaced(size: int, count: int) -> Tensor:
     """
     few = min(size, count)
     return torch.arange(few) * size // max(few, 1)
-
-
-class PhaseSettings(Protocol):
-    """What a task is told of a phase. Its ``name`` is for messages: nothing that is learned depends on it."""
-
-    @property
-    def name(self) -> str:
-        """What the phase is called."""
-
-    @property
-    def data(self) -> str:
-        """Which material of the task it learns from."""
-
-    @property
-    def features(self) -> str:
-        """auto, kept or fresh."""
-
-    @property
-    def loss(self) -> Mapping[str, object] | str:
-        """The name of the loss and its numbers, or the name alone."""
 
 
 def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) -> object:
@@ -178,6 +152,8 @@ class Task(ABC):
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
     """The losses that a phase may use: names and their dataclasses."""
+    caches_features: ClassVar[bool] = False
+    """Whether a phase can learn from kept features of a frozen encoder."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
@@ -223,6 +199,13 @@ class Task(ABC):
             how: table, words, glyphs and progress, where they matter.
         """
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
+
+    @classmethod
+    def read(cls, config: Any) -> Table | None:
+        """The rows of READER:PATH; None where examples are drawn."""
+        if config.is_generated or not cls.readers:
+            return None
+        return read_reference(config.name, cls.readers, config.options)
 
     def make_split(self, name: str) -> Any:
         """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
@@ -334,7 +317,7 @@ class Task(ABC):
             self._splits[name] = self.make_split(name)
         return self._splits[name]
 
-    def phase_loss(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
+    def phase_loss(self, phase: Any, learning: Sequence[str] = ()) -> Any:
         """The loss of a phase as a dataclass; refuses data, features or losses that this task does not have.
 
         Args:
@@ -350,7 +333,16 @@ class Task(ABC):
 
     def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
         """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""
-        return f"the task '{self.name}' keeps none; leave it out"
+        if not self.caches_features or data != "default":
+            what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
+            return f"{what} learns from more than features; leave it out"
+        encoder: nn.Module | None = getattr(self.model, "encoder", None)
+        if encoder is None:
+            return f"the model '{self.architecture}' has no encoder that sees the picture alone; leave it out"
+        own = {id(parameter) for parameter in encoder.parameters()}
+        trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
+        mend = "freeze it, as in freeze: [backbone.*], or take features: fresh"
+        return f"the encoder must stay as it is, but {trained[0]} learns; {mend}" if trained else ""
 
     def training_split(self, data: str = "default", features: str = "auto") -> Any:
         """What a phase learns from that says this of its ``data`` and ``features``."""
@@ -465,11 +457,6 @@ class Task(ABC):
         return evaluation(scores, data=str(described.pop("data")), split=split, **described)
 
     @classmethod
-    def read(cls, config: Any) -> Any:
-        """The rows of READER:PATH; None where examples are drawn."""
-        return None
-
-    @classmethod
     def open_split(
         cls,
         settings: Mapping[str, Any],
@@ -524,8 +511,7 @@ class Task(ABC):
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         examples = cls.open(config, split, how=Opening(allow_pack=True))
-        written: Path = examples.write(range(start, start + count), Path(out), progress)
-        return written
+        return cast(Path, examples.write(range(start, start + count), Path(out), progress))
 
     def check_model(self, folder: Path) -> None:
         """Load the model in ``folder``; a CheckpointError says what is wrong with it."""

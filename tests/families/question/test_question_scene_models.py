@@ -59,17 +59,6 @@ def test_open_gates_cost_what_the_model_says(price):
     assert found["loss"].item() == pytest.approx(plain + price * opening)
 
 
-def test_the_price_reaches_the_gates_through_the_task():
-    """The gradient of a run with a price minus that of one without is the price's own."""
-    gradients = []
-    for price in (0.0, 0.5):
-        task = new_task("hattnet", gate_penalty=price)
-        batch = next(task.train_batches(0, batch_size=4))
-        task.loss(task.model.forward_raw(**task.inputs(batch)), batch, Default())["loss"].backward()
-        gradients.append(torch.stack([gate.scorer.to_score.bias.grad for gate in task.model.gates.values()]))
-    assert bool((gradients[1] > gradients[0]).all())
-
-
 class Boxed(QueryModel):
     """Always answers 0, always cuts out the box ``xyxy`` of the picture."""
 
@@ -116,10 +105,3 @@ def test_a_turned_window_is_scored_whole():
     assert 0 < found["attention"]["true_positive_strength"] < 1
     assert {"deletion", "insertion", "causal_follow", "selectivity"} <= set(found["attention"])
     assert "grid_oracle" not in found["baselines"]
-
-
-def test_gates_are_scored_look_by_look():
-    model = model_spec("hattnet-ctx").build(SMALL).eval()
-    found = QuestionTask.evaluate(model, {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=0)
-    assert list(found["attention"]["by_look"]) == ["stage1", "stage2", "stage3", "stage4"]
-    assert set(found["baselines"]) == set(BASELINES)

@@ -138,18 +138,6 @@ def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
     )
 
 
-def test_one_location_of_many_is_scored_beside_the_sum(boxes):
-    class Doubting(Seer):
-        def ask(self, encoding, query):
-            output = super().ask(encoding, query)
-            output.argmax_logits = torch.where((query == 0)[:, None], output.logits, -output.logits)
-            return output
-
-    found = scored(Doubting(), boxes)["metrics"]
-    assert found["accuracy"] == 1
-    assert found["accuracy_argmax_location"] == 0.5
-
-
 def test_several_labels_are_ranked(folder):
     data = opened(folder, "several", several=True)
     assert data.answers == (*ANSWERS, "square")
@@ -215,25 +203,6 @@ def test_what_the_map_marks_is_what_the_answer_needs(seen):
     """Blurring the cell that is looked at first takes the answer away sooner than blurring at random."""
     assert seen["counts"]["deletion"] == 3
     assert seen["attention"]["insertion"] >= seen["baselines"]["uniform"]["insertion"]
-
-
-class Twice(Seer):
-    """Glances at four cells alike before it looks."""
-
-    def looks(self, output):
-        """Two looks."""
-        (cell,) = super().looks(output)
-        glance = torch.full((len(output.logits), 2, 2), 0.25)
-        frame = geometry.scale_shift((SIDE / 2, SIDE / 2), (0.0, 0.0))
-        return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), cell)
-
-
-def test_every_look_is_scored_when_there_are_several(points):
-    found = scored(Twice(), points)
-    assert list(found["attention"]["by_look"]) == ["glance", "cell"]
-    assert found["attention"]["by_look"]["cell"]["distance"] == found["attention"]["distance"]
-    glance = found["attention"]["by_look"]["glance"]
-    assert glance["distance"] == pytest.approx(found["baselines"]["uniform"]["distance"], rel=1e-3)
 
 
 class Constant(Seer):

@@ -55,15 +55,6 @@ def test_the_words_of_the_table_size_the_model(table, several):
     assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
 
 
-def test_a_batch_is_a_function_of_its_number(table):
-    whole = batches(new_task(table), 6, batch_size=16)
-    assert TRAIN // 16 == 4  # so that 4 is in the second epoch
-    for start in (1, 3, 4):
-        later = batches(new_task(table), 6 - start, start=start, batch_size=16)
-        assert all(same(one, other) for one, other in zip(whole[start:], later))
-    assert not same(whole[0], whole[1])
-
-
 def test_batches_have_one_shape_and_the_last_partial_one_is_dropped(table):
     task = new_task(table)
     assert task.steps_per_epoch(17) == TRAIN // 17 == 4
@@ -110,14 +101,6 @@ def test_drawn_locations_are_rewarded_with_the_whole_set():
     )
     found = sampled_loss(raw, torch.tensor([[1.0]]), entropy_weight=0.0)
     assert float(found) == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
-
-
-@pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
-def test_hard_attention_learns_several_labels_by_either_estimator(several, estimator):
-    task = new_task(several, model="hard", config=SMALL | {"estimator": estimator})
-    batch = batches(task, 1, batch_size=6)[0]
-    task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, Default())["loss"].backward()
-    assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
 
 
 def test_validation_by_hand(table, several):

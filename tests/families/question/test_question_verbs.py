@@ -107,12 +107,6 @@ def test_a_run_goes_on_exactly_where_it_stopped_from_any_folder(
     assert all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_the_model_folder_keeps_no_path_and_the_run_folder_does(run: Path, table: Path) -> None:
-    assert str(table) in (run / "config.yaml").read_text()
-    for file in (run / "model").iterdir():
-        assert str(table.parent).encode() not in file.read_bytes(), file.name
-
-
 def test_by_command_line(table: Path, tmp_path: Path) -> None:
     overrides = [part for each in (*TINY, *SMALL) for part in ("--set", each)]
     out = tmp_path / "run"

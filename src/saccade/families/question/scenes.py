@@ -213,7 +213,6 @@ class SceneData:
         self.seed = derive_seed(config.seed, _STREAMS["all" if one_stream else split])
         self._first = _AUTHORS_START[split] if one_stream else 0  # number of this split's first triple in the stream
         self._ends: Tensor | None = None
-        self._firsts: tuple[tuple[int, int], Tensor, Tensor] | None = None
         scenes = self.size
         if self.size is not None:
             self._ends = self._triple_ends(self._first + len(self))
@@ -360,17 +359,7 @@ class SceneData:
         return scene, triple - start
 
     def _first_asked(self, scene: Tensor) -> tuple[Tensor, Tensor]:
-        """Which digit a fresh scene (B,) is asked for first, and how many it has; drawn for a chunk of them at once."""
-        chunk = self.stream.chunk
-        start = int(scene.min()) // chunk * chunk
-        if int(scene.max()) >= start + chunk:
-            return self._draw_first(scene)
-        if self._firsts is None or self._firsts[0] != (start, chunk):  # of the last chunk they are kept
-            self._firsts = (start, chunk), *self._draw_first(torch.arange(start, start + chunk))
-        _, first, counts = self._firsts
-        return first[scene - start], counts[scene - start]
-
-    def _draw_first(self, scene: Tensor) -> tuple[Tensor, Tensor]:
+        """Which digit a fresh scene (B,) is asked for first, and how many it has."""
         counts = scene_counts(self.spec, self.seed, scene)
         return uniform_below(hash_u32(self.seed, scene, _ASKED), counts), counts
 
