@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
@@ -37,36 +36,14 @@ class PictureTask(Task):
     model: ImageModel
     table: Table | None = None
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        if self.readers and not data.get("name"):
-            readers = ", ".join(self.readers)
-            raise ConfigError(f"no pictures to train on: give `data=READER:PATH`; readers: {readers}")
-        self.data_config = self.configure(data, protocol)
-        self.table = self.read(self.data_config)
-        for split in ("train", "val"):
-            if self.table is not None and not self.table.count(split):
-                thing = self.table.columns.thing
-                raise DataError(f"{self.table.name}: no {thing} in split '{split}'; training needs train and val rows")
-        settings = self.model_settings(model_config)
-        super().__init__(model=model, model_config=settings, protocol=protocol, seed=seed)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.size = self.network_size()
         """(height, width) of the network input."""
         self.evidence_weight = 0.0
         """The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence."""
         self._evidence_term = EvidenceTerm()
         self.model.check_input(self.size)
-
-    @abstractmethod
-    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
-        """The settings of the model with those that the data decides, once data and table are read."""
 
     def network_size(self) -> Size:
         """(height, width) of the network input."""

@@ -166,13 +166,30 @@ class Task(ABC):
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
 
-    def __init__(self, *, model: str, model_config: Mapping[str, Any], protocol: str | None, seed: int) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
+        if self.readers and not data.get("name"):
+            readers = ", ".join(self.readers)
+            raise ConfigError(f"nothing to train on: give `data=READER:PATH`; readers: {readers}")
+        self.architecture, self.protocol, self.seed = model, protocol, seed
+        self.data_config = self.configure(data, protocol)
+        self.table = self.read(self.data_config)
+        for split in ("train", "val"):
+            if self.table is not None and not self.table.count(split):
+                thing = self.table.columns.thing
+                raise DataError(f"{self.table.name}: no {thing} in split '{split}'; training needs train and val rows")
+        self.model_config = self.model_settings(model_config)
         self.on_progress: Callable[[str, int, int], None] = _nobody_listens
         self._start: tuple[Mapping[str, Tensor], str] | None = None
-        self.architecture, self.model_config = model, dict(model_config)
-        self.protocol, self.seed = protocol, seed
         self.model = self.new_model(seed)
         self.device = torch.device("cpu")
         self._splits: dict[str, Any] = {}
@@ -206,6 +223,10 @@ class Task(ABC):
         if config.is_generated or not cls.readers:
             return None
         return read_reference(config.name, cls.readers, config.options)
+
+    @abstractmethod
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """The settings of the model with those that the data decides, once data and table are read."""
 
     def make_split(self, name: str) -> Any:
         """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
@@ -483,7 +504,7 @@ class Task(ABC):
         table = cls.read(config)
         first = table if table is None or count is None else table.first(split, count)
         examples: Examples = cls.open(config, split, how=Opening(first, facts, True, progress))
-        return OpenedSplit(examples.shown, remark if table is None else cls.summary_of(table, examples))
+        return OpenedSplit(examples.shown, remark or cls.summary_of(table, examples))
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
@@ -492,8 +513,8 @@ class Task(ABC):
 
     @classmethod
     def summary_of(cls, table: Any, examples: Any) -> str:
-        """What a table holds, in one line, and below it what looks wrong with it."""
-        return str(table.summary())
+        """What a table holds, in one line, and below it what looks wrong with it; nothing of what is made."""
+        return "" if table is None else str(table.summary())
 
     @classmethod
     def write_split(

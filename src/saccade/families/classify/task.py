@@ -175,8 +175,3 @@ class ClassifyTask(LabelTask):
             return {"size": (drawn.side, drawn.side), **settings}
         is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
         return {"size": (224, 224), **settings} if is_file and facts is None else settings
-
-    @classmethod
-    def summary_of(cls, table: Table | None, examples: Any) -> str:
-        """What the table holds; of CIFAR-10 what must be known of its val."""
-        return "" if table is None else table.summary()
