@@ -171,14 +171,11 @@ def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionScenes, 
     scores = [
         measured(Watcher(each), source).maps for each, source in ((maps, sparse), (maps[there], _Some(sparse, there)))
     ]
-    for name in (STRENGTH, "selectivity", "pointing"):
-        one, other = (mean_defined(each.total[name]) for each in scores)
-        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
-        assert one.n == other.n
-    for name in RIVALS:
-        one, other = (mean_defined(each.baselines[name][STRENGTH]) for each in scores)
-        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
-        assert one.n == other.n
+    pairs = [[each.total[name] for each in scores] for name in (STRENGTH, "selectivity", "pointing")]
+    pairs += [[each.baselines[name][STRENGTH] for each in scores] for name in RIVALS]
+    for one, other in pairs:
+        assert mean_defined(one) == pytest.approx(mean_defined(other), rel=1e-6)
+        assert (~one.isnan()).sum() == (~other.isnan()).sum()
 
 
 def test_scenes_that_are_all_empty_have_sentences_alone() -> None:

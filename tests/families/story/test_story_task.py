@@ -226,7 +226,7 @@ def test_a_restart_of_a_stack_is_the_run_alone_and_a_model_folder(tmp_path: Path
     ("model", "config", "loss", "why"),
     [
         ("dmn", {}, LinearStart(), "loss 'linear_start': 'dmn' has no softmax over a memory to leave out"),
-        ("dmn", {}, GatedLoss(), "the gates of 'dmn' cannot be trained; set gate: softmax"),
+        ("dmn", {}, GatedLoss(), "gates of 'dmn' cannot be trained; set gate: softmax"),
         ("memn2n", {}, GatedLoss(), "the gates of 'memn2n' cannot be trained"),
     ],
 )

@@ -93,7 +93,7 @@ def asked(model, held):
 
 def means(model):
     found = scores_of_answers(asked(model, scenes()))
-    return {name: mean_defined(values).mean for name, values in found.items()}
+    return {name: mean_defined(values) for name, values in found.items()}
 
 
 def test_a_model_that_reads_the_question():

@@ -28,7 +28,7 @@ from saccade.families.story.sentence_scores import (
 )
 from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
 from saccade.metrics.intervals import ColumnBuffer, Interval, mean_interval
-from saccade.metrics.result import CountValue, Scores, only_defined
+from saccade.metrics.result import CountValue, Scores, Summary, only_defined
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
@@ -86,6 +86,7 @@ class StoryScoring(Scoring):
         words: the vocabulary of the model.
         limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         causal: questions of the causal tests, drawn from those that are scored.
+        taught: what has to be said of how it learned, see :func:`taught_note`.
         seed: of drawing these.
     """
 
@@ -99,10 +100,11 @@ class StoryScoring(Scoring):
         *,
         limit: int | None = None,
         causal: int = CAUSAL,
+        taught: str = "",
         seed: int = 0,
     ) -> None:
         self.asked = asked if limit is None else sample_questions(asked, limit)
-        self.model, self.words, self.causal, self.seed = model, words, causal, seed
+        self.model, self.words, self.causal, self.taught, self.seed = model, words, causal, taught, seed
         self.tensors = as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
         self.stories = story_numbers(self.asked)  # (N,)
@@ -155,6 +157,12 @@ class StoryScoring(Scoring):
             "counts": {**counts, **{name: held.n for name, held in intervals.items()}},
             "units": {"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         }
+
+    def details(self, kept: Kept, found: Summary) -> dict[str, str]:
+        """A ``note`` where the model does not know all words, was taught where to look, or looks at more sentences."""
+        unknown = unknown_words(self.asked, self.words, by_word=self.model.answers_word_by_word)
+        notes = [unknown, self.taught, RECURRENT if self.model.slots_include_past else ""]
+        return {"note": "; ".join(filter(None, notes))} if any(notes) else {}
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
