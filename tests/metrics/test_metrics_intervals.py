@@ -31,18 +31,6 @@ def test_a_mean_is_of_what_is_defined():
     assert math.isnan(mean_defined(torch.tensor([NAN, NAN])))
 
 
-def test_interval_of_a_bernoulli_has_the_width_of_theory():
-    """n = 2000, p ≈ 0.3: half width 1.96·√(p·(1 − p)/n) ≈ 0.020."""
-    values = coin(2000, 0.3)
-    found = mean_interval(values)
-    p = values.mean().item()
-    half = 1.96 * math.sqrt(p * (1 - p) / 2000)
-    assert found.mean == pytest.approx(p)
-    assert found.low == pytest.approx(p - half, abs=0.003)
-    assert found.high == pytest.approx(p + half, abs=0.003)
-    assert (found.n, found.images, found.undefined) == (2000, 2000, 0)
-
-
 def test_questions_about_one_image_are_not_independent():
     """Five copies of each image's value: clustering gives the interval of the images alone, √5 wider than the naive."""
     per_image = coin(400, 0.4)

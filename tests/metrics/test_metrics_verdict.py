@@ -40,14 +40,6 @@ def test_a_model_that_beats_guessing_and_one_of_which_it_cannot_be_told() -> Non
     assert against_guessing(rights(0.5), {}, torch.arange(200)) == {}
 
 
-def test_pictures_are_the_unit() -> None:
-    """200 questions about two pictures are two pieces of evidence, not 200."""
-    picture = torch.arange(200) // 100
-    habit = {"commonest_label": rights(0.4)}
-    assert "beats" in against_guessing(rights(0.6), habit, torch.arange(200))["says"]
-    assert "no difference" in against_guessing(rights(0.6), habit, picture)["says"]
-
-
 def scorer(chance: str) -> MapScorer:
     """40 maps that peak on the evidence in 3 of 4 cases; the baseline ``chance`` does so in every second."""
     evidence = torch.zeros(40, 4, 4, dtype=torch.bool)

@@ -227,7 +227,7 @@ def test_a_restart_of_a_stack_is_the_run_alone_and_a_model_folder(tmp_path: Path
     [
         ("dmn", {}, LinearStart(), "loss 'linear_start': 'dmn' has no softmax over a memory to leave out"),
         ("dmn", {}, GatedLoss(), "gates of 'dmn' cannot be trained; set gate: softmax"),
-        ("memn2n", {}, GatedLoss(), "the gates of 'memn2n' cannot be trained"),
+        ("memn2n", {}, GatedLoss(), "gates of 'memn2n' cannot be trained"),
     ],
 )
 def test_a_loss_that_a_model_cannot_be_taught_by(model: str, config: dict[str, Any], loss: Any, why: str) -> None:

@@ -29,7 +29,7 @@ from saccade.families.question.twins import RECOLOURED_OTHER, RECOLOURED_TARGET,
 from saccade.geometry import Size
 from saccade.metrics.labels import accuracy_by_scale
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.metrics.maps.interventions import CausalAnswers, scores_of_answers
+from saccade.metrics.maps.interventions import scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
@@ -215,14 +215,13 @@ class SceneScoring(QuestionScoring):
         query = batch.query.repeat(len(changed.picture))  # (W·B,)
         logits = seen.logits_of_changed(changed.images, scene[changed.row], query, pictures)  # (W·B,K)
         after = dict(zip(changed.picture, torch.split(logits.argmax(-1), len(batch))))
-        answers = CausalAnswers(
-            truth=batch.label,
-            before=answers_of(output.trace),
+        causal = scores_of_answers(
+            batch.label,
+            answers_of(output.trace),
             target_changed=after.get(RECOLOURED_TARGET),
             new_truth=None if is_planted else changed.new_label,
             others_changed={"recoloured": after[RECOLOURED_OTHER], "removed": after[REMOVED_OTHER]},
         )
-        causal = scores_of_answers(answers)
         kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
 
     def further(self) -> Iterator[Job]:

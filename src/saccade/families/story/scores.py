@@ -12,20 +12,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from saccade.families.story import sentence_scores
 from saccade.families.story.causal import CausalTests
 from saccade.families.story.edits import weight_edits
-from saccade.families.story.sentence_scores import (
-    BATCH,
-    SupportScores,
-    as_tensors,
-    batch_for,
-    is_right,
-    respond,
-    said,
-    sample_questions,
-    sentence_weights,
-    story_numbers,
-)
+from saccade.families.story.sentence_scores import BATCH, SupportScores, batch_for, is_right, respond, said
 from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
 from saccade.metrics.intervals import ColumnBuffer, Interval, mean_interval
 from saccade.metrics.result import CountValue, Scores, Summary, only_defined
@@ -103,11 +93,11 @@ class StoryScoring(Scoring):
         taught: str = "",
         seed: int = 0,
     ) -> None:
-        self.asked = asked if limit is None else sample_questions(asked, limit)
+        self.asked = asked if limit is None else sentence_scores.sample_questions(asked, limit)
         self.model, self.words, self.causal, self.taught, self.seed = model, words, causal, taught, seed
-        self.tensors = as_tensors(model, self.asked, words)
+        self.tensors = sentence_scores.as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
-        self.stories = story_numbers(self.asked)  # (N,)
+        self.stories = sentence_scores.story_numbers(self.asked)  # (N,)
 
     def kept(self) -> StoryKept:
         """What nothing was measured of yet."""
@@ -119,7 +109,7 @@ class StoryScoring(Scoring):
         raw = respond(self.model, batch)
         kept.answers.add_values({"accuracy": is_right(said(raw), batch["answer"])})
         kept.columns.append(task=batch["task"].cpu(), story=self.stories[numbers])
-        if (seen := sentence_weights(self.model, raw, batch["story"])) is not None:
+        if (seen := sentence_scores.sentence_weights(self.model, raw, batch["story"])) is not None:
             kept.support.add(seen, batch)
         return kept
 

@@ -50,15 +50,9 @@ from saccade import geometry
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval, Values
+from saccade.metrics.maps import localisation
 from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, derangement
-from saccade.metrics.maps.localisation import (
-    TIE,
-    check_maps,
-    pointing,
-    scale_to_peak,
-    true_positive_strength,
-    where_defined,
-)
+from saccade.metrics.maps.localisation import TIE, scale_to_peak, where_defined
 
 NEAR = 0.1
 """How far near reaches, as a share of the diagonal of the object's box."""
@@ -103,13 +97,13 @@ class Clicks:
 
     def scores(self, maps: Tensor) -> dict[str, Tensor]:
         """``pointing_at``, ``attention_near`` and ``distance`` (B,), see the module."""
-        maps = check_maps(maps)
+        maps = localisation.check_maps(maps)
         peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
         tied = (scale_to_peak(maps) >= 1 - TIE) | (peak == 0)  # (B,H,W)
         distance = (self.away * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
         return {
-            "pointing_at": pointing(maps, self.mask),
-            "attention_near": true_positive_strength(maps, self.mask),
+            "pointing_at": localisation.pointing(maps, self.mask),
+            "attention_near": localisation.true_positive_strength(maps, self.mask),
             "distance": where_defined(distance / self.diagonal, ~self.points.isnan().any(1)),
         }
 
