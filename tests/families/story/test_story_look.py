@@ -113,7 +113,7 @@ def test_what_is_no_story_says_what_to_do(memn2n: Predictor, source: object, mes
     [
         (None, 'needs a question in words, as in "Where is Mary\\?"'),
         (7, "needs a question in words"),
-        ("Do unicorns sleep?", "knows no word of 'Do unicorns sleep\\?'"),
+        ("Do unicorns sleep?", "knows none of the words of the question 'Do unicorns sleep\\?'"),
     ],
 )
 def test_what_is_no_question_says_what_to_do(memn2n: Predictor, ask: object, message: str) -> None:

@@ -227,7 +227,7 @@ class StoryResponder(Responder):
         known = tuple(numbers[word] for word in words if word in numbers)
         if not known:
             raise DataError(
-                f"'{self.name}' knows no word of the question '{ask.strip()}'; its card lists those it knows"
+                f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"
             )
         return StoryQuestion(ask.strip(), known, tuple(word for word in words if word not in numbers))
 
