@@ -110,7 +110,9 @@ class Stories(InputReader):
         """Refuses a story of which the model knows no word."""
         if not numbers_of(facts).keys() & {word for sentence in item.sentences for word in words_of(sentence)}:
             some = "; ".join(item.sentences[:2])
-            raise DataError(f"{item.name}: the model knows none of its words ({some}); its card lists those it knows")
+            raise DataError(
+                f"{item.name}: the model knows none of its words ({some}); its card lists the words that it knows"
+            )
 
     def from_json(self, value: object) -> StoryItem:
         """The story in a list of sentences that a request sent."""
