@@ -158,7 +158,7 @@ class EvidenceReliance:
         own, gone, guess = values[WITH], values[without], values["guess"]  # (N,) each
         knows = paired_difference(own, guess, pictures)
         keeps = mean_interval(gone - guess - KEPT * (own - guess), pictures, ends=(-1.0 - KEPT, 1.0 + KEPT))
-        if knows.low <= 0 or keeps.low <= 0:
+        if not (knows.low > 0 and keeps.low > 0):  # NaN says nothing
             return ""
         right = self.values.intervals(pictures)[without]
         return (
