@@ -14,10 +14,10 @@ questions of a file nor every k-th one are a fair sample.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,8 +25,6 @@ from torch import Tensor
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, sizes_of
 from saccade.metrics import slots
-from saccade.metrics.intervals import ByName, Values
-from saccade.metrics.result import Scores, only_defined
 from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
 from saccade.trace import ModelOutput, joined
@@ -125,76 +123,55 @@ def _hash(*parts: object) -> bytes:
 SCORES = {
     "support_hit": slots.support_hit, "support_rank": slots.support_rank, "support_mass": slots.support_mass
 }  # fmt: skip
-BEST = "support_hit_best_look"
 RANDOM = "random_looks"
 """The rival with as many looks as the model made, each at one sentence drawn at random."""
 
 
-class SupportScores:
-    """Kept batch by batch. ``total`` holds the scores of all looks together, of every question."""
+class LookScores(NamedTuple):
+    """Scores of the looks at a batch, (B,) each."""
 
-    def __init__(self) -> None:
-        self.total = Values()
-        self.by_look = ByName()
-        self.rivals = ByName()
+    total: dict[str, Tensor]
+    """Of all looks together."""
+    by_look: dict[str, dict[str, Tensor]]
+    rivals: dict[str, dict[str, Tensor]]
+    """Of maps that need no model."""
 
-    def join(self, later: SupportScores) -> None:
-        """Add what was scored of later questions."""
-        self.total.join(later.total)
-        self.by_look.join(later.by_look)
-        self.rivals.join(later.rivals)
 
-    def add(self, seen: SentenceWeights, batch: Mapping[str, Tensor]) -> None:
-        """Score the looks at a batch. What lies on no sentence lies on empty slots, or on the end-of-passes fact.
+def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> LookScores:
+    """Score the looks at a batch. What lies on no sentence lies on empty slots, or on the end-of-passes fact.
 
-        Args:
-            seen: the looks.
-            batch: its ``story`` (B,S,J), ``query`` (B,Q) and slots of ``supporting`` facts (B,F), −1 for none.
-        """
-        present = seen.present
-        facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
-        on_sentences = torch.nn.functional.pad(present, (0, 1))  # (B,S+1)
-        elsewhere = "end_mass" if seen.has_end else "empty_mass"
+    Args:
+        seen: the looks.
+        batch: its ``story`` (B,S,J), ``query`` (B,Q) and slots of ``supporting`` facts (B,F), −1 for none.
+    """
+    present = seen.present
+    facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
+    on_sentences = torch.nn.functional.pad(present, (0, 1))  # (B,S+1)
+    elsewhere = "end_mass" if seen.has_end else "empty_mass"
 
-        def scores_of(weights: Tensor) -> dict[str, Tensor]:
-            return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()}
+    def scores_of(weights: Tensor) -> dict[str, Tensor]:
+        return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()}
 
-        def found_by(looks: SentenceWeights) -> Tensor:
-            """Looks count without weight where they did not take place."""
-            taken = [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
-            return slots.support_found(taken, facts, present)
+    def all_scores(weights: Tensor) -> dict[str, Tensor]:
+        return scores_of(weights) | {elsewhere: slots.mass_elsewhere(weights, on_sentences)}
 
-        def all_scores(weights: Tensor) -> dict[str, Tensor]:
-            return scores_of(weights) | {elsewhere: slots.mass_elsewhere(weights, on_sentences)}
+    def found_by(looks: Iterable[Tensor]) -> dict[str, Tensor]:
+        return {"support_found": slots.support_found(list(looks), facts, present)}
 
-        self.total.add_values(all_scores(seen.total) | {"support_found": found_by(seen)})
-        for name, weights in seen.looks.items():
-            active = seen.active[name]
-            kept = {score: torch.where(active, value, torch.nan) for score, value in all_scores(weights).items()}
-            self.by_look.add_values(name, kept | ({"active": active} if seen.has_end else {}))
-        maps = rival_maps(batch)
-        for name, rival in maps.items():
-            self.rivals.add_values(name, scores_of(rival.total) | {"support_found": found_by(rival)})
-        even = maps["uniform"].total[:, :-1]
-        drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
-        self.rivals.add_values(RANDOM, {"support_found": slots.support_found(drawn, facts, present)})
+    def taken(looks: SentenceWeights) -> list[Tensor]:
+        """The looks (B,S), without weight where they did not take place."""
+        return [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
 
-    def attention(self) -> Scores:
-        """Means of all looks together, the best look's hit, and the means look by look."""
-        if not self.by_look:
-            return {}
-        looks = {name: only_defined(values.means()) for name, values in self.by_look.items()}
-        hits = [held["support_hit"] for held in looks.values() if "support_hit" in held]
-        best = {BEST: max(hits)} if hits else {}
-        return {**only_defined(self.total.means()), **best, "by_look": looks}
-
-    def baselines(self) -> dict[str, dict[str, float]]:
-        """The same scores of maps that need no model."""
-        rivals = {name: only_defined(means) for name, means in self.rivals.means().items()}
-        return {
-            name: means | ({BEST: means["support_hit"]} if "support_hit" in means else {})
-            for name, means in rivals.items() if means
-        }  # fmt: skip
+    by_look = {}
+    for name, weights in seen.looks.items():
+        active = seen.active[name]
+        by_look[name] = {score: torch.where(active, value, torch.nan) for score, value in all_scores(weights).items()}
+        by_look[name] |= {"active": active} if seen.has_end else {}
+    maps = rival_maps(batch)
+    rivals = {name: scores_of(rival.total) | found_by(taken(rival)) for name, rival in maps.items()}
+    even = maps["uniform"].total[:, :-1]
+    rivals[RANDOM] = found_by(even * active.unsqueeze(1) for active in seen.active.values())
+    return LookScores(all_scores(seen.total) | found_by(taken(seen)), by_look, rivals)
 
 
 def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
