@@ -7,11 +7,12 @@ is, how a question is asked and how the output becomes an answer; see :mod:`sacc
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -243,16 +244,16 @@ class Predictor:
         """
         query, chosen = self.question(ask), self.responder.options(options)
         files = self.reads.find([str(sources)]) if isinstance(sources, (str, Path)) else sources
-        batches = (self._ahead if isinstance(files, Sequence) else self._one_by_one)(files, batch_size, on_bad)
+        batches = (self._ahead if isinstance(files, Sequence) else self._prepared)(files, batch_size, on_bad)
         with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
             for prepared in batches:
-                encoded = self._encoded(prepared())
+                encoded = self._encoded(prepared)
                 yield from self._answer(encoded, [query] * len(encoded), chosen)
 
-    def _one_by_one(
+    def _prepared(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
-    ) -> Generator[Callable[[], Prepared], None, None]:
-        """How to get what the model takes of each batch of items that fit."""
+    ) -> Generator[Prepared, None, None]:
+        """What the model takes of each batch of items that fit."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
             items = []
             for item in batch:
@@ -264,38 +265,27 @@ class Predictor:
                         raise
                     on_bad(item.name, error)
             if items:
-                yield partial(self.reads.prepare, items, self.facts)
+                yield self.reads.prepare(items, self.facts)
 
     def _ahead(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
-    ) -> Generator[Callable[[], Prepared], None, None]:
-        """The same, where the next batch is read before this one is handed on, and prepared in another thread.
+    ) -> Generator[Prepared, None, None]:
+        """The same, where another thread reads and prepares the next batch while this one is answered.
 
         What is bad is told, and an error raised, when its turn comes: after the batch before it.
         """
-        bad: list[tuple[object, DataError]] = []
-        batches = self._one_by_one(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
-        with ThreadPoolExecutor(1, "preparing") as preparing, closing(batches):
-            before: Callable[[], Prepared] | None = None
+        bad: deque[tuple[object, DataError]] = deque()
+        batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
+        with closing(batches), ThreadPoolExecutor(1, "preparing") as thread:
+            following = thread.submit(next, batches, None)
             while True:
-                error: DataError | None = None
-                following = None
-                try:
-                    if (batch := next(batches, None)) is not None:
-                        following = preparing.submit(batch).result
-                except DataError as raised:
-                    error = raised
-                told, bad[:] = list(bad), []
-                if before is not None:
-                    yield before
-                if error is not None:
-                    raise error
-                if on_bad is not None:
-                    for source, reason in told:
-                        on_bad(source, reason)
-                if following is None:
+                prepared = following.result()
+                while on_bad is not None and bad:
+                    on_bad(*bad.popleft())
+                if prepared is None:
                     return
-                before = following
+                following = thread.submit(next, batches, None)
+                yield prepared
 
     def question(self, ask: Question | None) -> Any:
         """What ``ask`` is for the model; a DataError that says what can be asked, where it cannot."""

@@ -98,6 +98,6 @@ def test_a_model_answers_about_changed_pictures_as_about_whole_ones(name):
     query, picture = torch.tensor([0, 3, 1, 2, 0]), torch.tensor([3, 0, 1, 0, 2])
     seen = EncodedPictures(model, scenes)
     seen.together = 2
-    whole = model.forward_raw(images[picture], query)["logits"]
-    torch.testing.assert_close(seen.changed(images, which).ask(query, picture)["logits"], whole, rtol=1e-4, atol=1e-5)
+    whole = model.forward_raw(images[picture], query).logits
+    torch.testing.assert_close(seen.changed(images, which).ask(query, picture).logits, whole, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(seen.logits_of_changed(images, which, query, picture), whole, rtol=1e-4, atol=1e-5)

@@ -156,7 +156,7 @@ def test_inputs_feed_the_model_and_no_label_leaks():
     task = new_task()
     batch = batches(task, 1, batch_size=3)[0]
     assert set(task.inputs(batch)) == {"images", "query", "asks"}
-    assert task.model.forward_raw(**task.inputs(batch))["logits"].shape == (3, 5)
+    assert task.model.forward_raw(**task.inputs(batch)).logits.shape == (3, 5)
 
 
 @pytest.mark.parametrize("loss", [Default(), CrossEntropy()])

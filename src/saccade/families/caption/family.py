@@ -31,6 +31,8 @@ MODELS = {
     ),
 }
 
+TABLES = picture_tables()
+del TABLES["coco"]  # here it is the collection
 DATA = {
     "scenes": DataEntry(
         kind="generator",
@@ -69,7 +71,7 @@ DATA = {
         example="cat",
     ),
     **own_tables("image, caption; optional split"),
-    **{name: entry for name, entry in picture_tables().items() if name != "coco"},
+    **TABLES,
 }
 
 

@@ -108,8 +108,9 @@ class QuestionScoring(Scoring):
         if not self.model.multi_label:
             is_right = right_answers(swapped, batch.label).double()
             right["swapped_query"] = torch.where(has_other, is_right, torch.nan)
-        if "argmax_logits" in output.aux:  # where a model sums over locations, what the likeliest alone would have said
-            is_right = right_answers(output.aux["argmax_logits"], batch.label)
+        likeliest = getattr(output.aux, "argmax_logits", None)
+        if likeliest is not None:  # where a model sums over locations, what the likeliest alone would have said
+            is_right = right_answers(likeliest, batch.label)
             right[f"{self.right}_argmax_location"] = is_right.double()
         kept.answers.add_values(right)
         kept.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
