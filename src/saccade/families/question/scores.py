@@ -27,7 +27,7 @@ from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twin_scores import twin_scores
 from saccade.families.question.twins import RECOLOURED_OTHER, RECOLOURED_TARGET, REMOVED_OTHER, changed_scenes
 from saccade.geometry import Size
-from saccade.metrics.labels import accuracy_by_scale
+from saccade.metrics.labels import accuracy_by_scale, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
 from saccade.metrics.maps.interventions import CausalAnswers, scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
@@ -51,12 +51,6 @@ _TWIN_STEP = 3  # every third question is taken, so that there are many scenes: 
 _EDIT_STEP = 2  # of every second batch of them attention is edited
 _TWINS = 25  # questions that a CPU scores with all their twins: what a model has seen of these takes some 200 MB
 _TWINS_ELSEWHERE = 250  # a GPU starves on few
-
-
-def right_answers(logits: Tensor, label: Tensor) -> Tensor:
-    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
-    answer = logits.argmax(-1)  # (B,)
-    return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
 class QuestionScoring(Scoring):
