@@ -327,17 +327,19 @@ class Predictor:
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             notes = () if response.notes is None else response.notes[number]
-            of_map = (*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number]))
             asked, trace = self.responder.query_text(query), self._with_slots(traces[number], read)
-            remarks = (*read.notes, *notes, *of_map)
+            remarks = (*read.notes, *notes, *self._notes_of(traces[number]))
             sightings.append(Sighting(said, asked, read.item, trace, self.name, remarks=remarks, fit=fit))
         return sightings
 
-    @property
-    def _taught(self) -> list[str]:
-        """What must be known of every map of this model: that it was taught where to look."""
-        how = self.facts.training.get("maps_supervised")
-        return [f"the map was taught where to look {how}"] if how else []
+    def _notes_of(self, trace: AttentionTrace) -> list[str]:
+        """What must be known of the maps of one answer."""
+        notes = []
+        if how := self.facts.training.get("maps_supervised"):
+            notes.append(f"the map was taught where to look {how}")
+        if names := trace.meta.get("given"):
+            notes.append(f"attention was edited: the weights of {', '.join(names)} were given, not computed")
+        return notes + _nearly_even(trace)
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""
@@ -348,12 +350,6 @@ class Predictor:
         told |= {"own_slots": len(own)} if own else {}
         told |= {"supporting": list(read.supporting)} if read.supporting else {}
         return replace(trace, meta={**trace.meta, **told})
-
-
-def _given_looks(trace: AttentionTrace) -> list[str]:
-    """That weights were given, where they were: such an answer is not the model's own."""
-    names = trace.meta.get("given", ())
-    return [f"attention was edited: the weights of {', '.join(names)} were given, not computed"] if names else []
 
 
 def _nearly_even(trace: AttentionTrace) -> list[str]:
