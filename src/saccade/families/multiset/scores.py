@@ -39,6 +39,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
+from saccade.errors import ConfigError
 from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
 from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
@@ -65,8 +66,7 @@ from saccade.tasks.forward_passes import answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 
-EDITED = 200
-"""Scenes whose attention is edited."""
+EDITED = 200  # scenes whose attention is edited
 COVERT, GLIMPSE = "covert", "glimpse"
 VALIDATION_BATCH = 500
 
@@ -78,9 +78,12 @@ class MultisetScoring(Scoring):
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         limit: at most this many pictures: of files a sample, else the first.
+        sweeps: must be 0.
     """
 
-    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
+    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None, sweeps: int = 0) -> None:
+        if sweeps:
+            raise ConfigError(f"sweeps: deletion and insertion are about one answer, not multisets; found {sweeps}")
         self.model, self.data, self.size = model, data, tuple(model.config.input_size)
         self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
         """The labels that most training pictures have, scored as an answer to every picture."""
@@ -282,7 +285,7 @@ def glimpse_edits(
         for at in sorted(set(step.tolist())):
             some = (step == at).nonzero().squeeze(1)
             given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
-            words[name][some] = model.read(encoding[some], attention=given)["said"]
+            words[name][some] = model.read(encoding[some], attention=given).said
 
     def when_enough(changed: Tensor) -> Tensor:
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
@@ -298,7 +301,7 @@ def glimpse_edits(
     alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
     for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
         images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))
-        found["all"][name] = lost(model.read(model.encode(at_size(images, size)))["said"])
+        found["all"][name] = lost(model.read(model.encode(at_size(images, size))).said)
     scores.add_changes(batch.picture[rows].cpu(), found)
     return scores
 

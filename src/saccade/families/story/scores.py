@@ -5,7 +5,7 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -78,11 +78,12 @@ class StoryScoring(Scoring):
         words: the vocabulary of the model.
         limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         causal: questions of the causal tests, drawn from those that are scored.
-        taught: what has to be said of how it learned, see :func:`taught_note`.
         seed: of drawing these.
     """
 
     together = BATCH
+    note = ""
+    """What must be known of the scores."""
 
     def __init__(
         self,
@@ -92,11 +93,10 @@ class StoryScoring(Scoring):
         *,
         limit: int | None = None,
         causal: int = CAUSAL,
-        taught: str = "",
         seed: int = 0,
     ) -> None:
         self.asked = asked if limit is None else sentence_scores.sample_questions(asked, limit)
-        self.model, self.words, self.causal, self.taught, self.seed = model, words, causal, taught, seed
+        self.model, self.words, self.causal, self.seed = model, words, causal, seed
         self.tensors = sentence_scores.as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
         self.stories = sentence_scores.story_numbers(self.asked)  # (N,)
@@ -161,11 +161,9 @@ class StoryScoring(Scoring):
             "units": {"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         }
 
-    def details(self, kept: Kept, found: Summary) -> dict[str, str]:
-        """A ``note`` where the model does not know all words, was taught where to look, or looks at more sentences."""
-        unknown = unknown_words(self.asked, self.words, by_word=self.model.answers_word_by_word)
-        notes = [unknown, self.taught, RECURRENT if self.model.slots_include_past else ""]
-        return {"note": "; ".join(filter(None, notes))} if any(notes) else {}
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+        """The note, if there is one."""
+        return {"note": self.note} if self.note else {}
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""

@@ -15,18 +15,19 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.config import Weight, from_dict
-from saccade.data.examples import Example
+from saccade.config import Weight
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.story.data import StoryDataConfig, StorySource, example_of, in_turn
-from saccade.families.story.scores import CAUSAL, StoryScoring, taught_note
+from saccade.families import model_spec
+from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
+from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
+from saccade.tasks.picture_task import filled_in
 from saccade.tasks.task import AS_IS, Batch, Opening, Task
 from saccade.trace import ModelOutput
 
@@ -78,20 +79,10 @@ class StoryTask(Task):
     }  # fmt: skip
     model: StoryModel
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        from saccade.families import model_spec
-
-        self.data_config = from_dict(StoryDataConfig, data, where="data")
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """How many words there are, and how long stories, sentences and answers are at most, come from the data."""
+        kind = model_spec(self.architecture).resolve()
         self.source = StorySource(self.data_config)
-        kind = model_spec(model).resolve()
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         self.vocabulary = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
@@ -108,12 +99,7 @@ class StoryTask(Task):
             facts = max(len(each.supporting) for each in learned)
             known["passes"] = min(MAX_PASSES, facts + 1)
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
-        for field, value in own.items():
-            if model_config.get(field, value) != value:
-                raise ConfigError(
-                    f"model.config.{field}: the data says {value}, found {model_config[field]}; leave it out"
-                )
-        super().__init__(model=model, model_config={**model_config, **own}, protocol=protocol, seed=seed)
+        return filled_in(model_config, own, "the data")
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -241,49 +227,28 @@ class StoryTask(Task):
         return values.means()
 
     @classmethod
-    def read(cls, config: StoryDataConfig) -> StorySource:
-        """The questions of all splits, generated ones too."""
-        return StorySource(config)
-
-    @classmethod
     def open(
         cls, config: StoryDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
-    ) -> OpenedStories:
-        """The questions of a split, as they are told."""
-        source = cast("StorySource | None", how.table) or StorySource(config)
-        return OpenedStories(source.questions(split), config.name.partition(":")[0], how.facts)
-
-    @classmethod
-    def summary_of(cls, table: StorySource, examples: OpenedStories) -> str:
-        """How many questions of how many tasks there are."""
-        return f"{len(examples.asked):,} questions{_of_tasks(examples.asked)}"
+    ) -> AskedQuestions:
+        """The questions of a split, as they were read or made."""
+        return AskedQuestions(config.name, StorySource(config).questions(split), how.facts)
 
     @classmethod
     def scoring(  # type: ignore[override]
-        cls, model: Any, examples: OpenedStories, *, limit: int | None, sweeps: int = CAUSAL
+        cls, model: Any, examples: AskedQuestions, *, limit: int | None, sweeps: int = CAUSAL
     ) -> StoryScoring:
-        """Every score; ``sweeps``: questions of the causal tests."""
+        """Answers, and looks at supporting facts; ``sweeps`` are questions of the causal tests."""
         facts = cast(ModelFacts, examples.facts)
-        taught = taught_note(facts)
-        return StoryScoring(model, examples.asked, facts.answers, limit=limit, causal=sweeps, taught=taught)
+        scoring = StoryScoring(model, examples.questions, facts.answers, limit=limit, causal=sweeps)
+        unknown = unknown_words(scoring.asked, facts.answers, by_word=model.answers_word_by_word)
+        recurrent = RECURRENT if model.slots_include_past else ""
+        scoring.note = "; ".join(filter(None, [unknown, taught_note(facts), recurrent]))
+        return scoring
 
-
-@dataclass(frozen=True)
-class OpenedStories:
-    """The questions of a split, to be scored or shown."""
-
-    asked: Sequence[StoryExample]
-    name: str
-    facts: ModelFacts | None
-    """Of the model that is scored."""
-
-    def described(self) -> dict[str, object]:
-        """The name of the data."""
-        return {"data": self.name}
-
-    def shown(self, count: int) -> list[Example]:
-        """One question of each task in turn."""
-        return [example_of(each) for each in in_turn(self.asked)[:count]]
+    @classmethod
+    def summary_of(cls, table: None, examples: AskedQuestions) -> str:
+        """How many questions of how many tasks there are."""
+        return f"{len(examples.questions):,} questions{_of_tasks(examples.questions)}"
 
 
 def _of_tasks(asked: Sequence[StoryExample]) -> str:
