@@ -102,7 +102,7 @@ class ProbedPictures:
 
     def evidence_of(self, examples: Tensor) -> Tensor | None:
         """The evidence (B,H,W) bool of examples; None where the data has none."""
-        return None if self.evidence is None else self.evidence.take(self.row(examples))
+        return None if self.evidence is None else self.evidence.marks(self.row(examples)).evidence()
 
     def canvas(self, examples: Tensor) -> tuple[Tensor, Tensor]:
         """For each picture: the frame from the network input to it (B,2,3), and its height and width (B,2)."""

@@ -78,11 +78,12 @@ class UsualPlaces:
 
 def _centres(evidence: Evidence, rows: Tensor) -> Tensor:
     """The point that was clicked, else the centre of the evidence: (n,2); NaN where there is none."""
-    marked = evidence.take(rows).double()  # (n,H,W)
+    marks = evidence.marks(rows)
+    marked = marks.evidence().double()  # (n,H,W)
     pixels = marked.sum((1, 2))  # (n,)
     down, across = (torch.arange(side, dtype=torch.float64) + 0.5 for side in marked.shape[1:])
     middle = torch.stack([(marked.sum(1) @ across) / pixels, (marked.sum(2) @ down) / pixels], 1)  # (n,2)
-    clicked = evidence.points(rows).double()
+    clicked = marks.point.double()
     return torch.where(clicked.isnan().any(1)[:, None], middle, clicked)
 
 
@@ -97,7 +98,7 @@ def blind_maps(
     rows = pictures.row(part)
     box = evidence.boxes_of_objects(rows)  # (n,4)
     points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual.of(part)}  # (n,2) each
-    clicked = not bool(evidence.points(rows).isnan().all())
+    clicked = not bool(evidence.marks(rows, masks=False).point.isnan().all())
     found = {}
     for name, at in points.items():
         known = ~at.isnan().any(1)  # (n,)
@@ -133,7 +134,7 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
             "mask, COCO annotations), or leave it out"
         )
     parts = torch.split(torch.arange(len(pictures)), _AT_ONCE)
-    found = [seen_by_cells(pictures.evidence.take(pictures.row(part)), frame, grid) for part in parts]
+    found = [seen_by_cells(pictures.evidence.marks(pictures.row(part)).evidence(), frame, grid) for part in parts]
     everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
     return Places(torch.cat(found), seen_by_cells(everywhere, frame, grid), weight)
 
@@ -166,7 +167,7 @@ def _rests_on(probed: ProbeResult, held: Evidence, model_of: HeadModel, on_progr
         tested = split.test[chosen[split.test]]
         for part in _mixed(tested):
             label, query = pictures.labels[part], pictures.query(part)  # (n,) each
-            picture, region = pictures.questions.picture[part], held.objects(pictures.row(part))  # (n,), (n,H,W)
+            picture, region = pictures.questions.picture[part], held.marks(pictures.row(part)).region()  # (n,), (n,H,W)
             rests.add(
                 pictures.images(part),
                 region,
@@ -200,19 +201,19 @@ def _map_scores(probed: ProbeResult, held: Evidence, features: Features, model_o
     chosen[sampled(len(pictures), MAX_MAPS)] = True
     size = pictures.store.size
     every = pictures.row(torch.arange(len(pictures)))
-    clicked = not bool(held.points(every).isnan().all())  # of the same kind in every part
+    clicked = not bool(held.marks(every, masks=False).point.isnan().all())  # of the same kind in every part
     for number, split in enumerate(probed.splits):
         model = model_of(number)
         usual = UsualPlaces(pictures, held, split.train)
         for part in _mixed(split.test[chosen[split.test]]):
-            rows = pictures.row(part)
-            evidence = held.take(rows)  # (n,H,W)
+            marks = held.marks(pictures.row(part))
+            evidence = marks.evidence()  # (n,H,W)
             if not bool(evidence.any()):
                 continue
             picture = pictures.questions.picture[part]
             encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
             trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
-            clicks = [Clicks.at(held.points(rows), held.boxes(rows), size)] if clicked else []
+            clicks = [Clicks.at(marks.point, marks.box, size)] if clicked else []
             beside = blind_maps(pictures, held, part, usual, trace)
             scorer.add_trace(trace, evidence, groups=picture, also=clicks, beside=beside)
     return scorer

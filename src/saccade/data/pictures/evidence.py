@@ -130,26 +130,10 @@ class Evidence:
         box, point = apply_to_boxes(to_input, self._box[rows]), apply(to_input, self._point[rows])
         return Marks(self.size, box.float(), point.float(), mask)
 
-    def take(self, rows: Tensor) -> Tensor:
-        """The evidence (B,H,W) bool of the ``rows`` (B,); nothing is marked where a row has none."""
-        return self.marks(rows).evidence()
-
-    def objects(self, rows: Tensor) -> Tensor:
-        """The whole object (B,H,W) bool; see :meth:`Marks.region`."""
-        return self.marks(rows).region()
-
-    def points(self, rows: Tensor) -> Tensor:
-        """The clicked points (B,2) as (x, y); NaN where there is none."""
-        return self.marks(rows, masks=False).point
-
-    def boxes(self, rows: Tensor) -> Tensor:
-        """The boxes (B,4) xyxy, of the evidence or of its object; NaN where there is none."""
-        return self.marks(rows, masks=False).box
-
     def boxes_of_objects(self, rows: Tensor) -> Tensor:
         """The box (B,4) xyxy of the object on which a mask or point lies; NaN where the box is the evidence itself."""
         finer = (self._at[rows] >= 0) | ~self._point[rows].isnan().any(1)  # (B,)
-        return torch.where(finer[:, None], self.boxes(rows), torch.nan)
+        return torch.where(finer[:, None], self.marks(rows, masks=False).box, torch.nan)
 
     def _mask(self, rows: Tensor) -> Tensor | None:
         """The masks (B,H,W) bool, nothing where a row has none; None where no row of the data has one."""

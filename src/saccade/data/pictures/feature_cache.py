@@ -18,6 +18,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,9 +103,6 @@ class FeatureCache:
         self._mapped: dict[int, np.ndarray] = {}
         self._map_what_is_there()
 
-    def __len__(self) -> int:
-        return self.count
-
     @property
     def is_complete(self) -> bool:
         """Whether every feature is there."""
@@ -113,8 +111,8 @@ class FeatureCache:
     @property
     def missing(self) -> tuple[int, ...]:
         """Numbers of the features that are not there yet."""
-        absent = (self._numbers(shard) for shard in range(self.shards) if shard not in self._mapped)
-        return tuple(number for numbers in absent for number in numbers)
+        absent = [shard for shard in range(self.shards) if shard not in self._mapped]
+        return tuple(number for shard in absent for number in self._numbers(shard))
 
     def fill(
         self,
@@ -177,17 +175,14 @@ class FeatureCache:
 
     def _open(self, facts: dict[str, object]) -> None:
         """Make the folder if it is not there; one that holds something else is made anew."""
-        path = self.folder / _FACTS
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            found = None
-        except (OSError, ValueError):
-            found = {}
-        if found != facts:
-            if found is not None:
+        path, same = self.folder / _FACTS, False
+        if path.exists():
+            with suppress(OSError, ValueError):
+                same = json.loads(path.read_text(encoding="utf-8")) == facts
+            if not same:
                 warnings.warn(f"{self.folder}: not what it should be; its features are computed again", stacklevel=3)
                 shutil.rmtree(self.folder, ignore_errors=True)
+        if not same:
             write_json(path, facts)
         with writing(path):
             os.utime(path)  # when it was opened last
@@ -208,10 +203,7 @@ class FeatureCache:
             mapped = np.memmap(self._path(shard), np.uint8, "r")
         except (OSError, ValueError):  # gone, or empty
             return False
-        if (
-            len(mapped) != size + _DIGEST_BYTES
-            or hashlib.sha256(mapped[:size].data).digest() != mapped[size:].tobytes()
-        ):
+        if hashlib.sha256(mapped[:size].data).digest() != mapped[size:].tobytes():  # cut short, too: no digest is left
             return False
         self._mapped[shard] = mapped[:size].view(np.float16).reshape(-1, *self.shape)
         return True
@@ -228,42 +220,28 @@ class FeatureCache:
         largest = features.detach().abs().amax(dim=tuple(range(1, features.dim()))).cpu()  # (b,)
         wrong = (~(largest <= _LARGEST)).nonzero().squeeze(1).tolist()  # NaN is not ≤
         if wrong:
-            found, limit = f"{float(largest[wrong[0]]):g}", f"{_LARGEST:g}"
             raise DataError(
-                f"feature {numbers[wrong[0]]} reaches {found}: half precision holds up to {limit}; "
-                "normalise the features, or keep none (features_mb: 0)"
+                f"feature {numbers[wrong[0]]} reaches {float(largest[wrong[0]]):g}: half precision holds up to "
+                f"{_LARGEST:g}; normalise the features, or keep none (features_mb: 0)"
             )
         return features.detach().to("cpu", torch.float16).numpy()
 
 
 def _make_room(own: Path, for_others: int) -> None:
     """Remove the caches beside ``own`` that were opened longest ago, until the others take ``for_others`` at most."""
-    others = [path.parent for path in own.parent.glob(f"*/{_FACTS}") if path.parent != own]
-    by_use = sorted(others, key=lambda cache: (_opened(cache), cache.name))
-    taken = {cache: _bytes_in(cache) for cache in by_use}
-    total = sum(taken.values())
-    for cache in by_use:
+    others = []
+    for facts in own.parent.glob(f"*/{_FACTS}"):
+        with suppress(OSError):  # another process is removing it
+            others += [
+                (facts.stat().st_mtime, facts.parent, sum(file.stat().st_size for file in facts.parent.iterdir()))
+            ]
+    others = sorted(other for other in others if other[1] != own)
+    total = sum(size for *_, size in others)
+    for _, cache, size in others:
         if total <= for_others:
             return
         shutil.rmtree(cache, ignore_errors=True)
-        total -= taken[cache]
-
-
-def _opened(cache: Path) -> float:
-    try:
-        return (cache / _FACTS).stat().st_mtime
-    except OSError:  # another process is removing it
-        return 0.0
-
-
-def _bytes_in(cache: Path) -> int:
-    total = 0
-    for file in cache.glob("*"):
-        try:
-            total += file.stat().st_size
-        except OSError:
-            continue
-    return total
+        total -= size
 
 
 def _megabytes(count: int) -> str:
