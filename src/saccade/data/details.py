@@ -53,8 +53,7 @@ from saccade.errors import DataError
 SIZE = 224  # side of a picture
 COLOURS = ("red", "green", "blue")
 WEAVES = ("upright", "level", "rising", "falling")  # directions of the stripes
-CLASSES = tuple(f"{colour} {weave}" for colour in COLOURS for weave in WEAVES)
-"""Class number = 4 · colour + weave."""
+CLASSES = tuple(f"{colour} {weave}" for colour in COLOURS for weave in WEAVES)  # Class number = 4 · colour + weave
 DISCS = 4
 CELLS = 3  # in a row of the grid that discs are placed on
 CELL = SIZE // CELLS

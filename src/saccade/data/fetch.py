@@ -28,8 +28,7 @@ from typing import Any
 from saccade.errors import DataError, nearest
 from saccade.files import FILES, REGISTERED, RemoteFile, cache_home, locked, make_folder, write_bytes
 
-Progress = Callable[[str, int, int | None], None]
-"""Called with (what, bytes so far, bytes in all if known)."""
+Progress = Callable[[str, int, int | None], None]  # Called with (what, bytes so far, bytes in all if known)
 
 _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600

@@ -27,13 +27,10 @@ from saccade.files import MAX_PIXELS, open_regular
 Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
 H5 = frozenset({".h5", ".hdf5"})
-SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5
-"""Suffixes of files that hold maps or masks."""
+SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5  # Suffixes of files that hold maps or masks
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-SEPARATOR = "__"
-"""Between the picture and the question in the name of a map."""
-MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
-"""Largest file, and largest array in it."""
+SEPARATOR = "__"  # Between the picture and the question in the name of a map
+MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)  # Largest file, and largest array in it
 MAX_SIDE = 1 << 14
 """Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
 
@@ -48,8 +45,7 @@ class Members(NamedTuple):
     ignored: int = 0  # files that hold no arrays
 
 
-Opened = tuple[Callable[[], IO[bytes]], int]
-"""Opens a member, which has so many bytes."""
+Opened = tuple[Callable[[], IO[bytes]], int]  # Opens a member, which has so many bytes
 
 
 def open_members(path: Path, suffixes: Collection[str]) -> Members:

@@ -32,8 +32,7 @@ _LABELS = ("label", "asked", "category", "class")
 class PictureMarks:
     """What is marked in one picture."""
 
-    size: Size | None = None
-    """(H, W), where it is known."""
+    size: Size | None = None  # (H, W), where it is known
     places: list[tuple[float, ...]] = field(default_factory=list)
     """Boxes xyxy or points (x, y), in pixels of the picture."""
     labels: list[str | None] = field(default_factory=list)
@@ -52,8 +51,7 @@ class MarkTable:
     where: str
     kind: Kind
     pictures: dict[str, PictureMarks] = field(default_factory=dict)
-    unusable: list[str] = field(default_factory=list)
-    """Rows that could not be read, with the reason."""
+    unusable: list[str] = field(default_factory=list)  # Rows that could not be read, with the reason
 
     def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: object) -> None:
         """Add a mark."""

@@ -159,8 +159,7 @@ def _coloured(images: Tensor, how: Augmentation, swing: Tensor) -> Tensor:
     return (spread * light[:, :, None, None]).clamp(0, 1)
 
 
-MEAN_COLOUR = (124, 116, 104)
-"""(0.485, 0.456, 0.406) as bytes: what the networks of this package subtract."""
+MEAN_COLOUR = (124, 116, 104)  # (0.485, 0.456, 0.406) as bytes: what the networks of this package subtract
 _SHIFT_X, _SHIFT_Y, _SHIFT_MIRROR = range(3)
 
 

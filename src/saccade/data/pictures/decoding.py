@@ -43,8 +43,7 @@ SUFFIXES = frozenset(suffix for name in FORMATS for suffix in _SUFFIXES[name])
 """Suffixes of the files that are searched in folders."""
 LONGEST_SIDE = 1_000_000
 """Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels."""
-STRIP = 1 << 22
-"""Pixels that are converted at a time."""
+STRIP = 1 << 22  # Pixels that are converted at a time
 
 _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b"avif": "AVIF", b"avis": "AVIF"}
 

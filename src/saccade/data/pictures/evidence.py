@@ -27,14 +27,10 @@ _NO_BOX, _NO_POINT = (float("nan"),) * 4, (float("nan"),) * 2
 class Marks:
     """What marks the truth of a batch."""
 
-    size: Size
-    """(height, width) of the network input."""
-    box: Tensor
-    """(B,4) xyxy, NaN where there is none."""
-    point: Tensor
-    """(B,2) (x, y), NaN where there is none."""
-    mask: Tensor | None = None
-    """(B,H,W) bool, false everywhere for a row without one; None if no row has one."""
+    size: Size  # (height, width) of the network input
+    box: Tensor  # (B,4) xyxy, NaN where there is none
+    point: Tensor  # (B,2) (x, y), NaN where there is none
+    mask: Tensor | None = None  # (B,H,W) bool, false everywhere for a row without one; None if no row has one
 
     def evidence(self) -> Tensor:
         """(B,H,W) bool: the mask, else a disc round the point, else the pixels that the box touches, else nothing."""

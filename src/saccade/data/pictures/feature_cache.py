@@ -28,18 +28,15 @@ from torch import Tensor
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.files import make_folder, write_bytes, write_json, writing
 
-FEATURES_MB = 32_768
-"""What all caches together may take, unless a setting says otherwise."""
-SHARD_BYTES = 32 << 20
-"""Features of a shard at most; at least one is in it."""
+FEATURES_MB = 32_768  # What all caches together may take, unless a setting says otherwise
+SHARD_BYTES = 32 << 20  # Features of a shard at most; at least one is in it
 
 _FACTS = "facts.json"
 _SCHEMA = 2  # of schema 1 the key held names and times of pictures in place of their contents
 _DIGEST_BYTES = 32
 _LARGEST = float(torch.finfo(torch.float16).max)
 
-Compute = Callable[[Tensor], Tensor]
-"""Numbers (b,) → features ``(b, *shape)`` of any float type, on any device."""
+Compute = Callable[[Tensor], Tensor]  # Numbers (b,) → features ``(b, *shape)`` of any float type, on any device
 
 
 def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size: tuple[int, int]) -> str:

@@ -32,12 +32,9 @@ SIZES: dict[Split, int | None] = {"train": None, "val": 1_000, "test": 2_000}
 class LabelledBatch:
     """Pictures, their labels, and where these can be seen."""
 
-    images: Tensor
-    """(B,3,H,W) float in 0..1, or bytes."""
-    label: Tensor
-    """(B,) number of the right answer."""
-    evidence: Tensor | None = None
-    """(B,H,W) bool: the pixels that show it; None if not known."""
+    images: Tensor  # (B,3,H,W) float in 0..1, or bytes
+    label: Tensor  # (B,) number of the right answer
+    evidence: Tensor | None = None  # (B,H,W) bool: the pixels that show it; None if not known
 
     def __len__(self) -> int:
         return len(self.label)

@@ -37,10 +37,8 @@ from saccade.geometry import Size, fit_inside
 
 PIXEL_LIMIT = MAX_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
-SIDE_LIMIT = 4096
-"""No network input is higher or wider: a slip in a size must not run out of memory."""
-THREADS = min(4, os.cpu_count() or 1)
-"""That decode side by side; Pillow lets the others run meanwhile."""
+SIDE_LIMIT = 4096  # No network input is higher or wider: a slip in a size must not run out of memory
+THREADS = min(4, os.cpu_count() or 1)  # That decode side by side; Pillow lets the others run meanwhile
 _MOST_BYTES = 1 << 30  # of a file
 _MOST_SCANS = 100  # of a JPEG; encoders write about ten, and each may touch every pixel
 _MOST_COMMENTS, _MOST_TEXT = 100, 16 << 20  # of a PNM in text, which Python parses
@@ -50,12 +48,9 @@ _MOST_COMMENTS, _MOST_TEXT = 100, 16 << 20  # of a PNM in text, which Python par
 class Picture:
     """A picture as a viewer shows it."""
 
-    image: Image.Image
-    """Upright, RGB, 8 bits a channel."""
-    name: str
-    """Its path, or what kind of thing it was."""
-    notes: tuple[str, ...] = ()
-    """What was done to it on the way in."""
+    image: Image.Image  # Upright, RGB, 8 bits a channel
+    name: str  # Its path, or what kind of thing it was
+    notes: tuple[str, ...] = ()  # What was done to it on the way in
 
     @property
     def size(self) -> Size:

@@ -171,8 +171,7 @@ def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_auth
 
 
 _CUT_FROM, _CELL = range(BACKGROUND_DRAWS, BACKGROUND_DRAWS + 2)
-PATCHES = 8
-"""Patches in a picture, as in the released generator."""
+PATCHES = 8  # Patches in a picture, as in the released generator
 
 
 def patch_side(size: int) -> int:
@@ -221,8 +220,7 @@ def strewn(glyphs: GlyphSet, seed: int, indices: Tensor, size: int, *, count: in
     return canvas
 
 
-SIDE = 12
-"""Side of the patch, in pixels."""
+SIDE = 12  # Side of the patch, in pixels
 _CORNER_COLOUR = BACKGROUND_DRAWS + 40  # after the draws of every background that may lie behind it
 
 
@@ -230,10 +228,8 @@ _CORNER_COLOUR = BACKGROUND_DRAWS + 40  # after the draws of every background th
 class Cornered:
     """A background with the patch in its upper left corner."""
 
-    behind: Background
-    """What lies behind the patch."""
-    step: int = 0
-    """How many colours further than the scene's own."""
+    behind: Background  # What lies behind the patch
+    step: int = 0  # How many colours further than the scene's own
 
     @property
     def name(self) -> str:

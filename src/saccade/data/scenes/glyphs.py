@@ -221,10 +221,8 @@ def _pack_share(split: str) -> GlyphSet:
 
 PACK_NAME = "mnist-test-pack-2000"
 FOLDER = Path(__file__).parent / "packs"
-COLUMNS = 50
-"""Glyphs in a row of the sheet."""
-SIDE = 28
-"""Pixels of a glyph, each way."""
+COLUMNS = 50  # Glyphs in a row of the sheet
+SIDE = 28  # Pixels of a glyph, each way
 
 
 @lru_cache

@@ -308,8 +308,7 @@ def _offsets(length: int, size: int) -> Array:
     return (along[:, None] * size + along).reshape(-1)
 
 
-HALF = np.float32(0.5)
-"""What is added before a number is cut to a whole one; from here on a pixel has ink."""
+HALF = np.float32(0.5)  # What is added before a number is cut to a whole one; from here on a pixel has ink
 
 
 def mixed_alike(glyphs: Array, size: int) -> Array:

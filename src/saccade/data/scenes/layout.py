@@ -41,20 +41,13 @@ class GlyphLayout:
     spec: PictureSpec
     glyphs: GlyphSet
     seed: int
-    index: Tensor
-    """(B,) number of the scene in its stream."""
-    classes: Tensor
-    """(B, N) digit."""
-    glyph: Tensor
-    """(B, N) id in ``glyphs``."""
-    extent: Tensor
-    """(B, N) 28 · scale in 2⁻¹⁶ px."""
-    x: Tensor
-    """(B, N) left edge of the box."""
-    y: Tensor
-    """(B, N) top edge."""
-    present: Tensor
-    """(B, N) bool."""
+    index: Tensor  # (B,) number of the scene in its stream
+    classes: Tensor  # (B, N) digit
+    glyph: Tensor  # (B, N) id in ``glyphs``
+    extent: Tensor  # (B, N) 28 · scale in 2⁻¹⁶ px
+    x: Tensor  # (B, N) left edge of the box
+    y: Tensor  # (B, N) top edge
+    present: Tensor  # (B, N) bool
     may_overlap: bool = False
     """True after a move: sampled objects never share a pixel, moved ones may; the later slot is in front."""
 
@@ -208,10 +201,8 @@ class SceneLayout(GlyphLayout):
     """Scenes of digits that are distinct and have colours."""
 
     spec: SceneSpec
-    colour: Tensor
-    """(B, N) id in ``COLOURS``."""
-    noise: Tensor
-    """(B, N) added to all channels of the colour."""
+    colour: Tensor  # (B, N) id in ``COLOURS``
+    noise: Tensor  # (B, N) added to all channels of the colour
 
     @property
     def rgb(self) -> Tensor:

@@ -42,8 +42,7 @@ from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, DataError
 from saccade.files import cache_home
 
-SHIPPED = Path(__file__).parent / "packs" / "backgrounds"
-"""Nine photographs, with ``attribution.json`` beside them."""
+SHIPPED = Path(__file__).parent / "packs" / "backgrounds"  # Nine photographs, with ``attribution.json`` beside them
 
 KNOWN = {
     **dict.fromkeys(("e3972d19", "c4077eee", "ee467d42"), "bsds500"),
@@ -51,8 +50,7 @@ KNOWN = {
 }
 """Digest of the photographs of a split → what the set is called."""
 
-LIMIT = 2_000
-"""Photographs kept of a split at most, the first in the order of the hash; some 450 MB."""
+LIMIT = 2_000  # Photographs kept of a split at most, the first in the order of the hash; some 450 MB
 
 _SHORT_SIDES = (110, 130, 150)  # scales kept of each photograph; a scene of 100 px shows 67 to 91 % of the short side
 _LONGEST = 2  # a panorama is cut to this many times its short side

@@ -16,10 +16,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-GLYPH = 28
-"""Side of a glyph as it is stored."""
-FRACTION_BITS = 16
-"""Extents (the side of a glyph before truncation) are whole numbers of 2⁻¹⁶ px."""
+GLYPH = 28  # Side of a glyph as it is stored
+FRACTION_BITS = 16  # Extents (the side of a glyph before truncation) are whole numbers of 2⁻¹⁶ px
 
 _UNIT = 256
 

@@ -31,10 +31,8 @@ from saccade.errors import ConfigError, DataError, nearest
 class Reader:
     """How one kind of file or folder is read."""
 
-    read: Callable[[Path, Any], Table]
-    """(path, options) → table."""
-    options: type = TableOptions
-    """The dataclass of its options."""
+    read: Callable[[Path, Any], Table]  # (path, options) → table
+    options: type = TableOptions  # The dataclass of its options
 
 
 def _csv(path: Path, columns: Columns) -> CellRows:

@@ -24,14 +24,11 @@ from saccade.data.tables.splits import SPLITS, split_of
 from saccade.errors import DataError
 from saccade.files import check_text, read_regular
 
-Cells = Mapping[str, Any]
-"""One row by column: text from a CSV, any JSON value from JSON lines."""
-Rows = Iterator[tuple[int, Cells]]
-"""Rows with the number of their line; of a long table only one is in memory."""
+Cells = Mapping[str, Any]  # One row by column: text from a CSV, any JSON value from JSON lines
+Rows = Iterator[tuple[int, Cells]]  # Rows with the number of their line; of a long table only one is in memory
 _FARTHEST = 1e9  # pixels from the corner of a picture
 _SHOWN = 40  # characters of a cell in a message
-Box = tuple[float, float, float, float]
-"""xyxy."""
+Box = tuple[float, float, float, float]  # xyxy
 
 
 class UnusableRowError(Exception):

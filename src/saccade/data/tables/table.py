@@ -45,8 +45,7 @@ from saccade.data.tables.rows import (
 )
 from saccade.data.tables.splits import SPLITS, split_sizes
 
-ONE_QUESTION = "what is it?"
-"""What is asked about pictures that have labels and no questions."""
+ONE_QUESTION = "what is it?"  # What is asked about pictures that have labels and no questions
 UNSEEN = "never seen in train"
 _NAMED = 5  # classes that a doubt names
 _EVIDENCE = ("box", "point", "mask")
@@ -61,26 +60,16 @@ class Row:
     """
 
     image: Path
-    labels: tuple[str, ...]
-    """A label, an answer or several, all that is on the picture, or its captions."""
-    split: str
-    """train, val or test."""
-    query: str = ""
-    """What is asked about the picture; empty: nothing, the label says what it shows."""
-    box: Box | None = None
-    """xyxy."""
-    point: tuple[float, float] | None = None
-    """(x, y)."""
-    mask: Path | None = None
-    """A picture of the same size; what is not black is evidence."""
-    mask_grey: int | None = None
-    """Where a mask has several objects: the grey value of the one that is evidence."""
-    boxes: tuple[Box | None, ...] = ()
-    """One for each label; or none at all."""
-    crop: Box | None = None
-    """The part of the picture to look at, all of it if not given."""
-    group: str = ""
-    """What must not be torn apart by a split: a patient, a species; empty: the picture alone."""
+    labels: tuple[str, ...]  # A label, an answer or several, all that is on the picture, or its captions
+    split: str  # train, val or test
+    query: str = ""  # What is asked about the picture; empty: nothing, the label says what it shows
+    box: Box | None = None  # xyxy
+    point: tuple[float, float] | None = None  # (x, y)
+    mask: Path | None = None  # A picture of the same size; what is not black is evidence
+    mask_grey: int | None = None  # Where a mask has several objects: the grey value of the one that is evidence
+    boxes: tuple[Box | None, ...] = ()  # One for each label; or none at all
+    crop: Box | None = None  # The part of the picture to look at, all of it if not given
+    group: str = ""  # What must not be torn apart by a split: a patient, a species; empty: the picture alone
 
     @property
     def label(self) -> str:
@@ -88,8 +77,7 @@ class Row:
         return self.labels[0]
 
 
-Found = tuple[str, Row]
-"""A row, and where it was found: a line, a file."""
+Found = tuple[str, Row]  # A row, and where it was found: a line, a file
 
 
 def one_label(cells: Cells) -> tuple[str, ...]:
@@ -112,20 +100,14 @@ def answers_in(cells: Cells) -> tuple[str, ...]:
 class Columns:
     """What a family reads of the rows of a table."""
 
-    needed: tuple[str, ...] = ("image", "label")
-    """Columns that must be there; ``label|labels`` asks for either."""
-    optional: frozenset[str] = frozenset({"box", "mask"})
-    """Of box, point and mask, those that count."""
-    labels: Callable[[Cells], tuple[str, ...]] = one_label
-    """What is true of a row, or an :class:`UnusableRowError`."""
+    needed: tuple[str, ...] = ("image", "label")  # Columns that must be there; ``label|labels`` asks for either
+    optional: frozenset[str] = frozenset({"box", "mask"})  # Of box, point and mask, those that count
+    labels: Callable[[Cells], tuple[str, ...]] = one_label  # What is true of a row, or an :class:`UnusableRowError`
     boxes: Callable[[Cells, int], tuple[Box | None, ...]] | None = None
     """The boxes of so many labels, where each has its own."""
-    asks: bool = False
-    """Whether rows have a question."""
-    thing: str = "picture"
-    """What a row is, in messages."""
-    word: tuple[str, str] = ("class", "classes")
-    """What an answer is called, one and several."""
+    asks: bool = False  # Whether rows have a question
+    thing: str = "picture"  # What a row is, in messages
+    word: tuple[str, str] = ("class", "classes")  # What an answer is called, one and several
     unknown: Literal["label", "row"] | None = "row"
     """What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
     nothing, labels are sentences."""
@@ -189,26 +171,18 @@ class TableOptions:
 class Table:
     """All rows of a data set and the words they use: what every reader makes."""
 
-    name: str
-    """READER:PATH."""
+    name: str  # READER:PATH
     rows: tuple[Row, ...]
     columns: Columns
-    queries: tuple[str, ...] = ()
-    """What can be asked; its place here is a query's number."""
-    answers: tuple[str, ...] = ()
-    """What can be answered; its place here is a label's number."""
-    several: bool = False
-    """Whether a row may have several labels at once."""
-    most: int = 1
-    """Labels of a training row at most."""
-    kind: str = ""
-    """What several labels are: multiset, set or list."""
-    skipped: tuple[str, ...] = ()
-    """Rows left out, each with its reason."""
+    queries: tuple[str, ...] = ()  # What can be asked; its place here is a query's number
+    answers: tuple[str, ...] = ()  # What can be answered; its place here is a label's number
+    several: bool = False  # Whether a row may have several labels at once
+    most: int = 1  # Labels of a training row at most
+    kind: str = ""  # What several labels are: multiset, set or list
+    skipped: tuple[str, ...] = ()  # Rows left out, each with its reason
     as_found: tuple[Row, ...] = ()
     """Every row that could be read, those with words that are never seen in train too: a model may know them."""
-    doubts: tuple[str, ...] = ()
-    """What its reader found doubtful, in words."""
+    doubts: tuple[str, ...] = ()  # What its reader found doubtful, in words
 
     @classmethod
     def of(
@@ -294,12 +268,9 @@ class Table:
 class CellRows:
     """What lies in a file or folder, row by row, before a family reads it."""
 
-    rows: Sequence[tuple[str, Cells]]
-    """Where each row was found, and its cells."""
-    folder: Path
-    """From which pictures are named."""
-    skipped: list[str] = field(default_factory=list)
-    """What was left out before."""
+    rows: Sequence[tuple[str, Cells]]  # Where each row was found, and its cells
+    folder: Path  # From which pictures are named
+    skipped: list[str] = field(default_factory=list)  # What was left out before
 
 
 def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Found], list[str]]:
