@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from saccade.errors import DataError
@@ -22,7 +22,7 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
     for text in asked:
         path = local_path(text, thing)
         if path.is_dir():
-            members = sorted(file for file in path.rglob("*") if _counts(file, path, suffixes))
+            members = sorted(file for file in _shown_files(path) if file.suffix.lower() in suffixes)
         elif path.exists():
             members = [path]
         elif glob.has_magic(text):
@@ -44,10 +44,8 @@ def skipped_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[
     """
     found: Counter[str] = Counter()
     for folder in (Path(path) for path in paths if str(path) and Path(path).is_dir()):
-        for file in folder.rglob("*"):
-            hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-            if not hidden and file.is_file() and file.suffix.lower() not in suffixes:
-                found[file.suffix.lstrip(".").upper() or "no ending"] += 1
+        others = (file for file in _shown_files(folder) if file.suffix.lower() not in suffixes)
+        found.update(file.suffix.lstrip(".").upper() or "no ending" for file in others)
     return found
 
 
@@ -69,6 +67,7 @@ def plural(thing: str) -> str:
     return f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
 
 
-def _counts(file: Path, folder: Path, suffixes: Collection[str]) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix.lower() in suffixes and not hidden and file.is_file()
+def _shown_files(folder: Path) -> Iterator[Path]:
+    for file in folder.rglob("*"):
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts) and file.is_file():
+            yield file

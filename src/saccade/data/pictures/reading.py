@@ -30,7 +30,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.data.files import find_files, local_path
-from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
+from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Size, fit_inside
@@ -150,12 +150,6 @@ def stream_pictures(
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")
-    return _batches(sources, batch, on_bad)
-
-
-def _batches(
-    sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None
-) -> Iterator[list[Picture]]:
     ahead = batch + THREADS if isinstance(sources, Sequence) else 0
     coming = iter(sources)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="saccade-decoding")
@@ -165,7 +159,7 @@ def _batches(
     try:
         while True:
             wanted = max(batch - len(gathered), ahead)
-            while len(begun) < wanted and pixels_waiting(job for _, job in begun) < PIXEL_LIMIT // 2:
+            while len(begun) < wanted and _pixels_waiting(job for _, job in begun) < PIXEL_LIMIT // 2:
                 if not (more := list(islice(coming, 1))):
                     break
                 is_file = isinstance(more[0], (str, os.PathLike, bytes, bytearray, memoryview))
@@ -191,7 +185,7 @@ def _batches(
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
+def _pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
     """Decoded pixels of pictures that nobody has taken yet."""
     done = (job.result().size for job in begun if job is not None and job.done() and job.exception() is None)
     return sum(height * width for height, width in done)
@@ -209,15 +203,8 @@ def _from_path(path: Path, name: str, pixels: int) -> Picture:
 
 
 def _from_file(file: BinaryIO, name: str, pixels: int) -> Picture:
-    """From an open file, where it stands."""
-    try:
-        start = file.tell()
-        data = file.read(_MOST_BYTES + 1)
-        file.seek(start)
-    except (OSError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"{name}: cannot be read from its start ({one_line(error)}); save it as a file first"
-        ) from error
+    """From an open file, where it stands; it then stands behind the picture."""
+    data = file.read(_MOST_BYTES + 1)
     if not isinstance(data, bytes):
         raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
     return _from_bytes(data, name, pixels)
@@ -251,11 +238,8 @@ def is_laborious(data: bytes) -> bool:
 
 def _from_pil(image: Image.Image, name: str) -> Picture:
     check_size(image.size, name, PIXEL_LIMIT)
-    try:
-        found, notes = upright_rgb(image, name)
-    except MemoryError as error:
-        raise DataError(f"{name}: there is not enough memory to convert it; make it smaller") from error
-    return Picture(found.copy() if found is image else found, name, notes)
+    upright, notes = upright_rgb(image, name)
+    return Picture(upright.copy() if upright is image else upright, name, notes)
 
 
 def _channels_last(tensor: Tensor) -> np.ndarray:
