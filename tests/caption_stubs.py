@@ -20,6 +20,7 @@ from saccade.models.caption_decoder import EncodedImage, LstmState, WordStep
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
 from saccade.models.sat import SatConfig, SatModel
+from tiny_models import tiny_config
 
 WORDS = ("<end>", "<unknown>", "red", "green", "blue")
 """Of :meth:`SatModel.tiny`."""
@@ -38,7 +39,7 @@ def short_splits(val: int = 8, test: int = 12) -> Iterator[None]:
 def save_tiny_captioner(folder: Path, seed: int = 0, *, hard: bool = False) -> Path:
     """A tiny captioner with random weights in ``folder``."""
     torch.manual_seed(seed)
-    config = SatModel.tiny()
+    config = tiny_config(SatModel)
     if hard:
         config = SatConfig(**{**to_dict(config), "input_size": config.input_size, "attention_kind": "hard"})
     facts = ModelFacts(

@@ -25,6 +25,7 @@ import saccade
 from saccade.commands.door import app
 from saccade.engine.recipe import load_recipe
 from saccade.zoo import resolve, shipped
+from tiny_models import tiny_model
 
 ROOT = Path(__file__).parent.parent
 GENERATED = {"docs/results.md", "docs/benchmarks.md"}
@@ -237,13 +238,11 @@ def test_links_and_named_files_exist(page: str) -> None:
 def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
     """A small model of the catalog with random weights, exported into ``folder``; the model itself, to compare with."""
     from saccade.config import to_dict
-    from saccade.families import family_of_model, models
+    from saccade.families import family_of_model
     from saccade.models.folder import save_model
     from tiny_models import tiny_facts
 
-    spec = models()[name]
-    torch.manual_seed(0)
-    model = spec.resolve()(spec.tiny()).eval()
+    model = tiny_model(name, 0).eval()
     with torch.no_grad():
         for parameter in (each for name, each in model.named_parameters() if name == "decoder.words.weight"):
             parameter.mul_(30)  # so that the words of a caption differ

@@ -1,6 +1,5 @@
 """Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
 
-import dataclasses
 import errno
 import html.parser
 import os
@@ -23,7 +22,7 @@ from saccade.models.folder import save_model
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.record import read_record
-from tiny_models import ANSWERS, QUERIES, OneHotModel, save_tiny, tiny_facts
+from tiny_models import ANSWERS, QUERIES, OneHotModel, save_tiny, tiny_config, tiny_facts
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def test_a_sighting_agrees_with_the_model(tiny: Predictor) -> None:
 
 
 def test_labels_that_may_hold_together_have_each_its_own_probability(tmp_path: Path) -> None:
-    settings = dataclasses.replace(SoftModel.tiny(), multi_label=True)
+    settings = tiny_config(SoftModel, multi_label=True)
     model = SoftModel(settings)
     with torch.no_grad():
         model.head.classify.weight.zero_()

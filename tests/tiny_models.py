@@ -1,15 +1,20 @@
-"""Small models for tests: one to save and ask, and one whose looks are known beforehand."""
+"""Small models for tests: sizes and batches for every model, one to save and ask, and one whose looks are known."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from saccade import geometry
 from saccade.config import to_dict
+from saccade.families import ModelSpec, models
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
@@ -18,17 +23,171 @@ from saccade.trace import Act, Look, ModelOutput
 
 QUERIES = ("0", "1", "2", "north")
 ANSWERS = ("red", "green", "blue")
+SIZE = (31, 34)
+"""(height, width) of the pictures."""
+PEOPLE, PLACES = 4, 4
+STORY_WORDS = 1 + PEOPLE + PLACES
+
+Batch = tuple[dict[str, Tensor], Tensor]
+"""Inputs by name, and labels."""
+
+
+def draw_square(image: Tensor, channel: int, place: int) -> None:
+    """Light a square in quadrant ``place`` of a picture (3,31,34)."""
+    top, left = 4 + 14 * (place // 2), 5 + 15 * (place % 2)
+    image[channel, top : top + 9, left : left + 9] += 0.9
+
+
+def quadrant_batch(count: int, seed: int, *, each: bool = False) -> Batch:
+    """Pictures with a square in every quadrant, and its colour (B,) in the quadrant that is asked for.
+
+    With ``each``, every picture is asked for all of its quadrants in turn, so that the answers cannot be learned by
+    heart from the pictures alone.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    pictures = -(-count // 4) if each else count
+    images = torch.rand(pictures, 3, *SIZE, generator=generator) * 0.1
+    query = torch.randint(4, (pictures,), generator=generator)
+    colours = torch.randint(3, (pictures, 4), generator=generator)
+    for picture, row in enumerate(colours.tolist()):
+        for place, colour in enumerate(row):
+            draw_square(images[picture], colour, place)
+    if each:
+        images, colours = (tensor.repeat_interleave(4, 0)[:count] for tensor in (images, colours))
+        query = torch.arange(count) % 4
+    return {"images": images, "query": query}, colours.gather(1, query[:, None]).squeeze(1)
+
+
+def squares_batch(count: int, seed: int) -> Batch:
+    """Pictures with up to two squares, and their colours (B,2) in reading order, then -1; one in eight is empty."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, 3, *SIZE, generator=generator) * 0.1
+    places = torch.rand(count, 4, generator=generator).argsort(1)[:, :2].sort(1).values  # (B,2)
+    colours = torch.randint(3, (count, 2), generator=generator)  # (B,2)
+    full = torch.randint(1, 3, (count,), generator=generator) * (torch.arange(count) % 8 != 7)  # (B,)
+    labels = colours.masked_fill(torch.arange(2) >= full[:, None], -1)  # (B,2)
+    for picture, slot in (labels >= 0).nonzero().tolist():
+        draw_square(images[picture], int(labels[picture, slot]), int(places[picture, slot]))
+    return {"images": images}, labels
+
+
+def square_batch(count: int, seed: int, brightness: float = 0.1) -> Batch:
+    """Pictures with one square somewhere, and its colour (B,)."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, 3, *SIZE, generator=generator) * brightness
+    colours = torch.randint(3, (count,), generator=generator)
+    top, left = (torch.randint(2, 20, (count,), generator=generator).tolist() for _ in range(2))
+    for image, colour, y, x in zip(images, colours.tolist(), top, left):
+        image[colour, y : y + 9, x : x + 9] += 1 - brightness
+    return {"images": images}, colours
+
+
+def caption_batch(count: int, seed: int) -> Batch:
+    """The pictures of :func:`squares_batch`, and captions (B,3): the colours, word 0 at the end, then -1."""
+    inputs, colours = squares_batch(count, seed)
+    words = F.pad(torch.where(colours < 0, -1, colours + 2), (0, 1), value=-1)  # (B,3)
+    words = words.scatter(1, (words >= 0).sum(1, keepdim=True), 0)
+    return {**inputs, "words": words}, words
+
+
+def story_batch(count: int, seed: int) -> Batch:
+    """Stories (B,4,2) of two to four sentences "person place", questions (B,1) after a person, and the place (B,).
+
+    If a person occurs twice, the later sentence holds.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    length = torch.randint(2, 5, (count, 1), generator=generator)  # (B,1)
+    person = torch.randint(0, PEOPLE, (count, 4), generator=generator)  # (B,4)
+    place = torch.randint(0, PLACES, (count, 4), generator=generator)
+    is_told = torch.arange(4) < length  # (B,4)
+    asked = person.gather(1, (torch.rand(count, 1, generator=generator) * length).long())  # (B,1)
+    last = ((person == asked) & is_told).long() * torch.arange(1, 5)  # (B,4)
+    label = 1 + PEOPLE + place.gather(1, last.argmax(1, keepdim=True))[:, 0]  # (B,)
+    story = torch.stack([1 + person, 1 + PEOPLE + place], -1) * is_told.unsqueeze(-1)  # (B,4,2)
+    return {"story": story, "query": 1 + asked}, label
+
+
+def told_batch(count: int, seed: int) -> Batch:
+    """:func:`story_batch` for a model that says its answer word by word."""
+    inputs, label = story_batch(count, seed)
+    return inputs, label.unsqueeze(1)
+
+
+_PLAIN = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "dropout": 0.0}
+_ASKED = {**_PLAIN, "hidden": 8}
+_CROPPED = {**_ASKED, "picture": SIZE, "crop": (15, 16)}
+_PROBE = {"answers": 3, "backbone": "compact", "through": "layer2", "hidden": 8, "query_count": 2}
+_UNITS = {"answers": 3, "stem": "large", "widths": (8, 8, 16, 16), "last": 1}
+_SEEN = {"backbone": "small", "through": "stage2", "input_size": SIZE}
+_STORY = {"words": STORY_WORDS, "memory": 4}
+_each_quadrant = partial(quadrant_batch, each=True)
+TINY: dict[str, tuple[dict[str, Any], Callable[[int, int], Batch]]] = {
+    "BlindModel": (_PLAIN, quadrant_batch),
+    "FilmModel": (_PLAIN, quadrant_batch),
+    "SoftModel": (_ASKED, quadrant_batch),
+    "CrossModel": (_ASKED, quadrant_batch),
+    "HardModel": (_ASKED, _each_quadrant),
+    "HAttNetModel": ({**_ASKED, "depth": 3}, _each_quadrant),
+    "StnModel": (_CROPPED, _each_quadrant),
+    "StnTunedModel": (_CROPPED, _each_quadrant),
+    "VitModel": ({**_PLAIN, "width": 16, "layers": 2, "heads": 2}, quadrant_batch),
+    "AskedProbeModel": ({**_PROBE, "queries": 4}, _each_quadrant),
+    "ProbeModel": (_PROBE, square_batch),
+    "RanModel": ({**_UNITS, "modules": (1, 0, 1), "pools": (2, 1, 1)}, square_batch),
+    "ResidualNetModel": ({**_UNITS, "units": (1, 0, 0)}, square_batch),
+    "RacnnModel": (
+        {"answers": 3, "through": "layer2", "input_size": SIZE, "coarse": (16, 17), "crop": (15, 16), "hidden": 4},
+        partial(square_batch, brightness=0.2),
+    ),
+    "HsalModel": (
+        {**_SEEN, "classes": 3, "most": 2, "meta_hidden": 8, "hidden": 16, "location_hidden": 8},
+        squares_batch,
+    ),
+    "MultisetCountsModel": ({**_SEEN, "classes": 3, "most": 2, "hidden": 16}, squares_batch),
+    "SatModel": (
+        {**_SEEN, "vocabulary": 5, "embed": 32, "hidden": 32, "attention": 32, "dropout": 0.0, "longest": 4},
+        caption_batch,
+    ),
+    "MemN2NModel": ({**_STORY, "times": 5, "longest": 2, "dim": 8, "hops": 2}, story_batch),
+    "DMNModel": ({**_STORY, "size": 16, "embedding": 12, "passes": 2}, told_batch),
+    "StoryLSTMModel": ({**_STORY, "size": 16, "embedding": 12}, story_batch),
+}
+"""The settings of a tiny model of each class, and what makes a batch that fits it."""
+
+
+def _spec(model: str | type) -> ModelSpec:
+    """A model by its name in the catalog, or by its class."""
+    return models()[model] if isinstance(model, str) else ModelSpec(lambda: model, "", "")
+
+
+def tiny_config(model: str | type, **changes: Any) -> Any:
+    """The settings of a tiny model."""
+    spec = _spec(model)
+    kind = spec.resolve()
+    return kind.Config(**{**TINY[kind.__name__][0], **spec.defaults, **changes})
+
+
+def tiny_model(model: str | type, seed: int | None = None, **changes: Any) -> Any:
+    """A tiny model; its weights are drawn from ``seed`` where one is given."""
+    if seed is not None:
+        torch.manual_seed(seed)
+    return _spec(model).resolve()(tiny_config(model, **changes))
+
+
+def example_batch(model: str | type, count: int, seed: int) -> Batch:
+    """Inputs and labels that fit :func:`tiny_config`; a function of the arguments."""
+    return TINY[_spec(model).resolve().__name__][1](count, seed)
 
 
 def tiny_facts(**changes: object) -> ModelFacts:
-    """Facts that fit ``SoftModel.tiny()``."""
+    """Facts that fit ``tiny_config(SoftModel)``."""
     values = {
         "architecture": "soft",
-        "model": to_dict(SoftModel.tiny()),
+        "model": to_dict(tiny_config(SoftModel)),
         "family": "question",
         "queries": QUERIES,
         "answers": ANSWERS,
-        "preprocessing": Preprocessing((31, 34)),
+        "preprocessing": Preprocessing(SIZE),
         "name": "tiny",
     }
     return ModelFacts(**{**values, **changes})  # type: ignore[arg-type]
@@ -36,9 +195,7 @@ def tiny_facts(**changes: object) -> ModelFacts:
 
 def save_tiny(folder: Path, seed: int = 0, **changes: object) -> Path:
     """A tiny SOFT model in ``folder``."""
-    torch.manual_seed(seed)
-    model = SoftModel(SoftModel.tiny())
-    save_model(model, folder, tiny_facts(**changes))
+    save_model(tiny_model(SoftModel, seed), folder, tiny_facts(**changes))
     return folder
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
+from saccade.families.multiset.data import MultisetDataConfig, MultisetScenes
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.filmstrip import contact_sheet
@@ -59,8 +59,8 @@ def birds(photograph: Path) -> Image.Image:
 def caption() -> Image.Image:
     """A scene said word by word by hard attention: the surest of the first few with two digits of fair size."""
     predictor = load("sat-hard-scenes", device="cpu")
-    data = CaptionData(CaptionDataConfig("scenes", glyphs="pack"), "test")
-    batch = data.pictures(torch.arange(64))
+    data = CaptionScenes(CaptionDataConfig("scenes", glyphs="pack"), "test")
+    batch = data.of_pictures(torch.arange(64))
     masks = batch.word_masks()
     assert masks is not None, "scenes know where their words are"
     large = masks.flatten(2).sum(-1).amax(1) > 250  # (B,): pixels of a digit
@@ -72,7 +72,7 @@ def caption() -> Image.Image:
 def reading() -> Image.Image:
     """A scene read digit by digit by the reader that looks at what it names: the surest of the first with three."""
     predictor = load("hsal-ordered-mnist-multiset", device="cpu")
-    data = MultisetData(MultisetDataConfig("mnist-multiset", glyphs="pack"), "test")
+    data = MultisetScenes(MultisetDataConfig("mnist-multiset", glyphs="pack"), "test")
     seen = predictor.look_many(list(data.take(torch.arange(32)).images))
     surest = max((each for each in seen if len(each.labels or ()) == 3), key=lambda each: each.confidence)
     return surest.filmstrip()

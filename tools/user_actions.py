@@ -210,8 +210,8 @@ ACTIONS = [
         "tutorial: multisets",
         python="""
         import torch, saccade
-        from saccade.data import MultisetData, MultisetDataConfig
-        scene = MultisetData(MultisetDataConfig("mnist-multiset", glyphs="pack"), "test").take(torch.tensor([6]))
+        from saccade.data import MultisetDataConfig, MultisetScenes
+        scene = MultisetScenes(MultisetDataConfig("mnist-multiset", glyphs="pack"), "test").take(torch.tensor([6]))
         seen = saccade.load("hsal-ordered-mnist-multiset", "cpu").look(scene.images[0])
         assert len(seen.labels) == len(seen.glimpses())
         seen.filmstrip(panel=130).save("multisets.png")
@@ -226,8 +226,8 @@ ACTIONS = [
         "tutorial: captions",
         python="""
         import torch, saccade
-        from saccade.data import CaptionData, CaptionDataConfig
-        scenes = CaptionData(CaptionDataConfig("scenes", glyphs="pack"), "test")
+        from saccade.data import CaptionDataConfig, CaptionScenes
+        scenes = CaptionScenes(CaptionDataConfig("scenes", glyphs="pack"), "test")
         seen = saccade.load("sat-soft-scenes", "cpu").look(scenes.take(torch.tensor([0])).images[0])
         assert seen.answer in scenes.references(0)
         assert all(0 <= word["gate"] for word in seen.words())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -24,13 +23,13 @@ from saccade.commands.door import app
 from saccade.commands.export import export
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
-from saccade.families import family_of_model, models
+from saccade.families import family_of_model
 from saccade.models.caption_decoding import allowed
 from saccade.models.facts import Score
 from saccade.models.folder import load_model, save_model
 from saccade.predict import load
 from saccade.trace import ModelOutput, Output
-from tiny_models import OneHotModel, save_tiny, tiny_facts
+from tiny_models import OneHotModel, example_batch, save_tiny, tiny_facts, tiny_model
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")
@@ -41,12 +40,10 @@ SCORE = Score("mref", "test", 10_000, seed=0, protocol="unlimited", metrics={"ac
 
 def saved(folder: Path, name: str, prepare: Callable[[Any], None] = lambda model: None, **changes: Any) -> Path:
     """A small model of the catalog, its norms moved from their start, in a folder; ``prepare`` may change it."""
-    spec = models()[name]
-    torch.manual_seed(0)
-    model = spec.resolve()(dataclasses.replace(spec.tiny(), **changes))
+    model = tiny_model(name, 0, **changes)
     with torch.no_grad():
         prepare(model)
-    inputs, _ = spec.resolve().example_batch(8, 0)
+    inputs, _ = example_batch(name, 8, 0)
     model.train()(**inputs)
     asked = {} if "query" in inputs else {"queries": ()}
     facts = {"architecture": name, "family": family_of_model(name).name, "model": to_dict(model.config), **asked}
@@ -198,9 +195,7 @@ def test_no_place_of_this_machine_is_in_the_file(context: SimpleNamespace) -> No
 
 
 def test_another_model_is_found_out(context: SimpleNamespace) -> None:
-    torch.manual_seed(1)
-    spec = models()["hattnet-ctx"]
-    other = AnswerAndLooks(spec.resolve()(spec.tiny()))
+    other = AnswerAndLooks(tiny_model("hattnet-ctx", 1))
     with pytest.raises(CheckpointError, match=r"onnxruntime and torch differ by .* in .*; nothing was written"):
         check((context.out / "model.onnx").read_bytes(), other, partial(example_inputs, load(context.model, "cpu")))
 
@@ -242,9 +237,7 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Greedy search in a few lines of Python over onnxruntime finds the captions of torch."""
-    spec = models()["sat-soft"]
-    torch.manual_seed(0)
-    model = spec.resolve()(spec.tiny()).eval()
+    model = tiny_model("sat-soft", 0).eval()
     with torch.no_grad():
         model.decoder.words.weight.mul_(30)  # so that words differ
     facts = {"architecture": "sat-soft", "family": family_of_model("sat-soft").name, "model": to_dict(model.config)}

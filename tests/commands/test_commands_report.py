@@ -61,7 +61,7 @@ def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkey
     def gone(*_: object) -> None:
         raise DataError("no such table; check the path")
 
-    monkeypatch.setattr("saccade.commands.report._opened", gone)
+    monkeypatch.setattr("saccade.commands.report._validation", gone)
     section = run_looks(run, 2, "cpu")
     assert section is not None
     assert section.text.endswith("cannot be shown: no such table; check the path")

@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from saccade.families.caption.data import CaptionData, CaptionDataConfig
-from saccade.families.caption.task import examples as caption_examples
+from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
 from saccade.families.question.scene_task import scene_examples
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.table_task import table_examples
@@ -45,8 +44,8 @@ def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
 
 
 def test_captioned_scenes_show_every_digit_that_is_named() -> None:
-    data = CaptionData(CaptionDataConfig(glyphs="pack"), "test")
-    found = caption_examples(data, 6)
+    data = CaptionScenes(CaptionDataConfig(glyphs="pack"), "test")
+    found = data.shown(6)
     assert [each.truth for each in found] == [data.references(number)[0] for number in range(6)]
     assert [len(each.masks) for each in found] == [2 if len(each.truth.split()) > 4 else 1 for each in found]
     assert {len(each.masks) for each in found} == {1, 2}

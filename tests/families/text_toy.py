@@ -23,7 +23,7 @@ from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families import DataEntry, Family, ModelSpec
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.losses import cross_entropy
+from saccade.losses.likelihood import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.result import summarise
 from saccade.models.base import AttentionModel, Given

@@ -20,6 +20,7 @@ from saccade.config import to_dict
 from saccade.families import family, model_spec
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
+from tiny_models import tiny_config
 
 Files = dict[str, Content]
 CONFIG, WEIGHTS, WORDS = "config.json", "model.safetensors", "vocab.json"
@@ -47,7 +48,7 @@ class Models(Target):
     def _saved(self, name: str, kind: str, **more: Any) -> Files:
         """A tiny model of this architecture, as bytes."""
         spec = model_spec(name)
-        config = spec.tiny()
+        config = tiny_config(name)
         queries = tuple(f"q{number}" for number in range(getattr(config, "queries", 0)))
         count = next(getattr(config, what) for what in ("answers", "classes", "vocabulary") if hasattr(config, what))
         torch.manual_seed(0)

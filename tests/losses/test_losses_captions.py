@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.losses import (
+from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
     hard_attention_loss,

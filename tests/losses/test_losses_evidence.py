@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from saccade.errors import ConfigError, ShapeError
-from saccade.losses import evidence_loss
+from saccade.losses.maps import evidence_loss
 from saccade.metrics import true_positive_strength
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.models.stn import StnModel
 from saccade.tasks.picture_task import EvidenceTerm
+from tiny_models import example_batch, tiny_config, tiny_model
 
 
 def test_by_hand() -> None:
@@ -32,8 +33,8 @@ def test_by_hand() -> None:
 def test_of_a_model_it_is_the_score_of_its_total_map(kind: type) -> None:
     """One look, on cells; and a product of gates, on pixels: exp(-L) is the true-positive strength of the trace."""
     torch.manual_seed(0)
-    model = kind(kind.tiny()).eval()
-    inputs, _ = kind.example_batch(1, 0)
+    model = kind(tiny_config(kind)).eval()
+    inputs, _ = example_batch(kind, 1, 0)
     raw = model.forward_raw(**inputs)
     images = inputs["images"]
     size = (images.shape[-2], images.shape[-1])
@@ -47,8 +48,8 @@ def test_of_a_model_it_is_the_score_of_its_total_map(kind: type) -> None:
 
 def test_a_model_whose_look_is_a_crop_is_refused() -> None:
     torch.manual_seed(0)
-    model = StnModel(StnModel.tiny()).eval()
-    inputs, _ = StnModel.example_batch(1, 0)
+    model = tiny_model(StnModel).eval()
+    inputs, _ = example_batch(StnModel, 1, 0)
     raw = model.forward_raw(**inputs)
     with pytest.raises(ConfigError, match="evidence_weight teaches maps on a fixed grid"):
         EvidenceTerm()(model, raw, torch.ones(1, *inputs["images"].shape[-2:], dtype=torch.bool))

@@ -14,14 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.losses import (
-    hsal_expected_loss,
-    hsal_loss,
-    multiset_reward,
-    stop_cross_entropy,
-)
+from saccade.losses.hsal import hsal_expected_loss, hsal_loss
+from saccade.losses.multiset import multiset_reward, stop_cross_entropy
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.trace import MultisetOutput
+from tiny_models import example_batch, tiny_model
 
 Near = Callable[..., None]
 CELLS, CLASSES, STEPS = 4, 2, 3  # classes and stop: three things to say
@@ -182,8 +179,8 @@ REACHED: dict[str, tuple[Callable[[MultisetOutput, Tensor], Tensor], set[str]]] 
 def test_which_loss_reaches_which_parameter(part: str) -> None:
     loss, expected = REACHED[part]
     torch.manual_seed(0)
-    model = HsalModel(HsalModel.tiny()).train()
-    inputs, labels = HsalModel.example_batch(8, 0)
+    model = tiny_model(HsalModel).train()
+    inputs, labels = example_batch(HsalModel, 8, 0)
     loss(model.forward_raw(**inputs), labels).backward()
     reached = set()
     for name, parameter in model.named_parameters():

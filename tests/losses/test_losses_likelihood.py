@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set
+from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 
 
 def test_hand_worked_mean_of_minus_log_probability(assert_near):

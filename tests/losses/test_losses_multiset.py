@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.losses import (
+from saccade.losses.multiset import (
     count_loss,
     list_reward,
     list_rewards,

@@ -12,6 +12,7 @@ from saccade.metrics.maps.localisation import total_variation
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.tasks.picture_task import OverlapTerm
+from tiny_models import example_batch, tiny_config
 
 
 def test_by_hand() -> None:
@@ -35,8 +36,8 @@ def test_it_is_what_total_variation_leaves() -> None:
 def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     """One look on its cells; a product of gates on pixels, as the trace lays it."""
     torch.manual_seed(0)
-    model = kind(kind.tiny()).eval()
-    images = kind.example_batch(1, 0)[0]["images"][:1]
+    model = kind(tiny_config(kind)).eval()
+    images = example_batch(kind, 1, 0)[0]["images"][:1]
     size = (images.shape[-2], images.shape[-1])
     raw = model.forward_raw(images, torch.tensor([0, 2]), asks=2)
     found = OverlapTerm()(model, raw, size, 2)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from saccade.losses import policy_gradient, rewards_to_go
+from saccade.losses.policy import policy_gradient, rewards_to_go
 
 Near = Callable[..., None]
 COUNTS = torch.tensor([[True, True], [True, False]])

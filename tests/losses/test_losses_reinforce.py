@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, log_marginal, log_prob_of
-from saccade.losses import leave_one_out, reinforce
+from saccade.losses.policy import leave_one_out, reinforce
 
 Near = Callable[..., None]
 Gradients = tuple[Tensor, ...]

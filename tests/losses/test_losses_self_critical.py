@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.losses import self_critical_loss
+from saccade.losses.policy import self_critical_loss
 
 
 def test_by_hand() -> None:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from saccade.losses import object_loss, single_object_loss
+from saccade.losses.multiset import object_loss, single_object_loss
 
 NOWHERE = [math.nan] * 4
 SOMEWHERE = [0.0, 0.0, 5.0, 5.0]

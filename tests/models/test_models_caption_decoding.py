@@ -15,6 +15,7 @@ from saccade.errors import ConfigError
 from saccade.models.caption_decoder import LookStep, WordStep
 from saccade.models.caption_decoding import END, NOTHING, UNKNOWN, Decoded, decode
 from saccade.models.sat import SatModel
+from tiny_models import tiny_config, tiny_model
 
 GRID = (2, 3)
 
@@ -221,7 +222,7 @@ def test_many_pictures_are_found_as_one_by_one(method: str) -> None:
 def test_a_real_model_finds_the_same_one_by_one(kind: str) -> None:
     torch.manual_seed(0)
     config = {"attention_kind": kind, "pick": "best" if kind == "hard" else "expected", "longest": 6}
-    model = SatModel(SatModel.Config(**{**SatModel.tiny().__dict__, **config})).double().eval()
+    model = SatModel(SatModel.Config(**{**tiny_config(SatModel).__dict__, **config})).double().eval()
     encoding = model.encode(torch.rand(9, 3, 31, 34, dtype=torch.float64))
     together = model.caption(encoding, method="beam", width=4, captions=2)
     for number in range(9):
@@ -232,7 +233,7 @@ def test_a_real_model_finds_the_same_one_by_one(kind: str) -> None:
 
 
 def test_no_pictures_have_no_captions() -> None:
-    model = SatModel(SatModel.tiny()).eval()
+    model = tiny_model(SatModel).eval()
     found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), method="beam", captions=2)
     assert found.words.shape == (0, 2, 4)
     assert found.weights.shape == (0, 2, 4, *model.grid)

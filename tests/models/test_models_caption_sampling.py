@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import Counter
 from typing import Any
@@ -12,10 +11,11 @@ import torch
 from torch import Tensor
 
 from saccade.attention.hard import gumbel_noise, log_prob_of
-from saccade.losses import self_critical_loss
+from saccade.losses.policy import self_critical_loss
 from saccade.models.caption_decoder import CaptionDecoder
 from saccade.models.caption_decoding import SampledCaptions, sample_captions
 from saccade.models.sat import SatModel
+from tiny_models import example_batch, tiny_model
 
 VOCABULARY, CHANNELS, GRID, STEPS = 4, 3, (1, 2), 2
 CAPTIONS = [(first, second) for first in (2, 3) for second in (0, 2, 3)]
@@ -106,11 +106,11 @@ def test_draws_come_as_often_as_they_are_likely() -> None:
 
 def build(**changes: Any) -> SatModel:
     torch.manual_seed(0)
-    return SatModel(dataclasses.replace(SatModel.tiny(), **changes))
+    return tiny_model(SatModel, **changes)
 
 
 def pictures(count: int = 6) -> Tensor:
-    return SatModel.example_batch(count, 0)[0]["images"]
+    return example_batch(SatModel, count, 0)[0]["images"]
 
 
 def test_a_model_without_captions_draws_its_own() -> None:

@@ -1,6 +1,6 @@
 """What every model of the catalog must do; a new model is tested by its line in the catalog.
 
-Each model is built small (``tiny()``) and gets a batch of its own (``example_batch``). Which cases exist follows from
+Each model is built small (``TINY`` of ``tiny_models``) and gets a batch of its own. Which cases exist follows from
 the fields of its Config; a setting that fits no model is an error at collection. A model may refuse an input only
 where a table below says so.
 """
@@ -22,18 +22,14 @@ from torch import Tensor, nn
 from saccade.config import from_dict, to_dict
 from saccade.errors import ConfigError, ShapeError
 from saccade.families import families, family_of_model, model_spec, models
-from saccade.losses import (
-    caption_cross_entropy,
-    count_loss,
-    hard_attention_loss,
-    hsal_loss,
-    sequence_cross_entropy,
-)
+from saccade.losses.captions import caption_cross_entropy, hard_attention_loss
+from saccade.losses.hsal import hsal_loss
+from saccade.losses.multiset import count_loss, sequence_cross_entropy
 from saccade.models.base import ImageModel, QueryModel
 from saccade.models.facts import Preprocessing
 from saccade.models.folder import load_model, save_model
 from saccade.models.sat import SatModel
-from saccade.models.story import TOY_WORDS, StoryModel
+from saccade.models.story import StoryModel
 from saccade.trace import (
     AttentionTrace,
     CaptionOutput,
@@ -44,7 +40,7 @@ from saccade.trace import (
     Output,
     QuestionOutput,
 )
-from tiny_models import named, tiny_facts
+from tiny_models import STORY_WORDS, example_batch, named, tiny_config, tiny_facts, tiny_model
 
 Inputs = dict[str, Tensor]
 
@@ -153,9 +149,7 @@ def build(name: str, seed: int = 0) -> Any:
 
 @functools.cache
 def _built(name: str, seed: int) -> Any:
-    spec = models()[name.partition("/")[0]]
-    torch.manual_seed(seed)
-    return spec.resolve()(dataclasses.replace(spec.tiny(), **changes(name)))
+    return tiny_model(name.partition("/")[0], seed, **changes(name))
 
 
 def changes(name: str) -> dict[str, Any]:
@@ -169,7 +163,7 @@ def changes(name: str) -> dict[str, Any]:
 def batch(name: str, count: int = 4, seed: int = 0) -> tuple[Inputs, Tensor]:
     """Inputs and labels that fit it; with several labels at once, every other picture has a second one."""
     settings = changes(name)
-    inputs, labels = models()[name.partition("/")[0]].resolve().example_batch(count, seed)
+    inputs, labels = example_batch(name.partition("/")[0], count, seed)
     if "backbone" in settings:
         inputs = {**inputs, "images": F.interpolate(inputs["images"], OTHER_SIZE)}
     if "multi_label" in settings:
@@ -227,7 +221,7 @@ def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: 
 def test_the_entry_is_complete(name: str) -> None:
     spec = models()[name]
     cls = spec.resolve()
-    tiny = spec.tiny()
+    tiny = tiny_config(name)
     assert issubclass(cls, nn.Module)
     assert isinstance(tiny, cls.Config)
     assert dataclasses.is_dataclass(cls.Config)
@@ -241,8 +235,8 @@ def test_the_entry_is_complete(name: str) -> None:
 @every_model
 def test_configurations_travel_as_plain_values(name: str) -> None:
     spec = models()[name]
-    assert from_dict(spec.resolve().Config, to_dict(spec.tiny())) == spec.tiny()
-    model = spec.build(to_dict(spec.tiny()))
+    assert from_dict(spec.resolve().Config, to_dict(tiny_config(name))) == tiny_config(name)
+    model = spec.build(to_dict(tiny_config(name)))
     assert model.state_dict().keys() == build(name).state_dict().keys()
 
 
@@ -570,7 +564,7 @@ def test_it_can_be_handed_to_another_process(name: str) -> None:
 def kept_with(model: Any, inputs: Inputs) -> dict[str, Any]:
     """What a folder says of a model: its words, and how pictures are made ready, if it reads any."""
     if isinstance(model, StoryModel):
-        words = ("", *(f"word{number}" for number in range(1, TOY_WORDS)))
+        words = ("", *(f"word{number}" for number in range(1, STORY_WORDS)))
         return {"family": "story", "queries": (), "answers": words, "preprocessing": None}
     said = {"answers": SAID} if isinstance(model, SatModel) else {}
     return {"preprocessing": Preprocessing(tuple(inputs["images"].shape[-2:])), **said}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +12,14 @@ from torch import Tensor
 from saccade.config import from_dict
 from saccade.errors import ConfigError
 from saccade.models.dmn import DMNConfig, DMNModel
+from tiny_models import example_batch, tiny_model
 
 
 def built(**settings: Any) -> tuple[DMNModel, Tensor, Tensor]:
     """A small model in double precision, stories and questions."""
     torch.manual_seed(0)
-    model = DMNModel(replace(DMNModel.tiny(), **settings)).double().eval()
-    inputs, _ = DMNModel.example_batch(6, 0)
+    model = tiny_model(DMNModel, **settings).double().eval()
+    inputs, _ = example_batch(DMNModel, 6, 0)
     return model, inputs["story"], inputs["query"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import pytest
@@ -13,12 +12,12 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.engine.replicas import ReplicaStack
 from saccade.errors import ConfigError
-from saccade.losses import cross_entropy, reinforce
+from saccade.losses.likelihood import cross_entropy
+from saccade.losses.policy import reinforce
 from saccade.models.hard import HardConfig, HardModel
-from saccade.models.quadrants import quadrant_batch
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.trace import ModelOutput
-from tiny_models import named
+from tiny_models import example_batch, named, quadrant_batch, tiny_model
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def published() -> HardModel:
 def twin(**sizes: object) -> HardModel:
     """A small model that samples."""
     torch.manual_seed(0)
-    return HardModel(dataclasses.replace(HardModel.tiny(), estimator="reinforce", **sizes))
+    return tiny_model(HardModel, estimator="reinforce", **sizes)
 
 
 def scenes(count: int = 2) -> tuple[Tensor, Tensor]:
@@ -112,7 +111,7 @@ def test_the_classifier_never_sees_the_query(published: HardModel) -> None:
 def labelled(**sizes: object) -> HardModel:
     """A small model whose labels do not exclude each other."""
     torch.manual_seed(0)
-    return HardModel(dataclasses.replace(HardModel.tiny(), multi_label=True, **sizes)).eval()
+    return tiny_model(HardModel, multi_label=True, **sizes).eval()
 
 
 def told(model: HardModel, weights: list[float], cells: list[list[float]]) -> dict[str, Tensor]:
@@ -140,7 +139,7 @@ def test_labels_nearly_certain_keep_their_digits() -> None:
 
 def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label() -> None:
     """p(a) = Σ_ij α_ij σ(fc(f_ij))_a, written out cell by cell."""
-    model, (inputs, _) = labelled(), HardModel.example_batch(3, 0)
+    model, (inputs, _) = labelled(), example_batch(HardModel, 3, 0)
     raw, features = model.forward_raw(**inputs), model.encode(inputs["images"])
     label = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     share = torch.zeros(3, 3)
@@ -157,14 +156,14 @@ def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label()
 
 
 def test_the_posterior_is_of_the_best_label() -> None:
-    raw = labelled().forward_raw(**HardModel.example_batch(4, 0)[0])
+    raw = labelled().forward_raw(**example_batch(HardModel, 4, 0)[0])
     best = raw.logits.argmax(-1)
     joint = raw.acts["stage2"].weights * raw.acts["stage2"].values[torch.arange(4), best]  # α σ(label|cell): (B,h,w)
     torch.testing.assert_close(raw.posterior, joint / joint.sum((1, 2), keepdim=True))
 
 
 def test_labels_of_the_twin_are_those_of_the_drawn_cells() -> None:
-    model, (inputs, _) = labelled(estimator="reinforce", samples=3).train(), HardModel.example_batch(5, 0)
+    model, (inputs, _) = labelled(estimator="reinforce", samples=3).train(), example_batch(HardModel, 5, 0)
     output = model(**inputs)
     (look,) = output.trace.validate().looks
     assert output.aux.sampled_logits.shape == (5, 3, 3)
@@ -176,7 +175,7 @@ def test_labels_of_the_twin_are_those_of_the_drawn_cells() -> None:
 
 
 def test_labels_are_one_graph() -> None:
-    model, (inputs, _) = labelled(prior=True), HardModel.example_batch(4, 0)
+    model, (inputs, _) = labelled(prior=True), example_batch(HardModel, 4, 0)
     torch.compiler.reset()  # models share the code of forward_raw, and dynamo counts its versions
     captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
     with torch.no_grad():
@@ -184,7 +183,7 @@ def test_labels_are_one_graph() -> None:
 
 
 def test_in_eval_mode_the_likeliest_cell_answers() -> None:
-    model, (inputs, _) = twin().eval(), HardModel.example_batch(5, 0)
+    model, (inputs, _) = twin().eval(), example_batch(HardModel, 5, 0)
     output = model(**inputs)
     (look,) = output.trace.validate().looks
     assert (look.kind, look.role) == ("hard", "multiplier")
@@ -198,9 +197,9 @@ def test_in_eval_mode_the_likeliest_cell_answers() -> None:
 
 
 def test_both_estimators_agree_where_the_likeliest_cell_is_certain() -> None:
-    summing, sampling = HardModel(HardModel.tiny()).eval(), twin().eval()
+    summing, sampling = tiny_model(HardModel).eval(), twin().eval()
     sampling.load_state_dict(summing.state_dict())
-    inputs, _ = HardModel.example_batch(5, 0)
+    inputs, _ = example_batch(HardModel, 5, 0)
     raw, one = summing.forward_raw(**inputs), sampling.forward_raw(**inputs)
     torch.testing.assert_close(one.logits, raw.argmax_logits)
     for model in (summing, sampling):
@@ -209,7 +208,7 @@ def test_both_estimators_agree_where_the_likeliest_cell_is_certain() -> None:
 
 
 def test_in_training_it_draws() -> None:
-    model, (inputs, _) = twin(samples=3).train(), HardModel.example_batch(8, 0)
+    model, (inputs, _) = twin(samples=3).train(), example_batch(HardModel, 8, 0)
     output = model(**inputs)
     (look,) = output.trace.validate().looks
     sampled, log_prob = output.aux.sampled_logits, output.aux.sampled_log_prob
@@ -229,7 +228,7 @@ def surrogate(raw: ModelOutput, labels: Tensor) -> Tensor:
 
 
 def test_every_parameter_learns_from_draws() -> None:
-    model, (inputs, labels) = twin().train(), HardModel.example_batch(16, 0)
+    model, (inputs, labels) = twin().train(), example_batch(HardModel, 16, 0)
     surrogate(model.forward_raw(**inputs), labels).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
@@ -253,7 +252,7 @@ def test_one_batch_can_be_learnt_from_draws() -> None:
 def test_replicas_draw_for_themselves() -> None:
     """As the engine trains restarts: one stacked forward pass, the same pictures, other draws."""
     models = [twin(), twin()]  # equal weights: only the draws differ
-    stack, (inputs, _) = ReplicaStack(models), HardModel.example_batch(8, 0)
+    stack, (inputs, _) = ReplicaStack(models), example_batch(HardModel, 8, 0)
     stack.body.train()
     raw = stack(**inputs)
     assert raw.sampled_log_prob.shape == (2, 8, 4)
@@ -262,7 +261,7 @@ def test_replicas_draw_for_themselves() -> None:
 
 
 def test_the_twin_is_one_graph_in_training() -> None:
-    model, (inputs, _) = twin().train(), HardModel.example_batch(4, 0)
+    model, (inputs, _) = twin().train(), example_batch(HardModel, 4, 0)
     torch.compiler.reset()  # models share the code of forward_raw, and dynamo counts its versions
     captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
     assert named(captured(**inputs)).keys() == named(model.forward_raw(**inputs)).keys()

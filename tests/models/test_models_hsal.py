@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +15,10 @@ from saccade.attention.glimpse import SALIENCY, register_saliency
 from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
-from saccade.losses import hsal_expected_loss, hsal_loss
+from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.models.hsal import FineCells, HsalConfig, HsalModel
 from saccade.trace import ModelOutput
-from tiny_models import named
+from tiny_models import example_batch, named, tiny_model
 
 Near = Callable[..., None]
 T, K, GRID = 3, 2, (6, 7)  # of the tiny model
@@ -28,11 +27,11 @@ CELLS, CLASSES = 42, 3
 
 def tiny(**changes: Any) -> HsalModel:
     torch.manual_seed(0)
-    return HsalModel(dataclasses.replace(HsalModel.tiny(), **changes))
+    return tiny_model(HsalModel, **changes)
 
 
 def images(count: int = 4, seed: int = 0) -> Tensor:
-    return HsalModel.example_batch(count, seed)[0]["images"]
+    return example_batch(HsalModel, count, seed)[0]["images"]
 
 
 def forced(cells: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from saccade.engine.replicas import ReplicaStack
 from saccade.models.memn2n import MemN2NConfig, MemN2NModel
-from tiny_models import named
+from tiny_models import example_batch, named, tiny_model
 
 Near = Callable[..., None]
 
@@ -78,9 +78,9 @@ def test_linear_start_is_the_same_without_the_softmax(assert_near: Near) -> None
 
 def test_the_next_hop_reads_keys_from_the_values_before() -> None:
     """Adjacent tying, A² = C¹; layer-wise, keys and values are the same in each hop."""
-    story, query = (MemN2NModel.example_batch(3, 0)[0][key] for key in ("story", "query"))
+    story, query = (example_batch(MemN2NModel, 3, 0)[0][key] for key in ("story", "query"))
     torch.manual_seed(0)
-    model = MemN2NModel(replace(MemN2NModel.tiny(), hops=3))
+    model = tiny_model(MemN2NModel, hops=3)
     encoding = model.encode(story)
     raw = model.forward_raw(story, query)
     state = model.bags(query) @ model.code.matrix(model.embed[0])
@@ -89,7 +89,7 @@ def test_the_next_hop_reads_keys_from_the_values_before() -> None:
         torch.testing.assert_close(raw.acts[f"hop{hop + 1}"].scores, scores)
         assert torch.equal(raw.acts[f"hop{hop + 1}"].values, encoding[f"vectors{hop + 1}"])
         state = state + raw.acts[f"hop{hop + 1}"].context
-    layerwise = MemN2NModel(replace(MemN2NModel.tiny(), hops=3, tying="layerwise"))
+    layerwise = tiny_model(MemN2NModel, hops=3, tying="layerwise")
     raw = layerwise.forward_raw(story, query)
     assert torch.equal(raw.acts["hop1"].values, raw.acts["hop2"].values)
     assert torch.equal(raw.acts["hop1"].values, raw.acts["hop3"].values)
@@ -124,7 +124,7 @@ def test_times_count_back_from_the_question(assert_near: Near) -> None:
 
 def test_bags_made_beforehand_change_nothing() -> None:
     torch.manual_seed(0)
-    model, (inputs, _) = MemN2NModel(MemN2NModel.tiny()), MemN2NModel.example_batch(3, 0)
+    model, (inputs, _) = tiny_model(MemN2NModel), example_batch(MemN2NModel, 3, 0)
     bags = {"bags": model.bags(inputs["story"]), "query_bags": model.bags(inputs["query"])}
     found, expected = named(model.forward_raw(**inputs, **bags)), named(model.forward_raw(**inputs))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -133,7 +133,7 @@ def test_bags_made_beforehand_change_nothing() -> None:
 def test_the_empty_word_has_no_vector() -> None:
     """What its rows hold is never read."""
     torch.manual_seed(0)
-    model, (inputs, _) = MemN2NModel(MemN2NModel.tiny()), MemN2NModel.example_batch(3, 0)
+    model, (inputs, _) = tiny_model(MemN2NModel), example_batch(MemN2NModel, 3, 0)
     before = model.forward_raw(**inputs).logits
     with torch.no_grad():
         for each in model.embed:
@@ -148,8 +148,8 @@ def test_a_stack_of_replicas_answers_and_learns_like_each_alone(tying: str, opti
     models = []
     for seed in range(3):
         torch.manual_seed(seed)
-        models.append(MemN2NModel(replace(MemN2NModel.tiny(), tying=tying, mask=True)))  # type: ignore[arg-type]
-    inputs, labels = MemN2NModel.example_batch(5, 0)
+        models.append(tiny_model(MemN2NModel, tying=tying, mask=True))  # type: ignore[arg-type]
+    inputs, labels = example_batch(MemN2NModel, 5, 0)
     stack = ReplicaStack(list(models))
     together = stack(**inputs, **options)
     together.logits.log_softmax(-1)[..., labels].sum().backward()

@@ -11,13 +11,14 @@ from torch import Tensor
 from saccade.errors import ConfigError
 from saccade.families import models
 from saccade.models.multiset_reader import MultisetCountsModel
+from tiny_models import example_batch, tiny_model
 
 STOP = 3
 
 
 @pytest.fixture
 def model() -> MultisetCountsModel:
-    return MultisetCountsModel(MultisetCountsModel.tiny()).eval()
+    return tiny_model(MultisetCountsModel).eval()
 
 
 def said(model: MultisetCountsModel, shares: list[list[float]]) -> tuple[list[int], Tensor]:
@@ -58,7 +59,7 @@ def test_it_counts_cell_by_cell(model: MultisetCountsModel) -> None:
 
 
 def test_it_attends_to_nothing_in_particular(model: MultisetCountsModel) -> None:
-    output = model(**MultisetCountsModel.example_batch(2, 0)[0])
+    output = model(**example_batch(MultisetCountsModel, 2, 0)[0])
     (look,) = output.trace.validate().looks
     assert torch.equal(look.weights, torch.full((2, 6, 7), 1 / 42))
 

@@ -7,12 +7,13 @@ import torch
 
 from saccade import geometry
 from saccade.models.multiset_reader import MultisetCountsModel
+from tiny_models import tiny_model
 
 
 @pytest.fixture
 def model() -> MultisetCountsModel:
     torch.manual_seed(0)
-    return MultisetCountsModel(MultisetCountsModel.tiny()).eval()
+    return tiny_model(MultisetCountsModel).eval()
 
 
 def test_a_box_around_one_cell_is_judged_by_that_cell(model: MultisetCountsModel) -> None:

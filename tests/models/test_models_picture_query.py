@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from saccade.families import model_spec, models
 from saccade.models.controls import FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
 from saccade.models.soft import SoftModel
-from tiny_models import OneHotModel, named
+from tiny_models import OneHotModel, example_batch, named, tiny_model
 
 Near = Callable[..., None]
 
@@ -27,9 +26,7 @@ every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 
 def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
-    spec = models()[name]
-    torch.manual_seed(seed)
-    model = spec.resolve()(dataclasses.replace(spec.tiny(), **settings))
+    model = tiny_model(name, seed, **settings)
     assert isinstance(model, PictureQueryModel)
     return model
 
@@ -85,7 +82,7 @@ def test_what_logits_mean(assert_near: Near) -> None:
 
 @pytest.mark.parametrize("name", sorted(ASKED - {"hard"}))
 def test_only_the_meaning_of_logits_changes(name: str) -> None:
-    inputs, _ = models()[name].resolve().example_batch(3, 0)
+    inputs, _ = example_batch(name, 3, 0)
     one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
     assert (one.multi_label, many.multi_label) == (False, True)
     assert torch.equal(one(**inputs).logits, many(**inputs).logits)
@@ -101,7 +98,7 @@ def test_the_prior_by_hand(assert_near: Near) -> None:
 @every_model
 def test_the_prior_starts_at_nothing_and_draws_nothing(name: str) -> None:
     """The same seed gives the same model with and without it."""
-    inputs, _ = models()[name].resolve().example_batch(3, 0)
+    inputs, _ = example_batch(name, 3, 0)
     plain, prior = tiny(name).eval(), tiny(name, prior=True).eval()
     assert prior.state_dict().keys() - plain.state_dict().keys() == {"prior.weight"}
     torch.testing.assert_close(prior(**inputs).logits, plain(**inputs).logits)
@@ -111,7 +108,7 @@ def test_the_prior_starts_at_nothing_and_draws_nothing(name: str) -> None:
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> None:
     """To the logits, or to those of every cell where each answers for itself; the looks stay as they are."""
-    inputs, _ = models()[name].resolve().example_batch(3, 0)
+    inputs, _ = example_batch(name, 3, 0)
     plain = tiny(name, multi_label=multi_label).eval()
     model = tiny(name, multi_label=multi_label, prior=True).eval()
     assert model.prior is not None
@@ -136,7 +133,7 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
 @every_model
 def test_an_encoding_takes_the_place_of_its_picture(name: str) -> None:
     model = tiny(name).eval()
-    inputs, _ = model.example_batch(4, 0)
+    inputs, _ = example_batch(type(model), 4, 0)
     images, query = inputs["images"], inputs["query"]
     asks = len(query) // len(images)
     encoding = model.encode(images)

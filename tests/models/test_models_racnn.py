@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,12 +14,13 @@ from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import CROPS, RacnnConfig, RacnnModel, region_round
+from tiny_models import example_batch, tiny_model
 
 
 def built(**settings: Any) -> RacnnModel:
     """The tiny model, its proposals no longer at their start."""
     torch.manual_seed(0)
-    model = RacnnModel(replace(RacnnModel.tiny(), **settings)).eval()
+    model = tiny_model(RacnnModel, **settings).eval()
     for proposal in model.proposals.values():
         torch.nn.init.normal_(proposal.propose.weight, std=1.0)
     return model
@@ -29,7 +29,7 @@ def built(**settings: Any) -> RacnnModel:
 @pytest.fixture(scope="module")
 def images() -> torch.Tensor:
     """Six pictures."""
-    return RacnnModel.example_batch(6, 1)[0]["images"]
+    return example_batch(RacnnModel, 6, 1)[0]["images"]
 
 
 def test_scale_1_sees_the_picture_shrunk(images: torch.Tensor) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 import torch
 from torch import nn
@@ -14,7 +12,7 @@ from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.ran import RanConfig, RanModel, ResidualNetConfig
-from tiny_models import named
+from tiny_models import named, tiny_config, tiny_model
 
 PAIRS = (("ran-56", "resnet-cifar10"), ("ran-92", "resnet-92-cifar10"))
 LARGE = {"stem": "large", "widths": (256, 512, 1024, 2048)}
@@ -59,7 +57,7 @@ def test_the_control_is_trained_by_the_same_recipe(attention: str, control: str)
 
 
 def test_a_training_step_leaves_the_masks_out() -> None:
-    model = RanModel(RanModel.tiny()).eval()
+    model = tiny_model(RanModel).eval()
     images = torch.rand(2, 3, 31, 34)
     alone = model.forward_raw(images, logits_only=True)
     assert named(alone).keys() == {".logits"}
@@ -99,7 +97,7 @@ def test_for_photographs_the_smallest_map_is_seven() -> None:
 
 
 def test_channel_masks_answer_and_are_given_back() -> None:
-    config = dataclasses.replace(RanModel.tiny(), mask_type="channel")
+    config = tiny_config(RanModel, mask_type="channel")
     model = RanModel(config).eval().double()
     images = torch.rand(2, 3, 31, 34, dtype=torch.float64)
     own = model(images)

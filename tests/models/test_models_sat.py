@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from typing import Any
@@ -14,19 +13,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.families import model_spec, models
-from saccade.losses import hard_attention_loss, word_log_likelihood
+from saccade.families import model_spec
+from saccade.losses.captions import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
 from saccade.trace import CaptionOutput
+from tiny_models import example_batch, tiny_config, tiny_model
 
 
 def build(seed: int = 0, **changes: Any) -> SatModel:
     torch.manual_seed(seed)
-    return SatModel(dataclasses.replace(SatModel.tiny(), **changes))
+    return tiny_model(SatModel, **changes)
 
 
 def batch(count: int = 4) -> tuple[Tensor, Tensor]:
-    inputs, words = SatModel.example_batch(count, 0)
+    inputs, words = example_batch(SatModel, count, 0)
     return inputs["images"], words
 
 
@@ -40,8 +40,8 @@ def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
 
 
 def test_one_entry_is_soft_and_one_is_hard() -> None:
-    assert models()["sat-soft"].tiny().attention_kind == "soft"
-    assert models()["sat-hard"].tiny().attention_kind == "hard"
+    assert tiny_config("sat-soft").attention_kind == "soft"
+    assert tiny_config("sat-hard").attention_kind == "hard"
 
 
 @pytest.mark.parametrize("settings", [{"backbone": "compact", "through": None}, {"backbone": "small", "through": None}])

@@ -6,6 +6,7 @@ import torch
 
 from saccade.models.dmn import DMNModel
 from saccade.models.story import in_one_run
+from tiny_models import tiny_model
 
 
 def test_words_come_first_and_keep_their_order() -> None:
@@ -22,7 +23,7 @@ def test_it_is_what_a_stable_sort_gives() -> None:
 
 def test_facts_do_not_depend_on_how_sentences_are_padded() -> None:
     torch.manual_seed(0)
-    model = DMNModel(DMNModel.tiny()).eval()
+    model = tiny_model(DMNModel).eval()
     story = torch.tensor([[[1, 5, 0], [2, 6, 0], [0, 0, 0], [0, 0, 0]], [[3, 0, 0], [1, 7, 2], [4, 5, 0], [0, 0, 0]]])
     wide = torch.nn.functional.pad(story, (0, 4))
     assert torch.equal(model.encode(story)["facts"], model.encode(wide)["facts"])

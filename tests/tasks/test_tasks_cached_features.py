@@ -17,6 +17,7 @@ from saccade.families import model_spec, models
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import ImageModel
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
+from tiny_models import example_batch, tiny_model
 
 COMPACT = {"backbone": "compact", "through": "layer2", "queries": 2, "answers": 3, "hidden": 4}
 
@@ -64,13 +65,12 @@ ENCODED_WHOLE = {
 @pytest.mark.parametrize("name", sorted(models()))
 def test_a_model_says_whether_its_encoding_is_that_of_its_backbone(name: str) -> None:
     """And where it says so, it is: nothing else is run, and nothing that is learnt beside the backbone."""
-    spec = models()[name]
-    model = spec.resolve()(spec.tiny()).eval()
+    model = tiny_model(name).eval()
     if name not in ENCODED_WHOLE:
         assert getattr(model, "encoder", None) is None
         return
     assert model.encoder is model.backbone
-    inputs, _ = spec.resolve().example_batch(2, 0)
+    inputs, _ = example_batch(name, 2, 0)
     encoding, features = model.encode(inputs["images"]), model.backbone(inputs["images"])
     assert torch.equal(encoding.flatten().sort().values, features.flatten().sort().values)  # perhaps in another order
 

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from saccade.backbones import small_stack
-from saccade.families import models
 from saccade.tasks.changed_pictures import Window, encode_changed, window_of
 from saccade.tasks.forward_passes import EncodedPictures
+from tiny_models import tiny_model
 
 STAGE = (nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), nn.ReLU())
 
@@ -89,9 +89,7 @@ def test_large_changes_are_left_to_others():
 @pytest.mark.parametrize("name", ["soft", "hattnet", "hattnet-ctx"])
 def test_a_model_answers_about_changed_pictures_as_about_whole_ones(name):
     """Pictures of two scenes, one of them changed everywhere; questions share pictures, one picture is not asked."""
-    torch.manual_seed(1)
-    spec = models()[name]
-    model = spec.resolve()(spec.tiny()).eval()
+    model = tiny_model(name, 1).eval()
     scenes, which = torch.rand(2, 3, 48, 48), torch.tensor([1, 0, 1, 1])
     images = scenes[which].clone()
     images[0, :, 3:8, 40:46] = 1

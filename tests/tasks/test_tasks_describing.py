@@ -23,7 +23,7 @@ from saccade.models.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
 from saccade.tasks.describing import CHOOSING, calibration_of, describe_inputs, describe_trained, measured
 from saccade.tasks.task import HeldOut
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import save_tiny, tiny_config, tiny_facts, tiny_model
 
 SIDE = 24
 
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("models") / "tiny"
     torch.manual_seed(0)
     facts = tiny_facts(preprocessing=Preprocessing((SIDE, SIDE)), data={"name": "mref"})
-    save_model(SoftModel(SoftModel.tiny()), place, facts)
+    save_model(tiny_model(SoftModel), place, facts)
     random = torch.Generator().manual_seed(0)
     held = HeldOut(
         drawn(400, 0), torch.randint(4, (400,), generator=random), torch.randint(3, (400,), generator=random)
@@ -107,7 +107,7 @@ def test_the_terminal_the_json_and_the_table_tell_it(folder: Path, tmp_path: Pat
     assert found.exit_code == 0, found.output
     assert found.stderr.count("this model was trained on drawn digits") == 1  # once, with a count
     assert "fit: 2 of 3 pictures are unlike those that the model learned from" in found.stderr
-    assert "left out 3 files of other kinds: 2 HEIC, 1 TXT; save HEIC as JPEG or PNG" in found.stderr
+    assert "left out 3 files of other kinds: 2 HEIC, 1 TXT; save photographs as JPEG or PNG" in found.stderr
     assert found.stdout.count("unlike") == 2
     assert "not calibrated" not in found.stderr
     rows = (tmp_path / "out" / "looks.csv").read_text().splitlines()
@@ -164,7 +164,7 @@ def test_a_temperature_is_kept_where_it_helps_answers_that_it_was_not_fitted_on(
 
 
 def test_a_task_gives_one_question_of_each_scene(tmp_path: Path) -> None:
-    config = to_dict(dataclasses.replace(SoftModel.tiny(), queries=10, answers=5))
+    config = to_dict(tiny_config(SoftModel, queries=10, answers=5))
     task = SceneTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack"})
     (batch,) = task.held_out("val", 12)
     assert batch.images.shape == (12, 3, 100, 100)

@@ -4,24 +4,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from saccade.families import models
 from saccade.families.question.scores import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import EncodedPictures, distinct, in_parts
-from tiny_models import named
+from tiny_models import example_batch, named, tiny_model
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
 
 def tiny(name):
-    torch.manual_seed(1)
-    spec = models()[name]
-    return spec.resolve()(spec.tiny()).eval()
+    return tiny_model(name, 1).eval()
 
 
 def batch(model, count=6):
-    inputs, _ = model.example_batch(count, 0)
+    inputs, _ = example_batch(type(model), count, 0)
     images = inputs["images"]
     return images, torch.arange(len(images)) % 4
 

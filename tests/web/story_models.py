@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -11,6 +10,7 @@ from saccade.config import to_dict
 from saccade.families import family_of_model, model_spec
 from saccade.models.facts import ModelFacts
 from saccade.models.folder import save_model
+from tiny_models import tiny_config
 
 WORDS = (
     "",
@@ -36,7 +36,7 @@ def save_story_model(folder: Path, name: str = "teller", architecture: str = "me
     """A model of the size for tests in ``folder``, with ``changes`` of its settings."""
     torch.manual_seed(sum(name.encode()))
     spec = model_spec(architecture)
-    config = replace(spec.tiny(), words=len(WORDS), **{"memory": 5, **changes})
+    config = tiny_config(architecture, words=len(WORDS), **{"memory": 5, **changes})
     model = spec.resolve()(config)
     with torch.no_grad():
         for values in model.parameters():

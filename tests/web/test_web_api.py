@@ -23,7 +23,7 @@ from saccade.predict import load
 from saccade.web.page import offline_page
 from saccade.web.service import Service
 from saccade.web.views import view_of
-from tiny_models import ANSWERS, QUERIES, save_tiny
+from tiny_models import ANSWERS, QUERIES, save_tiny, tiny_model
 
 
 def png(size: tuple[int, int] = (34, 31), seed: int = 0) -> bytes:
@@ -155,7 +155,7 @@ def test_an_answer_about_a_scene_is_scored_beside_baselines(server: LiveServer) 
 
 
 def test_a_model_that_needs_no_question_says_what_it_sees(tmp_path: Path) -> None:
-    model = HsalModel(HsalModel.tiny())
+    model = tiny_model(HsalModel)
     facts = ModelFacts(
         architecture="hsal",
         model=to_dict(model.config),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.family_page import page_model
 from saccade.web.views import view_of
-from tiny_models import tiny_facts
+from tiny_models import tiny_config, tiny_facts
 
 pytestmark = pytest.mark.skipif(not page_engine.RUNTIMES, reason="neither node nor Chromium is there to run the engine")
 FIRST = page_engine.RUNTIMES[0] if page_engine.RUNTIMES else ""
@@ -44,7 +43,7 @@ return given.asked.map(([pixels, question]) => {
 def trained(name: str, size: tuple[int, int] = (31, 34), **changes: Any) -> Predictor:
     """A small model whose norms have seen something, so that folding them wrongly would show."""
     spec = models()[name]
-    config = dataclasses.replace(spec.tiny(), **changes)
+    config = tiny_config(name, **changes)
     model = spec.resolve()(config)
     for layer in model.modules():
         if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):

@@ -14,7 +14,7 @@ from page_browser import Opened, expect, floats, opened
 from saccade.config import to_dict
 from saccade.models.folder import save_model
 from saccade.models.hattnet import HAttNetModel
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import save_tiny, tiny_config, tiny_facts, tiny_model
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 
@@ -31,11 +31,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     queries = tuple(str(digit) for digit in range(4))
     save_tiny(folder / "soft", name="soft", queries=queries)
     torch.manual_seed(3)
-    model = HAttNetModel(HAttNetModel.tiny())
+    model = tiny_model(HAttNetModel)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3)  # so that gates and answers differ from place to place
-    facts = tiny_facts(architecture="hattnet", model=to_dict(HAttNetModel.tiny()), name="gates", queries=queries)
+    facts = tiny_facts(architecture="hattnet", model=to_dict(tiny_config(HAttNetModel)), name="gates", queries=queries)
     save_model(model, folder / "gates", facts)
     with live_server(Service([folder / "soft", folder / "gates"], "cpu")) as running:
         yield running

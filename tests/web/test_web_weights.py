@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,12 @@ from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.family_page import page_model
 from saccade.web.weights import matrix
-from tiny_models import tiny_facts
+from tiny_models import tiny_config, tiny_facts
 
 
 def predictor(name: str, **changes: Any) -> Predictor:
     spec = models()[name]
-    config = dataclasses.replace(spec.tiny(), **changes)
+    config = tiny_config(name, **changes)
     facts = tiny_facts(architecture=name, model=to_dict(config), preprocessing=Preprocessing((62, 68)))
     return Predictor(spec.resolve()(config), facts, name="tiny")
 

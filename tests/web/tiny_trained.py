@@ -11,7 +11,7 @@ from saccade.families import family_of_data, model_spec
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
 from saccade.models.hsal import HsalModel
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import save_tiny, tiny_config, tiny_facts
 
 _ARCHITECTURES = {"multiset": "hsal", "caption": "sat-soft"}
 
@@ -28,7 +28,7 @@ def save_trained(folder: Path, data: str, name: str, queries: tuple[str, ...] = 
         return save_tiny(folder, name=name, queries=queries, data={"name": data})
     torch.manual_seed(0)
     spec = model_spec(_ARCHITECTURES[family])
-    config = spec.tiny()
+    config = tiny_config(_ARCHITECTURES[family])
     is_reader = spec.resolve() is HsalModel
     count = config.classes if is_reader else config.vocabulary
     facts = ModelFacts(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.commands.signature import Command
@@ -75,9 +76,6 @@ def _foreign() -> list[str]:
         other = importlib.metadata.distribution("saccade")
     except importlib.metadata.PackageNotFoundError:
         return []
-    commands = other.entry_points.select(group="console_scripts", value="saccade.commands.door:main")
-    if commands:  # this package, from the time when it was called so
-        return []
     return [
         f"saccade {other.version} is another project and overwrites files of {DISTRIBUTION}: "
         f"pip uninstall saccade && pip install --force-reinstall --no-deps {DISTRIBUTION}"
@@ -119,9 +117,11 @@ def _cache() -> dict[str, Any]:
     from saccade.files import cache_home
 
     home = cache_home()
-    folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
-    sizes = {path.name: sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) for path in folders}
-    return {"folder": str(home), "holds": sizes}
+    files = [path for path in home.glob("*/**/*") if path.is_file()] if home.is_dir() else []
+    sizes = Counter[str]()
+    for path in files:
+        sizes[path.relative_to(home).parts[0]] += path.stat().st_size
+    return {"folder": str(home), "holds": dict(sorted(sizes.items()))}
 
 
 def _zoo() -> dict[str, str]:
@@ -144,23 +144,22 @@ def _zoo() -> dict[str, str]:
 def show(found: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
     """Print what there is, and the problems."""
     say(f"saccade {found['saccade']}, Python {found['python']}, {found['platform']}\n")
-    versions = [(name, version or "missing") for name, version in found["packages"].items()]
-    print_table("packages", ("package", "version"), versions)
-    print_table("devices", ("device",), [(device,) for device in found["devices"]])
-    print_table("generated scenes", ("device", "made by"), list(found["scene_makers"].items()))
-    extras = [(n, ", ".join(e["missing"]) or "complete", e["get"] or "") for n, e in found["extras"].items()]
-    if extras:
-        print_table("extras", ("extra", "missing", "get it with"), extras)
-    print_table("programs", ("program", "state"), list(found["programs"].items()))
-    held = found["cache"]["holds"]
-    if held:
-        print_table(f"cache {found['cache']['folder']}", ("name", "bytes"), list(held.items()))
-    else:
-        say(f"cache {found['cache']['folder']}: empty; 'saccade data get mnist' fills it for training\n")
-    if found["zoo"]:
-        print_table("shipped models", ("model", "weights"), list(found["zoo"].items()))
-    else:
-        say("shipped models: none in this copy; 'saccade train' makes one\n")
+    cache = found["cache"]
+    extras = [(name, ", ".join(each["missing"]), each["get"] or "complete") for name, each in found["extras"].items()]
+    tables: list[tuple[str, tuple[str, ...], Iterable[Sequence[object]]]] = [
+        ("packages", ("package", "version"), found["packages"].items()),
+        ("devices", ("device",), [(device,) for device in found["devices"]]),
+        ("generated scenes", ("device", "made by"), found["scene_makers"].items()),
+        ("extras", ("extra", "missing", "get it with"), extras),
+        ("programs", ("program", "state"), found["programs"].items()),
+        (f"cache {cache['folder']}", ("name", "bytes"), cache["holds"].items()),
+        ("shipped models", ("model", "weights"), found["zoo"].items()),
+    ]
+    for title, columns, rows in tables:
+        if rows:
+            print_table(title, columns, list(rows))
+        else:
+            say(f"{title}: none\n")
     for problem in found["problems"]:
         warn(f"problem: {problem}")
     if not found["problems"]:

@@ -5,7 +5,7 @@ what was typed. The signature and the docstring of the function are the options 
 
 An error that a user can cause prints one line on stderr, ``error: …``, and exits with code 2, as wrong options do;
 Ctrl-C exits with 130. ``--debug``, anywhere in the command, also prints the traceback. A verb's module is imported when
-it is called, and must not import torch before its function runs.
+it is called, and imports torch only once its function runs, unless it writes a page.
 """
 
 from __future__ import annotations
@@ -25,13 +25,25 @@ import typer
 from typer.core import TyperGroup
 
 from saccade.commands.signature import REQUIRED, Argument, Command, Stream
-from saccade.commands.terminal import fail, print_json, progress, say, warn
-from saccade.errors import ConfigError, SaccadeError
+from saccade.commands.terminal import Progress, fail, print_json, say, warn
+from saccade.errors import SaccadeError
 
-VERBS = (
-    *("look", "tour", "train", "evaluate", "score", "probe", "reproduce", "report", "export", "serve"),
-    *("data", "list", "doctor"),
-)
+VERBS = {
+    "look": "Ask a model about pictures or stories, and see where it looked.",
+    "tour": "Score the shipped models beside published numbers, in one page.",
+    "train": "Train a model by a recipe.",
+    "evaluate": "Score the answers of a model, and its attention beside baselines.",
+    "score": "Score maps from any tool, beside baselines and bounds.",
+    "probe": "Find out whether attention is worth it on your own pictures.",
+    "reproduce": "Make a paper's table from the results that come with saccade.",
+    "report": "Make a page that opens offline, of one run or of records.",
+    "export": "Write a model as ONNX, with the answer and every look as outputs.",
+    "serve": "Ask models in a browser: drag a digit and see attention follow.",
+    "data": "List, make, show and get data.",
+    "list": "List the shipped models, or models, backbones, recipes, data, examples.",
+    "doctor": "Check the installation: packages, devices, shipped models.",
+}
+"""The verbs in the order of help, which names them without importing them."""
 _HELP = {"help_option_names": ["-h", "--help"]}
 _SHOWN = {str: "TEXT", Path: "PATH", int: "N", float: "X"}
 
@@ -57,14 +69,9 @@ class Lazy(TyperGroup):
         return as_command(cmd_name, module.COMMAND)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The verbs with their summaries, without making commands of them."""
-        modules = {verb: import_module(f"saccade.commands.{verb}") for verb in VERBS}
-        docs = {
-            verb: module.__doc__ if hasattr(module, "COMMANDS") else module.COMMAND.function.__doc__
-            for verb, module in modules.items()
-        }
+        """The verbs with their summaries."""
         with formatter.section("Commands"):
-            formatter.write_dl([(verb, _summary(doc)) for verb, doc in docs.items()])
+            formatter.write_dl(list(VERBS.items()))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb; an error of the input becomes one line and exit code 2."""
@@ -128,19 +135,19 @@ def as_command(name: str, command: Command) -> Any:
 
     def verb(**values: Any) -> None:
         json, quiet = values.pop("json", False), values["quiet"]
+        given = {key: _value(arguments[key], value, command) for key, value in values.items() if key in arguments}
+        progress = Progress(name, shown=not quiet and not json)
+        calls = {"on_progress": progress} if "on_progress" in command.every_argument() else {}
         try:
-            given = {
-                each: _value(arguments[each], value, command) for each, value in values.items() if each in arguments
-            }
-            with progress(name, shown=not quiet and not json) as update:
-                calls = {"on_progress": update} if "on_progress" in command.every_argument() else {}
-                result = (command.run or command.function)(**given, **calls)
-                for each in result if isinstance(result, Stream) else ():
-                    if json:
-                        print_json(each, indent=None)
+            result = (command.run or command.function)(**given, **calls)
+            for item in result if isinstance(result, Stream) else ():
+                if json:
+                    print_json(item, indent=None)
         except SaccadeError as error:
             error.args = (_as_typed(str(error), command),)
             raise
+        finally:
+            progress.stop()
         if not json:
             command.show(result, given, quiet)
         elif not isinstance(result, Stream):
@@ -215,12 +222,7 @@ def _value(argument: Argument, value: Any, command: Command) -> Any:
     """What was typed, as the function takes it."""
     if value is None or value == []:
         return None if argument.default is REQUIRED else argument.default
-    if argument.name not in command.commas:
-        return value
-    try:
-        return [(argument.kind or str)(part.strip()) for part in value.split(",") if part.strip()]
-    except ValueError as error:
-        raise ConfigError(f"`{argument.name}`: expected numbers with commas, as in 1,2,1, found '{value}'") from error
+    return [part.strip() for part in value.split(",")] if argument.name in command.commas else value
 
 
 def _warning(message: Warning | str, *where: object, **more: object) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from saccade.models.facts import ModelFacts
 
 _IN_JSON_ALONE = ("architecture", "parameters", "path")  # a terminal has no room for them
-_NARROWEST, _WIDEST = 60, 100
 _OF_DATA = {
     "generator": "generated while training, by name",
     "collection": "made or downloaded by 'saccade data', by name or NAME:PATH",
@@ -28,12 +27,11 @@ RESEARCH = "†"
 """Stands before what is for research only."""
 Kind = Literal["models", "backbones", "recipes", "data", "examples", "zoo"]
 Entries = dict[str, dict[str, Any]]
-ShippedFacts = dict[str, "ModelFacts | CheckpointError"]
-Groups = dict[str, list[tuple[str, str]]]
-"""Heading → name and text of each line below it."""
+Line = tuple[str, str, str]
+"""Heading, name and text of a line; lines of one heading stand together."""
 
 
-def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything: bool = False) -> Catalogs:
+def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything: bool = False) -> dict[str, Entries]:
     """List the shipped models, or models, backbones, recipes, data, examples.
 
     Args:
@@ -42,128 +40,117 @@ def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything
         everything: print every catalog in full.
     """
     check_call(catalogs, locals())
-    facts = _shipped_facts() if what in (None, "zoo") else {}
-    makers: dict[str, Callable[[], Entries]] = {
+    makers = {
         "models": models,
         "backbones": backbones,
         "recipes": recipes,
         "data": data,
         "examples": examples,
-        "zoo": lambda: zoo(facts),
+        "zoo": zoo,
     }
-    held = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
-    if what is not None and pattern is not None:
-        entries = held[what]
-        held = {what: {name: entry for name, entry in entries.items() if fnmatchcase(name, pattern)}}
-        if not held[what]:
-            hint = nearest(pattern, entries, listed_by=f"saccade list {what}")
-            raise ConfigError(f"{what}: no name fits '{pattern}'; {hint}")
-    return Catalogs(held, facts)
+    if what is None:
+        return {kind: maker() for kind, maker in makers.items()}
+    entries = makers[what]()
+    matching = {name: entry for name, entry in entries.items() if fnmatchcase(name, pattern or "*")}
+    if pattern is not None and not matching:
+        raise ConfigError(
+            f"{what}: no name fits '{pattern}'; {nearest(pattern, entries, listed_by=f'saccade list {what}')}"
+        )
+    return {what: matching}
 
 
-@dataclass(frozen=True)
-class Catalogs:
-    """What was asked for, by kind."""
-
-    entries: dict[str, Entries]
-    shipped: ShippedFacts
-
-    def to_json(self) -> dict[str, Entries]:
-        """By kind and name."""
-        return self.entries
-
-
-def show(found: Catalogs, given: Mapping[str, Any], quiet: bool) -> None:
+def show(found: Mapping[str, Entries], given: Mapping[str, Any], quiet: bool) -> None:
     """Print one catalog, or the shipped models and what other catalogs there are."""
-    from saccade.zoo import left_out
-
-    everything = given["everything"]
-    if given["what"] is None and not everything:
-        _say_groups(_shipped_groups(found.shipped, found.entries["zoo"]))
-        if any(entry["licence"] == "research only" for entry in found.entries["zoo"].values()):
-            say(f"\n{RESEARCH} for research only, as is its training data")
-        if names := ", ".join(left_out()):
-            say(f"\nNot in this open copy, as their training data is for research only: {names}")
-        others = ", ".join(f"{kind} ({len(each)})" for kind, each in found.entries.items() if kind != "zoo")
-        say(f"\nAsk one:   saccade look PICTURE --model NAME\nList more: saccade list KIND\n           {others}")
+    in_full = given["everything"] or given["pattern"] is not None
+    if given["what"] is None and not in_full:
+        _show_shipped(found)
         return
-    for kind, entries in found.entries.items():
+    for kind, entries in found.items():
         if not entries:
             say(f"{kind}: none yet")
         elif kind in ("zoo", "examples"):
             columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
             rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
             print_table(kind, ("name", *columns), rows)
-        elif given["pattern"] is not None or everything:
+        elif in_full:
             say(kind)
             _say_in_full(entries)
         else:
             say(f"{kind} ({len(entries)})")
-            _say_groups(_groups(kind, entries))
+            _say_lines(_lines(kind, entries))
             say(f"\nIn full: saccade list {kind} NAME, or a pattern such as '{next(iter(entries))[:3]}*'")
 
 
+def _show_shipped(found: Mapping[str, Entries]) -> None:
+    """The shipped models by what goes in and what comes out; those that a family features come first."""
+    from saccade.families import families
+    from saccade.zoo import left_out
+
+    scored, facts_of = found["zoo"], _shipped_facts()
+    featured = [name for family in families().values() for name in family.featured if name in facts_of]
+    lines: list[Line] = []
+    for name in dict.fromkeys([*featured, *facts_of]):
+        facts = facts_of[name]
+        if isinstance(facts, CheckpointError):
+            lines.append(("damaged", name, str(facts)))
+            continue
+        family, data_name = families()[facts.family], facts.data.get("name", "")
+        entry = family.data.get(str(data_name))
+        shows = (entry and entry.shows) or data_name
+        metric, score = scored[name]["metric"], scored[name]["score"]
+        text = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
+        mark = f"{RESEARCH} " if facts.research_only else ""
+        lines.append((family.title, name, f"{mark}{text}{shows}"))
+    _say_lines(lines)
+    if any(entry["licence"] == "research only" for entry in scored.values()):
+        say(f"\n{RESEARCH} for research only, as is its training data")
+    if names := ", ".join(left_out()):
+        say(f"\nNot in this open copy, as their training data is for research only: {names}")
+    others = ", ".join(f"{kind} ({len(entries)})" for kind, entries in found.items() if kind != "zoo")
+    say(f"\nAsk one:   saccade look PICTURE --model NAME\nList more: saccade list KIND\n           {others}")
+
+
 def _width() -> int:
-    return min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    return min(max(shutil.get_terminal_size((80, 24)).columns, 60), 100)
 
 
-def _say_groups(groups: Groups) -> None:
-    """Groups of lines, each of which fits the terminal."""
-    room = max((len(name) for lines in groups.values() for name, _ in lines), default=0) + 1
-    for heading, lines in groups.items():
+def _say_lines(lines: Sequence[Line]) -> None:
+    """Lines under their headings, each short enough for the terminal."""
+    room = max((len(name) for _, name, _ in lines), default=0) + 1
+    for heading in dict.fromkeys(heading for heading, _, _ in lines):
         say(f"\n{heading}" if heading else "")
-        for name, text in lines:
-            say(f"  {name:{room}} {textwrap.shorten(text, _width() - room - 3, placeholder=' …')}")
+        for of, name, text in lines:
+            if of == heading:
+                say(f"  {name:{room}} {textwrap.shorten(text, _width() - room - 3, placeholder=' …')}")
 
 
-def _groups(kind: str, entries: Entries) -> Groups:
+def _lines(kind: str, entries: Entries) -> list[Line]:
     """A line for each entry; recipes whose names begin with the same word share one."""
     from saccade.families import families
 
     titles = {family.name: family.title for family in families().values()}
-    groups: Groups = {}
     stems = Counter(name.partition("-")[0] for name in entries)
+    lines: list[Line] = []
     for name, entry in entries.items():
-        title = _OF_DATA[entry["kind"]] if "kind" in entry else titles.get(entry.get("family", ""), "")
-        lines = groups.setdefault(title, [])
+        heading = _OF_DATA[entry["kind"]] if "kind" in entry else titles.get(entry.get("family", ""), "")
+        text = entry.get("description") or entry.get("summary") or entry["title"]
         stem = name.partition("-")[0]
-        if kind != "recipes" or stems[stem] == 1:
-            lines.append((name, entry.get("description") or entry.get("summary") or entry["title"]))
-        elif not any(line == f"{stem}*" for line, _ in lines):
-            lines.append((f"{stem}*", f"{stems[stem]:3}  {entry['title']}"))
-    return groups
+        if kind == "recipes" and stems[stem] > 1:
+            name, text = f"{stem}*", f"{stems[stem]:3}  {text}"
+        if not any(line[:2] == (heading, name) for line in lines):
+            lines.append((heading, name, text))
+    return lines
 
 
 def _say_in_full(entries: Entries) -> None:
     """Each entry with everything that is known of it."""
     for name, entry in entries.items():
-        told = {key: str(value) for key, value in entry.items() if key != "family" and value not in (None, "", "–")}
-        room = max(map(len, told), default=0)
+        fields = {key: str(value) for key, value in entry.items() if key != "family" and value not in (None, "", "–")}
+        room = max(map(len, fields), default=0)
         say(f"\n{name}")
-        for key, value in told.items():
+        for key, value in fields.items():
             lead = f"  {key:{room}}  "
             say(textwrap.fill(value, _width(), initial_indent=lead, subsequent_indent=" " * len(lead)))
-
-
-def _shipped_groups(shipped_facts: ShippedFacts, scored: Entries) -> Groups:
-    """The shipped models by what goes in and what comes out; those that a family features come first."""
-    from saccade.families import families
-
-    featured = [name for family in families().values() for name in family.featured]
-    groups: Groups = {}
-    for name in dict.fromkeys([*featured, *shipped_facts]):
-        facts = shipped_facts.get(name)
-        if isinstance(facts, CheckpointError):
-            groups.setdefault("damaged", []).append((name, str(facts)))
-        elif facts is not None:
-            family = families()[facts.family]
-            entry = family.data.get(str(facts.data.get("name", "")))
-            shows = (entry.shows if entry is not None else "") or facts.data.get("name", "")
-            metric, score = scored[name]["metric"], scored[name]["score"]
-            told = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
-            mark = f"{RESEARCH} " if facts.research_only else ""
-            groups.setdefault(family.title, []).append((name, f"{mark}{told}{shows}"))
-    return groups
 
 
 def models() -> Entries:
@@ -230,26 +217,26 @@ def examples() -> Entries:
     return {name: {**asdict(each), "path": str(each.path)} for name, each in EXAMPLES.items()}
 
 
-def _shipped_facts() -> ShippedFacts:
+def _shipped_facts() -> dict[str, ModelFacts | CheckpointError]:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
     from saccade.models.facts import read_facts
     from saccade.zoo import shipped
 
-    found: ShippedFacts = {}
+    facts_of: dict[str, ModelFacts | CheckpointError] = {}
     for name, folder in shipped().items():
         try:
-            found[name] = read_facts(folder)
+            facts_of[name] = read_facts(folder)
         except CheckpointError as error:
-            found[name] = error
-    return found
+            facts_of[name] = error
+    return facts_of
 
 
-def zoo(shipped_facts: ShippedFacts) -> Entries:
+def zoo() -> Entries:
     """The shipped models, with their first score."""
     from saccade.families import headline
 
     entries: Entries = {}
-    for name, facts in shipped_facts.items():
+    for name, facts in _shipped_facts().items():
         row: tuple[object, ...] = ("damaged", None, None, None, str(facts), None)
         if not isinstance(facts, CheckpointError):
             first = facts.scores[0] if facts.scores else None

@@ -26,6 +26,7 @@ WARNED = 20
 PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
 """Photographs that Pillow does not read, or not everywhere."""
 _OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
+_NOT_OF_ROWS = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
 
 
 @overload
@@ -129,36 +130,67 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
     """
     given = dict(locals())
     check_call(look, given)
+    _check_together(given)
     if engine is not None:
         return _rows(given)
-    is_list = isinstance(sources, (list, tuple))
-    if not isinstance(model, (str, Path)):
-        several = _side_by_side(given)
-        return list(several) if is_list else next(several)
+    is_list, is_one_model = isinstance(sources, (list, tuple)), isinstance(model, (str, Path))
     if not is_list:
         given |= {"sources": [sources], "on_bad": None}
-    _, files, sightings = _begin(given)
+    _, files, groups = _begin(given)
     if not is_list and len(files) > 1:
         raise DataError(f"{sources}: stands for several; put it into a list, as in look(['{sources}'])")
     answers = []
-    for seen in sightings:
-        answers.append(seen)
+    for sightings in groups:
+        answers.append(sightings[0] if is_one_model else sightings)
         on_progress(len(answers), len(files))
     return answers if is_list else answers[0]
 
 
-def _begin(given: Mapping[str, Any], *, are_paths: bool = False) -> tuple[Predictor, Sequence[Any], Iterator[Sighting]]:
-    """The model, what it looks at, and its answers as they come; of paths all must be there."""
+def _check_together(given: Mapping[str, Any]) -> None:
+    """Refuse options that do not go together."""
+    unfit: tuple[str, ...]
+    if given["engine"] is not None:
+        unfit, why = _NOT_OF_ROWS, "is not for `engine`, which writes rows; leave it out"
+    elif isinstance(given["model"], (str, Path)):
+        unfit, why = _OF_ROWS, "goes with `engine`"
+    else:
+        unfit, why = (*_OF_ROWS, "filmstrip", "cells", "parquet", "on_bad"), "is for one model; leave it out"
+    for name in unfit:
+        if given[name] != arguments_of(look)[name].default:
+            raise ConfigError(f"{name}: it {why}")
+    if given["out"] is None and (given["engine"] is not None or given["parquet"]):
+        what = "`engine` writes rows" if given["engine"] else "parquet: it writes a table beside the kept pictures"
+        raise ConfigError(f"{what}; say where with `out`")
+
+
+def _begin(
+    given: Mapping[str, Any], *, are_paths: bool = False
+) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
+    """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
     from saccade.commands.look_files import expanded, stream_looks
 
-    _check_unasked(given, _OF_ROWS, "goes with `engine`")
-    if given["parquet"] and given["out"] is None:
-        raise ConfigError("parquet: it writes a table beside the pictures that are kept; give `out` too")
-    options, predictor, sources = _options(given), _opened(given["model"], given), given["sources"]
-    files = predictor.reads.find(sources) if are_paths else expanded(predictor, sources)
+    options, sources, ask = _options(given), given["sources"], given["ask"]
+    is_one = isinstance(given["model"], (str, Path))
+    predictors = [_opened(model, given) for model in ([given["model"]] if is_one else given["model"])]
+    first, out = predictors[0], None if given["out"] is None else Path(given["out"])
+    files = first.reads.find(sources) if are_paths else expanded(first, sources)
+    if not is_one:
+        return predictors, files, _side_by_side(predictors, files, ask, out, options)
     kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
-    out = None if given["out"] is None else Path(given["out"])
-    return predictor, files, stream_looks(predictor, files, given["ask"], out=out, **kept, **options)
+    return predictors, files, ([each] for each in stream_looks(first, files, ask, out=out, **kept, **options))
+
+
+def _side_by_side(
+    predictors: Sequence[Predictor], files: Sequence[Any], ask: str | int | None, out: Path | None, options: Any
+) -> Iterator[list[Sighting]]:
+    """What several models say of each source; with ``out``, a picture of all of them and a page."""
+    from saccade.commands.look_files import write_comparison
+
+    for file in files:
+        sightings = [predictor.look(predictor.reads.item(file), ask, **options) for predictor in predictors]
+        if out is not None:
+            write_comparison(sightings, out)
+        yield sightings
 
 
 def _opened(model: str | Path, given: Mapping[str, Any]) -> Predictor:
@@ -184,41 +216,14 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**search, "layers": layers, "rollout": given["rollout"] or None}
 
 
-def _check_unasked(given: Mapping[str, Any], names: Sequence[str], why: str) -> None:
-    """Refuse those of ``names`` that were given another value than their own."""
-    for name in names:
-        if given[name] != arguments_of(look)[name].default:
-            raise ConfigError(f"{name}: it {why}")
-
-
 def _rows(given: Mapping[str, Any]) -> FolderLooks:
     """Write rows in place of pictures and records."""
     from saccade.adapters.folder import look_folder
 
-    of_pictures = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
-    _check_unasked(given, of_pictures, "is not for `engine`, which writes rows; leave it out")
-    if given["out"] is None:
-        raise ConfigError("`engine` writes rows; say where with `out`")
-    left = {*of_pictures, "sources"}
-    return look_folder(given["sources"], **{name: value for name, value in given.items() if name not in left})
+    return look_folder(**{name: value for name, value in given.items() if name not in _NOT_OF_ROWS})
 
 
-def _side_by_side(given: Mapping[str, Any]) -> Iterator[list[Sighting]]:
-    """What several models say of each source; with ``out``, a picture of all of them and a page."""
-    from saccade.commands.look_files import expanded, write_comparison
-
-    _check_unasked(given, (*_OF_ROWS, "filmstrip", "cells", "parquet", "on_bad"), "is for one model; leave it out")
-    predictors = [_opened(model, given) for model in given["model"]]
-    sources = given["sources"] if isinstance(given["sources"], (list, tuple)) else [given["sources"]]
-    for source in expanded(predictors[0], sources):
-        options = _options(given)
-        each = [predictor.look(predictor.reads.item(source), given["ask"], **options) for predictor in predictors]
-        if given["out"] is not None:
-            write_comparison(each, Path(given["out"]))
-        yield each
-
-
-def seen(
+def typed(
     sources: Sequence[str] = (),
     *,
     example: str | None = None,
@@ -226,7 +231,7 @@ def seen(
     model: Sequence[str] = ("soft-mref",),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     **options: Any,
-) -> Looks | Compared | FolderLooks:
+) -> Looks | FolderLooks:
     """:func:`look` of the command line: answers as they come, so that a folder of any size goes through.
 
     Args:
@@ -246,6 +251,7 @@ def seen(
     one = model[0] if len(model) == 1 else model
     given = {**options, "sources": paths, "engine": engine, "model": one, "on_bad": None, "on_progress": on_progress}
     check_call(look, given)
+    _check_together(given)
     if engine is not None:
         rows = _rows(given)
         if rows.errors == rows.rows:
@@ -254,35 +260,35 @@ def seen(
     from saccade.devices import wake_cuda
 
     wake_cuda(given["device"])  # before torch is imported, which takes a second
-    return Compared(given) if len(model) > 1 else Looks(given)
+    return Looks(given)
 
 
 class Looks(Stream):
-    """The answers of one model as they come, and of them what is printed at the end."""
+    """The answers of one model, or of several side by side, as they come; and of them what is printed at the end."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._on_progress, self._bad = given["on_progress"], list[tuple[object, DataError]]()
-        self.predictor, self.files, self._sightings = _begin({**given, "on_bad": self._skip}, are_paths=True)
-        self.is_picture = self.predictor.facts.preprocessing is not None
+        self.predictors, self.files, self._groups = _begin({**given, "on_bad": self._skip}, are_paths=True)
+        self.predictor = self.predictors[0]
         self.rows: list[tuple[object, ...]] = []
         self.tables: list[Sighting] = []
         self.ways: list[Sighting] = []
         self.remarks: dict[str, list[str]] = {}
-        self.answered = self.told = self.skipped = self.unlike = 0
+        self.answered = self.n_rows = self.skipped = self.unlike = 0
         self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
-        if any(kind in PHOTOGRAPHS for kind in self.left_out):
-            warn(self.of_left_out())
 
     def __iter__(self) -> Iterator[Sighting | dict[str, str]]:
+        kind = "picture" if self.predictor.facts.preprocessing is not None else "source"
         error = ""
-        for each in chain(self._sightings, [None]):
+        for sightings in chain(self._groups, [[]]):
             for source, why in self._bad:
                 error = error or str(why)
-                yield {"picture" if self.is_picture else "source": str(source), "error": str(why)}
+                yield {kind: str(source), "error": str(why)}
             self._bad.clear()
-            if each is not None:
-                self._note(each)
-                yield each
+            for sighting in sightings:
+                self._note(sighting)
+                yield sighting
+            self.answered += bool(sightings)
             if len(self.files) > 1:
                 self._on_progress(self.answered + self.skipped, len(self.files))
         if not self.answered:
@@ -296,74 +302,51 @@ class Looks(Stream):
         if len(self.files) > 1:  # one picture alone ends in the error line
             warn(f"skipped: {error}")
 
-    def _note(self, each: Sighting) -> None:
+    def _note(self, sighting: Sighting) -> None:
         """Keep of an answer what is printed: of a hundred thousand, those that are shown."""
-        for text in each.remarks:
-            self.remarks.setdefault(text, []).append(each.source.name)
-        self.tables += [each] if not each.is_spatial and len(self.tables) < TABLES_SHOWN else []
-        self.ways += [each] if each.on_the_way and len(self.ways) < ROWS_SHOWN else []
-        rows = _cells(each)
+        for text in sighting.remarks:
+            self.remarks.setdefault(text, []).append(sighting.source.name)
+        if not sighting.is_spatial and len(self.tables) < TABLES_SHOWN:
+            self.tables.append(sighting)
+        if sighting.on_the_way and len(self.ways) < ROWS_SHOWN:
+            self.ways.append(sighting)
+        rows = _cells(sighting, sighting.model if len(self.predictors) > 1 else None)
         self.rows += rows[: max(0, ROWS_SHOWN - len(self.rows))]
-        self.answered, self.told = self.answered + 1, self.told + len(rows)
-        self.unlike += bool(each.unlike)
-
-    def of_left_out(self) -> str:
-        """What of the folders is not looked at, counted by kind, and what to do about photographs among it."""
-        named = ", ".join(f"{count} {kind}" for kind, count in self.left_out.most_common())
-        told = f"left out {self.left_out.total()} file{'s' * (self.left_out.total() != 1)} of other kinds: {named}"
-        photographs = [kind for kind in PHOTOGRAPHS if kind in self.left_out and self.is_picture]
-        return told + (f"; save {' and '.join(photographs)} as JPEG or PNG to look at them" if photographs else "")
+        self.n_rows += len(rows)
+        self.unlike += bool(sighting.unlike)
 
 
-class Compared(Stream):
-    """What several models say of each source."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._several = _side_by_side(given)
-        self.rows: list[tuple[object, ...]] = []
-
-    def __iter__(self) -> Iterator[Sighting]:
-        for each in chain.from_iterable(self._several):
-            if len(self.rows) < ROWS_SHOWN:
-                first = _cells(each)[0]
-                self.rows.append((first[0], each.model, *first[1:4], first[5]))
-            yield each
-
-
-def _cells(each: Sighting) -> list[tuple[object, ...]]:
+def _cells(each: Sighting, model: str | None) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
     fit = each.fit.verdict if each.fit.p is None else f"{each.fit.verdict} ({each.fit.p:.2g})"
     if each.is_caption:
         every = (each, *each.others)
-        return [(each.source.name, None, one.answer, f"{one.confidence:.1%}", None, None, fit) for one in every]
+        return [(each.source.name, model, None, one.answer, f"{one.confidence:.1%}", None, None, fit) for one in every]
     second = f"{each.alternatives[0][0]} {each.alternatives[0][1]:.1%}" if each.alternatives else None
     looked_at = " · ".join(f"{x}, {y}" for x, y in each.looked_at) if each.looked_at else each.top_slot
     answer = (each.answer, f"{each.confidence:.1%}") if each.is_answered else (None, None)
-    return [(each.source.name, each.question, *answer, second, looked_at, fit)]
+    return [(each.source.name, model, each.question, *answer, second, looked_at, fit)]
 
 
-def show(result: Looks | Compared | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: Looks | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
     """Print what was seen."""
     if isinstance(result, Looks):
         _show_looks(result, given["out"], quiet)
-    elif isinstance(result, Compared):
-        columns = ("input", "model", "asked", "answer", "confidence", "looked at x, y")
-        _table("side by side", columns, result.rows, _short_names([str(row[0]) for row in result.rows]))
-        if not quiet and given["out"] is not None:
-            remark(f"wrote one picture and one page for each input to {given['out']}")
     else:
         _show_rows(result, quiet)
 
 
 def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
     predictor, thing = looks.predictor, looks.predictor.reads.thing
-    names = [each.source.name for each in (*looks.ways, *looks.tables)]
-    short = _short_names(
-        [*(str(row[0]) for row in looks.rows), *names, *(names[0] for names in looks.remarks.values())]
-    )
-    looked_at = "looked at x, y" if looks.is_picture else "looked at"
-    columns = (thing, "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
-    _table(f"{predictor.name} ({predictor.facts.architecture})", columns, looks.rows, short)
+    sources = [str(row[0]) for row in looks.rows] + [each.source.name for each in (*looks.ways, *looks.tables)]
+    short = _short_names([*sources, *(names[0] for names in looks.remarks.values())])
+    looked_at = "looked at" if predictor.facts.preprocessing is None else "looked at x, y"
+    columns = (thing, "model", "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
+    used = [place for place in range(len(columns)) if any(row[place] is not None for row in looks.rows)]
+    cells = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in looks.rows]
+    several = len(looks.predictors) > 1
+    title = "side by side" if several else f"{predictor.name} ({predictor.facts.architecture})"
+    print_table(title, [columns[place] for place in used], cells)
     if looks.ways:
         steps = [name for name, _, _ in looks.ways[0].on_the_way]
         rows = [
@@ -378,19 +361,26 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
         warn(f"{who}: {text}")
     if len(looks.remarks) > WARNED:
         warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
-    if looks.unlike:
+    if looks.unlike and not several:
         warn(predictor.of_unlike(looks.unlike, looks.answered))
+    if looks.left_out:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in looks.left_out.most_common())
+        text = f"left out {looks.left_out.total()} files of other kinds: {kinds}"
+        if any(kind in PHOTOGRAPHS for kind in looks.left_out):
+            warn(f"{text}; save photographs as JPEG or PNG to look at them")
+        elif not quiet:
+            remark(text)
     if quiet:
         return
-    if looks.left_out and not any(kind in PHOTOGRAPHS for kind in looks.left_out):
-        remark(looks.of_left_out())
-    if looks.told > ROWS_SHOWN:
-        remark(f"… and {looks.told - ROWS_SHOWN} more; --json prints them all")
+    if looks.n_rows > ROWS_SHOWN:
+        remark(f"… and {looks.n_rows - ROWS_SHOWN} more; --json prints them all")
     if looks.skipped:
         remark(f"{looks.answered} answered, {looks.skipped} skipped because they could not be read")
     kept = "pictures, records and one table of all (looks.csv)" if looks.answered > 1 else "pictures and records"
+    if several:
+        kept = "one picture and one page for each input"
     remark(f"{kept} are in {out}" if out is not None else "--out DIR keeps pictures and records")
-    for text in predictor.caveats:
+    for text in [] if several else predictor.caveats:
         remark(text)
 
 
@@ -413,13 +403,6 @@ def _print_slots(title: str, grid: SlotGrid) -> None:
     ]
     note = grid.legend + (f"; *: {NEEDED}" if grid.supporting else "")
     print_table(title, ("", "sentence", *map(plain, grid.headings)), rows, note=note)
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]], short: Mapping[str, str]) -> None:
-    """Those columns that have something in them; inputs by their short names."""
-    used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
-    shown = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in rows]
-    print_table(title, [columns[place] for place in used], shown)
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
@@ -450,7 +433,7 @@ def _show_rows(looked: FolderLooks, quiet: bool) -> None:
 COMMAND = Command(
     look,
     show,
-    run=seen,
+    run=typed,
     place={"sources": "PATH"},
     names={
         "model": "-m",

@@ -7,21 +7,24 @@ show what they say side by side.
 from __future__ import annotations
 
 import csv
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from glob import has_magic
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from saccade.adapters.rows import parquet_modules
 from saccade.data.files import plural
 from saccade.errors import ConfigError, DataError
+from saccade.families import families
 from saccade.files import growing, make_folder, write_bytes
-
-if TYPE_CHECKING:
-    from saccade.predict import Predictor
-    from saccade.sighting import Sighting
+from saccade.predict import Predictor
+from saccade.sighting import Sighting
+from saccade.zoo import shipped
 
 SAVED_AT_ONCE = 2
 """Sightings that are drawn and written while the next ones are answered."""
@@ -30,8 +33,6 @@ COLUMNS = (
     *("source", "asked", "answer", "confidence", "next_best", "next_confidence", "x", "y", "files", "notes"),
     *("raw_confidence", "fit", "fit_p"),
 )
-_FLOATS = ("confidence", "next_confidence", "raw_confidence", "fit_p")
-_WHOLE = ("x", "y")
 
 
 def stream_looks(
@@ -54,11 +55,10 @@ def stream_looks(
     _check_kind(predictor, sources)  # before the question, which is of the model's kind too
     predictor.question(ask)
     predictor.responder.options(options)
-    if cells and (out is None or not (bool(filmstrip) if filmstrip is not None else not predictor.facts.queries)):
+    is_strip = not predictor.facts.queries if filmstrip is None else filmstrip
+    if cells and (out is None or not is_strip):
         raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
     if parquet:
-        from saccade.adapters.rows import parquet_modules
-
         parquet_modules()
     sightings = predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
     return sightings if out is None else _kept(sightings, out, parquet, filmstrip=filmstrip, cells=cells)
@@ -68,18 +68,10 @@ def expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
     """``sources`` with the files of folders and globs in their place; anything else as it is."""
     files: list[Any] = []
     for source in sources:
-        files += predictor.reads.find([str(source)]) if _stands_for_several(source) else [source]
+        is_path = isinstance(source, (str, Path)) and "\n" not in str(source)  # a story has lines
+        stands_for_several = is_path and (os.path.isdir(source) or has_magic(str(source)))
+        files += predictor.reads.find([str(source)]) if stands_for_several else [source]
     return files
-
-
-def _stands_for_several(source: object) -> bool:
-    """Whether it is a folder or a glob."""
-    if not isinstance(source, (str, Path)) or "\n" in str(source):  # a story
-        return False
-    try:
-        return Path(source).is_dir() or any(sign in str(source) for sign in "*?[")
-    except (OSError, ValueError):  # a story may be longer than a name of a file can be
-        return False
 
 
 def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
@@ -87,28 +79,39 @@ def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
     endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
     if not endings or not endings.isdisjoint(predictor.reads.suffixes):
         return
-    from saccade.families import families
-    from saccade.zoo import shipped
-
     for family in families().values():
-        reads = family.reads()
-        if endings <= reads.suffixes:
-            models = " or ".join(name for name in family.featured if name in shipped()) or f"{reads.thing} models"
+        thing = family.reads().thing
+        if endings <= family.reads().suffixes:
+            models = " or ".join(name for name in family.featured if name in shipped()) or f"{thing} models"
             raise DataError(
-                f"{files[0]}: a {reads.thing}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
-                f"{plural(reads.thing)} are for {models}"
+                f"{files[0]}: a {thing}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
+                f"{plural(thing)} are for {models}"
             )
 
 
 def _kept(sightings: Iterable[Sighting], folder: Path, parquet: bool, **drawn: Any) -> Iterator[Sighting]:
-    """The sightings, each saved and in the table; a folder that is made for them goes again if it stays empty."""
-    is_new = not folder.exists()
+    """The sightings, each saved and in the table; a folder that is made for them goes again if it stays empty.
+
+    The table takes its place, and that of an earlier one, when this ends, whether well or not: what was answered before
+    somebody stopped it is in it. With fewer than two rows there is no table.
+    """
+    is_new, rows = not folder.exists(), 0
     make_folder(folder)
     try:
-        with _table(folder, parquet=parquet) as add_row:
-            for seen, stem in _saved(sightings, folder, **drawn):
-                add_row(seen, stem)
-                yield seen
+        with growing(folder / NAME) as draft:
+            try:
+                with draft.open("w", newline="", encoding="utf-8", errors="replace") as file:
+                    writer = csv.writer(file)
+                    writer.writerow(COLUMNS)
+                    for seen, stem in _saved(sightings, folder, **drawn):
+                        writer.writerow(_row(seen, stem))
+                        rows += 1
+                        yield seen
+            finally:
+                if rows < 2:
+                    draft.unlink()
+                elif parquet:
+                    _write_parquet(draft, folder / PARQUET)
     finally:
         if is_new:
             with suppress(OSError):  # it is not empty
@@ -148,51 +151,19 @@ def _row(seen: Sighting, stem: str) -> tuple[object, ...]:
     return (seen.source.name, seen.question or "", *answer, x, y, stem, *more)
 
 
-@contextmanager
-def _table(folder: Path, *, parquet: bool) -> Iterator[Callable[[Sighting, str], None]]:
-    """A table into which rows are written as they come; yields what adds the row of a sighting and its stem.
-
-    It takes its place in ``folder``, and that of an earlier one, when this ends, whether well or not: what was answered
-    before somebody stopped it is in it. With fewer than two rows there is no table.
-    """
-    rows = 0
-    with growing(folder / NAME) as draft:
-        file = draft.open("w", newline="", encoding="utf-8", errors="replace")
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-
-        def add(seen: Sighting, stem: str) -> None:
-            nonlocal rows
-            rows += 1
-            writer.writerow(_row(seen, stem))
-
-        try:
-            yield add
-        finally:
-            file.close()
-            if rows < 2:
-                draft.unlink()
-            elif parquet:
-                _write_parquet(draft, folder / PARQUET)
-
-
 def _write_parquet(table: Path, target: Path) -> None:
-    """The rows of a CSV as Parquet, some at a time; numbers are numbers there, and empty cells of numbers are null."""
+    """The rows of a CSV as Parquet; numbers are numbers there, and empty cells of numbers are null."""
     import pyarrow as arrow
     import pyarrow.csv as tables
     import pyarrow.parquet as parquet
 
-    types = dict.fromkeys(COLUMNS, arrow.string())
-    types |= dict.fromkeys(_FLOATS, arrow.float64()) | dict.fromkeys(_WHOLE, arrow.int64())
-    read = tables.ConvertOptions(column_types=types, strings_can_be_null=False)
-    parsed = tables.ParseOptions(newlines_in_values=True)
-    with (
-        growing(target) as draft,
-        tables.open_csv(table, convert_options=read, parse_options=parsed) as rows,
-        parquet.ParquetWriter(draft, rows.schema) as writer,
-    ):
-        for batch in rows:
-            writer.write_batch(batch)
+    kinds = dict.fromkeys(("x", "y"), arrow.int64())
+    kinds |= dict.fromkeys(("confidence", "next_confidence", "raw_confidence", "fit_p"), arrow.float64())
+    types = {name: kinds.get(name, arrow.string()) for name in COLUMNS}
+    convert = tables.ConvertOptions(column_types=types, strings_can_be_null=False)
+    rows = tables.read_csv(table, convert_options=convert, parse_options=tables.ParseOptions(newlines_in_values=True))
+    with growing(target) as draft:
+        parquet.write_table(rows, draft)
 
 
 def write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import remark
+from saccade.data.examples import Example
+from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError, SaccadeError
-
-if TYPE_CHECKING:
-    from saccade.data.examples import Example
-    from saccade.predict import Predictor
-    from saccade.record import Record
-    from saccade.show.report import Block, Picture, Report, Section
-    from saccade.sighting import Sighting
-    from saccade.tasks.task import OpenedSplit
+from saccade.files import parse_json, read_regular
+from saccade.models.facts import CONFIG
+from saccade.predict import Predictor, load
+from saccade.record import Record, read_record
+from saccade.show.overlay import Mask
+from saccade.show.report import Block, Gallery, Picture, Report, Section
+from saccade.show.report_sources import report_from_records, report_from_run
+from saccade.show.score_tables import answer_sections, caption, mistakes_section, scores_section
+from saccade.show.slot_table import SlotHeat
+from saccade.sighting import Sighting
 
 TITLE = "Where it looks"
 SPLIT = "val"
@@ -54,75 +58,52 @@ def report(
         >>> saccade.report("runs/soft", out="soft.html")  # doctest: +SKIP
     """
     check_call(report, locals())
-    page = _page(
-        [Path(source) for source in ([sources] if isinstance(sources, (str, Path)) else sources)], looks, scores, device
-    )
+    paths = [Path(source) for source in ([sources] if isinstance(sources, (str, Path)) else sources)]
+    if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
+        scored = ([], "") if scores is None else _score_sections(Path(scores), paths[0], device)
+        page = report_from_run(paths[0], run_looks(paths[0], looks, device), *scored)
+    else:
+        if scores is not None:
+            raise ConfigError("`scores` goes with the page of one run; records have none")
+        page = report_from_records(*_records(paths, looks))
     if out is not None:
         page.save(out)
     return page
 
 
-def _page(paths: Sequence[Path], looks: int, scores: Path | str | None, device: str) -> Report:
-    """The page of one run, or of records."""
-    from saccade.show.report_sources import report_from_records, report_from_run
-
-    if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
-        scored = _score_sections(Path(scores), paths[0], device) if scores is not None else ([], "")
-        return report_from_run(paths[0], run_looks(paths[0], looks, device), *scored)
-    _check_there(paths)
-    if scores is not None:
-        raise ConfigError("`scores` goes with the page of one run; records have none")
-    records, left_out = _records(paths, looks)
-    return report_from_records(records, left_out)
-
-
-def _check_there(sources: Sequence[Path]) -> None:
-    """Refuse names of nothing, such as that of a shipped model, which has no run folder."""
-    for source in sources:
-        if not (source.exists() or source.with_name(f"{source.name}.json").exists()):
-            raise DataError(
-                f"{source}: no such record or run folder; 'saccade look --out DIR' writes records, 'train' a run"
-            )
-
-
 def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
     """The records to draw, and a sentence about the rows that are not drawn; empty where all are."""
-    from saccade.record import read_record
-
     paths: list[Path] = []
-    rows: list[Record] = []
+    records: list[Record] = []
     left_out: list[str] = []
     for source in sources:
+        inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
         if (source / "job.json").is_file():  # of look --engine
             from saccade.adapters.folder import row_records
 
             drawn, total, errors = row_records(source, looks)
-            rows += drawn
+            records += drawn
             if total > len(drawn):
                 failed = f", {errors:,} of them without an answer" if errors else ""
                 left_out.append(
                     f"Of the {total:,} rows in {source}, the first {len(drawn):,} with an answer are drawn and "
                     f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
                 )
-            continue
-        if any(source.glob("seed-*/config.yaml")):
+        elif any(source.glob("seed-*/config.yaml")):
             raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
-        if source.is_dir():
-            inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
-            if not inside:
-                raise DataError(f"{source}: neither a run folder (no config.yaml) nor a folder of records (*.json)")
-            paths += inside
-        else:
-            paths.append(source)
-    return rows + [read_record(path) for path in paths], " ".join(left_out)
+        elif source.is_dir() and not inside:
+            raise DataError(f"{source}: neither a run folder (no config.yaml) nor a folder of records (*.json)")
+        elif source.exists() or source.with_name(f"{source.name}.json").exists():
+            paths += inside if source.is_dir() else [source]
+        else:  # such as the name of a shipped model
+            raise DataError(
+                f"{source}: no such record or run folder; 'saccade look --out DIR' writes records, 'train' a run"
+            )
+    return records + [read_record(path) for path in paths], " ".join(left_out)
 
 
 def _score_sections(path: Path, run: Path, device: str) -> tuple[list[Section], str]:
     """What a file of scores adds to the page, and its verdict."""
-    from saccade.files import parse_json, read_regular
-    from saccade.show.report import Report
-    from saccade.show.score_tables import answer_sections, scores_section
-
     try:
         result = parse_json(read_regular(path).decode("utf-8"))
         sections = [scores_section(result), *answer_sections(result)]
@@ -142,22 +123,25 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
     A report is worth having without them: where the files are not there any more, the section says so; a run that has
     not kept a model yet has none.
     """
-    from saccade.engine.run_folder import RunFolder
-    from saccade.models.facts import CONFIG
-    from saccade.predict import load
-    from saccade.show.report import Section
-
     if not count or not (run / "model" / CONFIG).is_file():
         return None
     try:
         predictor = load(run, device)
-        opened = _opened(predictor, RunFolder(run).recorded().data, count)
+        opened = _validation(predictor, run, count)
         seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
         of = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
         blocks = look_blocks(seen, f"The first of the validation split{of}")
     except SaccadeError as error:
         return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")
     return Section(TITLE, blocks=blocks)
+
+
+def _validation(predictor: Predictor, run: Path, count: int) -> Any:
+    """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
+    data = predictor.facts.data
+    settings = {**data, "name": RunFolder(run).recorded().data.get("name", data["name"])}
+    task = predictor.family.task_for(settings["name"])
+    return task.open_split(settings, SPLIT, facts=predictor.facts, count=count)
 
 
 def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:
@@ -169,10 +153,6 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
         split: that was scored.
         device: on which it answers.
     """
-    from saccade.predict import load
-    from saccade.show.report import Picture
-    from saccade.show.score_tables import caption, mistakes_section
-
     pictures: list[Picture] = []
     missing = ""
     try:
@@ -190,9 +170,6 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
 
 def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Block]:
     """A gallery of pictures; or, of what was no picture, a table for each."""
-    from saccade.show.report import Gallery
-    from saccade.show.slot_table import SlotHeat
-
     pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
     caption = f"{title}; the evidence is outlined where it is known"
     tables = [SlotHeat(each.slot_grid, _told(each, example)) for each, example in seen if not each.is_spatial]
@@ -200,9 +177,6 @@ def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Bl
 
 
 def _shown(seen: Sighting, example: Example) -> Picture:
-    from saccade.show.overlay import Mask
-    from saccade.show.report import Picture
-
     outline: dict[str, Any] = {} if seen.is_caption else {"outline": [Mask(mask.numpy()) for mask in example.masks]}
     panel = 150 if example.question is None else 200  # many steps, small panels
     told = _told(seen, example)
@@ -213,14 +187,6 @@ def _told(seen: Sighting, example: Example) -> str:
     asked = "" if example.question is None else f"{example.question}: "
     true = f"; true: {example.truth}" if example.truth else ""
     return f"{asked}{seen.answer}, {seen.confidence:.0%} sure{true}"
-
-
-def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> OpenedSplit:
-    """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
-    settings = {**predictor.facts.data, "name": data.get("name", predictor.facts.data["name"])}
-    splits = predictor.family.task_for(settings["name"])
-    opened: OpenedSplit = splits.open_split(settings, SPLIT, facts=predictor.facts, count=count)
-    return opened
 
 
 def show(page: Report, given: Mapping[str, Any], quiet: bool) -> None:

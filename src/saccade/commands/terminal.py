@@ -10,8 +10,7 @@ import dataclasses
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,35 +104,21 @@ def _shown(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-@contextmanager
-def progress(what: str, *, shown: bool) -> Iterator[Callable[..., None]]:
+class Progress:
     """Progress on stderr: a bar on a terminal; elsewhere a line says what begins, and at times one how far it is.
 
-    Yields ``update(done, total)``, which is ``update(what, done, total)`` where there are several things to do; a
-    ``total`` of None is not known yet. Nothing is shown before the first update.
+    Called as ``progress(done, total)``, or ``progress(what, done, total)`` where there are several things to do; a
+    ``total`` of None is not known yet. Nothing is shown before the first call.
     """
-    if not shown:
-        yield lambda *said: None
-        return
-    with _Bar(what) as bar:
-        yield bar.update
 
-
-class _Bar:
-    """A bar that begins with the first update."""
-
-    def __init__(self, what: str) -> None:
-        self._what, self._current, self._said = what, "", 0.0
+    def __init__(self, what: str, *, shown: bool) -> None:
+        self._what, self._shown, self._current, self._said = what, shown, "", 0.0
         self._bar: Any = None
 
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def update(self, *said: Any) -> None:
+    def __call__(self, *said: Any) -> None:
+        """Show how far it is."""
+        if not self._shown:
+            return
         what = plain(str(said[0])) if len(said) == 3 else self._what
         done, total = said[-2:]
         if self._bar is None:
@@ -156,3 +141,8 @@ class _Bar:
         self._bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=is_off)
         self._task = self._bar.add_task("", total=None)
         self._bar.start()
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from saccade.commands.evaluate import evaluate
+from saccade.commands.report import look_blocks
 from saccade.commands.signature import Command
 from saccade.commands.terminal import print_table, say
+from saccade.config import from_dict
+from saccade.data.examples import Example
+from saccade.data.gallery import example
 from saccade.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from saccade.models.facts import ModelFacts, Score
-    from saccade.predict import Predictor
-    from saccade.show.report import Block, Cell, Live, Report, Section
-    from saccade.show.tables import Table
+from saccade.families import families, headline, model_spec
+from saccade.files import make_folder
+from saccade.models.facts import ModelFacts, Score, read_facts
+from saccade.predict import Predictor, load
+from saccade.show.report import Block, Code, Report, Section
+from saccade.show.tables import Cell, Table, percent
+from saccade.web.page import live_part
+from saccade.zoo import shipped
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."
@@ -28,6 +35,23 @@ FEWER = {"classify": 8}
 """… and, for families that draw each of them again many times, by what these are divided."""
 EXAMPLES = 3
 """Examples of each model that are shown look by look."""
+
+
+LEAD = (
+    "Each model below answers a question about a picture or a story and shows which part of it the answer was computed "
+    "from. Some of them run in this page: drag a digit, ask for another one, change a colour, edit a story. Everything "
+    "below was computed on this machine just now, from weights and digits that come with the package; numbers that "
+    "were measured elsewhere say so."
+)
+NEXT_STEPS = Section(
+    "Next steps",
+    "Ask about your own picture, score a model in full, or train one.",
+    [
+        Code("saccade look scene.png --ask 7 --model hattnet-ctx-sparse-mref --out out"),
+        Code("saccade evaluate hattnet-ctx-sparse-mref --limit 2000"),
+        Code("saccade data get mnist\nsaccade train hattnet-ctx-sparse-mref --out runs/ctx"),
+    ],
+)
 
 
 @dataclass(frozen=True)
@@ -65,12 +89,6 @@ def tour(
     Example:
         >>> saccade.tour(quick=True).report  # doctest: +SKIP
     """
-    from saccade.families import families
-    from saccade.files import make_folder
-    from saccade.models.facts import read_facts
-    from saccade.show.tables import Table
-    from saccade.zoo import shipped
-
     started, models = time.monotonic(), shipped()
     if not models:
         raise CheckpointError("no models are shipped with this copy of saccade: there is nothing to tour")
@@ -83,77 +101,66 @@ def tour(
         sections.append(section)
         rows.append(row)
         on_progress(f"{name}: {row[1]} {row[2]} here, {row[4]} in the full test", step, len(visited))
-    others = [_row(read_facts(models[name]), None) for name in models if name not in visited]
-    report = _page([*sections, *_others(others), _next_steps()]).save(folder / "report.html")
+    if others := [_row(read_facts(models[name]), None) for name in models if name not in visited]:
+        columns = [column for column in COLUMNS if "here" not in column]
+        cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in others]
+        table = Table(columns, cells, caption=f"Full test, and published. {BRACKETS}")
+        text = "These scores were recorded when the models were trained. The full tour computes all of them."
+        sections.append(Section("The other models that ship", text, [table, Code("saccade tour --out tour")]))
+    live = [name for family in families().values() for name in family.live if name in models]
+    page = Report(
+        title="Where the models looked",
+        lead=LEAD,
+        sections=[*sections, NEXT_STEPS],
+        live=live_part([load(name, "cpu") for name in live]) if live else None,
+    )
+    report = page.save(folder / "report.html")
     return TourResult(report, Table(COLUMNS, rows, "scores"), time.monotonic() - started)
 
 
 def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
     """The section of one model: how it looked, and how well it did; and its row of the summary."""
-    from saccade.families import model_spec
-    from saccade.predict import load
-    from saccade.show.report import Code, Section
-
     predictor = load(name, device)
-    facts = predictor.facts
-    here = _scored(predictor, quick)
+    facts, data = predictor.facts, _generated(predictor)
+    here = None if data is None else _scored(predictor, data, quick)
     lead = f"{facts.parameters:,} parameters: {model_spec(facts.architecture).summary}."
-    command = Code(
-        f"saccade look FILE --model {name}{' --ask ' + facts.queries[0] if facts.queries else ''} --filmstrip"
-    )
-    blocks = [*_looks(predictor), *_scores(facts, here), command]
+    ask = f" --ask {facts.queries[0]}" if facts.queries else ""
+    command = Code(f"saccade look FILE --model {name}{ask} --filmstrip")
+    blocks = [*_looks(predictor, data), *_scores(facts, here), command]
     return Section(f"{name}: {predictor.family.title}", lead, blocks), _row(facts, here)
 
 
 def _generated(predictor: Predictor) -> str | None:
     """The generated data that a model is tried on; None where there is none."""
-    entries = predictor.family.data
-    name = str(predictor.facts.data.get("name"))
+    entries, name = predictor.family.data, str(predictor.facts.data.get("name"))
     name = STAND_INS.get(name, name)
     return name if name in entries and entries[name].kind == "generator" else None
 
 
-def _scored(predictor: Predictor, quick: bool) -> Score | None:
-    """The evaluation of a model on generated examples; None where its data does not ship."""
-    from dataclasses import fields
-
-    from saccade.commands.evaluate import evaluate
-    from saccade.config import from_dict
-    from saccade.models.facts import Score
-
-    data = _generated(predictor)
-    if data is None:
-        return None
+def _scored(predictor: Predictor, data: str, quick: bool) -> Score:
+    """The evaluation of a model on generated examples."""
     less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
     limit = (QUICK if quick else FULL) // FEWER.get(predictor.facts.family, 1)
-    found = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
-    known = {each.name for each in fields(Score)}
-    return from_dict(Score, {key: value for key, value in found.items() if key in known})
+    result = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
+    known = {field.name for field in fields(Score)}
+    return from_dict(Score, {key: value for key, value in result.items() if key in known})
 
 
-def _looks(predictor: Predictor) -> list[Block]:
+def _looks(predictor: Predictor, data: str | None) -> list[Block]:
     """Examples of generated data look by look; of a model of photographs, a photograph that ships."""
-    from saccade.commands.report import look_blocks
-    from saccade.data.examples import Example
-    from saccade.data.gallery import example
-
-    facts, data = predictor.facts, _generated(predictor)
+    facts = predictor.facts
     if data is None:
         shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
         title = "A photograph that is not among its test pictures"
     else:
-        split = predictor.family.task_for(data).open_split(
-            {**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES
-        )
+        task = predictor.family.task_for(data)
+        split = task.open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
         shown, title = split.examples(EXAMPLES), "The first of the test split"
     return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
 
 
 def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
     """The scores of a model beside those of its full test, of the paper and of the baselines."""
-    from saccade.families import headline
-    from saccade.show.report import Table, percent
-
     full = facts.scores[0] if facts.scores else here
     score = here or full
     if score is None or full is None:
@@ -182,67 +189,15 @@ def _in_brackets(published: float | None) -> str:
 
 def _row(facts: ModelFacts, here: Score | None) -> list[str]:
     """The row of a model in the summary."""
-    from saccade.families import headline
-
     full = facts.scores[0] if facts.scores else here
     best = None if full is None else headline(facts.family, full.metrics)
     if full is None or best is None:
         return [facts.name, *"–––––"]
     metric, value = best
-    found = None if here is None else here.metrics.get(metric)
-    measured = ["–", "–"] if here is None or found is None else [f"{100 * found:.2f}", f"{here.n:,}"]
+    score = None if here is None else here.metrics.get(metric)
+    measured = ["–", "–"] if here is None or score is None else [f"{100 * score:.2f}", f"{here.n:,}"]
     paper = _in_brackets(full.published.get(metric))
     return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,})", paper]
-
-
-def _page(sections: Sequence[Section]) -> Report:
-    from saccade.show.report import Report
-
-    return Report(
-        title="Where the models looked",
-        lead="Each model below answers a question about a picture or a story and shows which part of it the answer was "
-        "computed from. Some of them run in this page: drag a digit, ask for another one, change a colour, edit a "
-        "story. Everything below was computed on this machine just now, from weights and digits that come with the "
-        "package; numbers that were measured elsewhere say so.",
-        sections=sections,
-        live=_live(),
-    )
-
-
-def _live() -> Live | None:
-    """The models that are asked inside the page itself; None where none of them ships."""
-    from saccade.families import families
-    from saccade.predict import load
-    from saccade.web.page import live_part
-    from saccade.zoo import shipped
-
-    names = [name for family in families().values() for name in family.live if name in shipped()]
-    return live_part([load(name, "cpu") for name in names]) if names else None
-
-
-def _others(rows: Sequence[list[str]]) -> list[Section]:
-    from saccade.show.report import Code, Section, Table
-
-    if not rows:
-        return []
-    cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in rows]
-    table = Table([COLUMNS[0], COLUMNS[1], *COLUMNS[4:]], cells, caption=f"Full test, and published. {BRACKETS}")
-    text = "These scores were recorded when the models were trained. The full tour computes all of them."
-    return [Section("The other models that ship", text, [table, Code("saccade tour --out tour")])]
-
-
-def _next_steps() -> Section:
-    from saccade.show.report import Code, Section
-
-    return Section(
-        "Next steps",
-        "Ask about your own picture, score a model in full, or train one.",
-        [
-            Code("saccade look scene.png --ask 7 --model hattnet-ctx-sparse-mref --out out"),
-            Code("saccade evaluate hattnet-ctx-sparse-mref --limit 2000"),
-            Code("saccade data get mnist\nsaccade train hattnet-ctx-sparse-mref --out runs/ctx"),
-        ],
-    )
 
 
 def show(result: TourResult, given: Mapping[str, Any], quiet: bool) -> None:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from saccade.tasks.task import Task
 
 
+CHANGES = (
+    *("data", "backbone", "protocol", "start", "phases", "overrides"),
+    *("epochs", "steps", "batch_size", "lr", "seed", "precision"),
+)
+"""What an argument of :func:`train` changes in the recipe."""
+
+
 @overload
 def train(recipe: str | Path | None = None, *, out: Path | str, seeds: None = None, **options: Any) -> RunResult: ...
 
@@ -111,7 +118,8 @@ def train(  # type: ignore[misc]  # the options are typed here alone
         >>> done = saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
         >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
     """
-    check_call(train, locals())
+    given = dict(locals())
+    check_call(train, given)
     one_device = devices == nodes == 1
     if one_device:
         from saccade.devices import wake_cuda
@@ -121,15 +129,13 @@ def train(  # type: ignore[misc]  # the options are typed here alone
         from saccade.backbones.hub import work_offline
 
         work_offline()
-    changes: dict[str, Any] = {"data": data, "backbone": backbone, "protocol": protocol, "start": start, "seed": seed}
-    changes |= {"phases": phases, "overrides": overrides, "epochs": epochs, "steps": steps, "batch_size": batch_size}
-    changes |= {"lr": lr, "precision": precision}
+    changes = {name: given[name] for name in CHANGES}
     if recipe is not None:
         resolved = resolve(recipe, **changes)
     elif not resume or seeds is not None:
         raise ConfigError("no recipe: name one (see 'saccade list recipes'); only one run goes on without, by resume")
-    elif given := [name for name, value in changes.items() if value not in (None, (), [], {})]:
-        raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(given)}")
+    elif changed := [name for name, value in changes.items() if value not in (None, (), [], {})]:
+        raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(changed)}")
     else:
         from saccade.engine.run_folder import RunFolder
 
@@ -137,6 +143,8 @@ def train(  # type: ignore[misc]  # the options are typed here alone
 
     from saccade.engine.loop import fit
     from saccade.engine.run_folder import RunFolder
+    from saccade.models.facts import read_facts
+    from saccade.tasks.describing import describe_trained
 
     runs = {Path(out): resolved}
     if seeds is not None:
@@ -169,34 +177,44 @@ def train(  # type: ignore[misc]  # the options are typed here alone
         )
         if results[-1].stopped in ("time", "signal"):
             break
-        if one_device:
-            _describe(task, results[-1])
+        kept = results[-1].model
+        if one_device and kept is not None and read_facts(kept).inputs is None:
+            RunFolder(folder).log(describe_trained(task, kept))
     return results if seeds is not None else results[0]
 
 
-def resolve(recipe: str | Path, **told: Any) -> Recipe:
-    """``recipe`` with what :func:`train` was told to change in it, by the same names."""
-    overrides, phases, protocol = told.get("overrides", ()), told.get("phases", ()), told.get("protocol")
+def resolve(
+    recipe: str | Path,
+    *,
+    data: str | None = None,
+    backbone: str | None = None,
+    protocol: str | None = None,
+    start: str | Path | None = None,
+    phases: Sequence[str] = (),
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    epochs: int | None = None,
+    steps: int | None = None,
+    lr: float | None = None,
+    **settings: Any,
+) -> Recipe:
+    """``recipe`` with what :func:`train` is told to change in it, by the same names."""
+    if data is not None and f"{recipe}-{data}" in packaged_recipes():
+        recipe = f"{recipe}-{data}"  # `soft` on `mbg` is its variant soft-mbg
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
-    if told.get("data") is not None and f"{recipe}-{told['data']}" in packaged_recipes():
-        recipe = f"{recipe}-{told['data']}"  # `soft` on `mbg` is its variant soft-mbg
     chosen = list(overrides)
-    epochs, steps, lr = told.get("epochs"), told.get("steps"), told.get("lr")
     if epochs is not None and steps is not None:
         raise ConfigError("give epochs or steps, not both")
     if epochs is not None or steps is not None or lr is not None:
         chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, epochs, steps, lr)
-    given = {name: told.get(name) for name in ("batch_size", "seed", "precision")}
-    given |= {"data.name": spelt_out(told.get("data")), "model.config.backbone": told.get("backbone")}
-    given["start"] = None if told.get("start") is None else str(told["start"])
-    chosen += [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]  # YAML reads JSON
-    found = load_recipe(recipe, protocol=protocol, overrides=chosen)
-    known = [phase.name for phase in found.phases]
+    settings |= {"data.name": spelt_out(data), "model.config.backbone": backbone, "start": start and str(start)}
+    chosen += [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]  # YAML reads JSON
+    resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
+    known = [phase.name for phase in resolved.phases]
     for name in phases:
         if name not in known:
-            raise ConfigError(f"no phase '{name}' in the recipe '{found.name}': {nearest(name, known)}")
-    return replace(found, phases=tuple(phase for phase in found.phases if not phases or phase.name in phases))
+            raise ConfigError(f"no phase '{name}' in the recipe '{resolved.name}': {nearest(name, known)}")
+    return replace(resolved, phases=tuple(phase for phase in resolved.phases if not phases or phase.name in phases))
 
 
 def _length(
@@ -266,31 +284,10 @@ def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=3)
 
 
-def _describe(task: Trainable, result: RunResult) -> None:
-    """Once a run is over, let its model know what its inputs look like, and say so in the log of the run."""
-    from saccade.engine.run_folder import RunFolder
-    from saccade.models.facts import read_facts
-    from saccade.tasks.describing import describe_trained
-
-    if result.model is not None and read_facts(result.model).inputs is None:
-        RunFolder(result.out).log(describe_trained(task, result.model))
-
-
 def scored_by(out: Path, data: str | None = None) -> str:
     """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
     named = data or data_of(out)
     return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
-
-
-def over_seeds(results: Sequence[RunResult]) -> dict[str, tuple[float, float | None]]:
-    """Mean and standard deviation of each score over finished runs: of their best validation, or of their last."""
-    finished = [result for result in results if result.stopped in ("finished", "early")]
-    scores = [result.best.metrics if result.best is not None else result.validation for result in finished]
-    values = {name: [each[name] for each in scores if name in each] for name in (scores[0] if scores else ())}
-    return {
-        name: (statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None)
-        for name, found in values.items()
-    }
 
 
 def show(done: RunResult | list[RunResult], given: Mapping[str, Any], quiet: bool) -> None:
@@ -307,17 +304,18 @@ def show(done: RunResult | list[RunResult], given: Mapping[str, Any], quiet: boo
 
 
 def _show_seeds(out: Path, results: list[RunResult]) -> None:
-    """A row for each seed, and one for each score over those that are finished."""
-    rows = []
+    """A row for each seed, and one for each score over those that are finished: of the best validation, or the last."""
+    rows: list[tuple[object, ...]] = []
+    values: dict[str, list[float]] = {}
     for result in results:
         scores = result.best.metrics if result.best is not None else result.validation
         text = ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
         rows.append((result.out.name, result.stopped, result.step, text, f"{result.seconds / 60:.1f}"))
+        for name, value in scores.items() if result.stopped in ("finished", "early") else ():
+            values.setdefault(name, []).append(value)
     print_table(str(out), ("run", "state", "step", "validation", "minutes"), rows)
-    means = [
-        (name, f"{mean:.4f}" + ("" if std is None else f" ± {std:.4f}"))
-        for name, (mean, std) in over_seeds(results).items()
-    ]
+    spread = {name: f" ± {statistics.stdev(found):.4f}" if len(found) > 1 else "" for name, found in values.items()}
+    means = [(name, f"{statistics.fmean(found):.4f}{spread[name]}") for name, found in values.items()]
     if means:
         print_table("over seeds", ("validation", "mean ± std"), means)
 

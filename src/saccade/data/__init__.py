@@ -3,7 +3,7 @@
 ==============================  ========================================================================================
 a picture                       ``read_picture``, ``Picture``, ``find_pictures``, ``prepare``; ``example`` ships
 your own tables and folders     ``read_table``, ``Table``, ``Row``
-batches to learn from           ``TableData``, ``SceneData``, ``CaptionData``, ``MultisetData`` and
+batches to learn from           ``TableData``, ``SceneData``, ``CaptionScenes``, ``MultisetScenes`` and
                                 ``StorySource``, each with its settings, such as ``SceneDataConfig``
 generated pictures of your own  ``DrawnPictures``, ``LabelledBatch``; ``hash_u32`` draws by number
 scenes with their twins         ``read_causal_set``, ``CausalSet``, ``CausalScene``, ``CausalTwin``
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from saccade.data.scenes.hashing import distinct_below, hash_u32, uniform_below
     from saccade.data.tables.table import Row, Table
     from saccade.families import read_table
-    from saccade.families.caption.data import CaptionData, CaptionDataConfig
+    from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
     from saccade.families.classify.data import LabelDataConfig
-    from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+    from saccade.families.multiset.data import MultisetDataConfig, MultisetScenes
     from saccade.families.question.scenes import SceneData, SceneDataConfig
     from saccade.families.question.tables import TableData, TableDataConfig
     from saccade.families.story.data import StoryDataConfig, StorySource
@@ -36,8 +36,8 @@ else:
     del lazy_names
 
 __all__ = [
-    "CaptionData",
     "CaptionDataConfig",
+    "CaptionScenes",
     "CausalScene",
     "CausalSet",
     "CausalTwin",
@@ -45,8 +45,8 @@ __all__ = [
     "FeatureCache",
     "LabelDataConfig",
     "LabelledBatch",
-    "MultisetData",
     "MultisetDataConfig",
+    "MultisetScenes",
     "Picture",
     "Row",
     "SceneData",

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -91,7 +91,7 @@ class ModelSpec:
     """A model of the catalog: its class, summary, paper and default settings."""
 
     load: Callable[[], type]
-    """Imports the class; it has ``Config``, and for saccade's own tests ``tiny()`` and ``example_batch``."""
+    """Imports the class; it has ``Config``."""
     summary: str
     paper: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -110,10 +110,6 @@ class ModelSpec:
         except (ValueError, RuntimeError, ArithmeticError) as error:  # sizes that no layer can have
             raise ConfigError(f"a model of these settings cannot be built: {error}; found {settings}") from error
         return model
-
-    def tiny(self) -> Any:
-        """The configuration of a size for tests."""
-        return replace(self.resolve().tiny(), **self.defaults)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def count_loss(count_logits: Tensor, labels: Tensor) -> Tensor:
     More than ``most`` counts as ``most``.
     """
     classes, most = count_logits.shape[1], count_logits.shape[2] - 1
-    counts = _counts(labels, classes).clamp_max(most)  # (B,C)
+    counts = label_counts(labels, classes).clamp_max(most)  # (B,C)
     return F.cross_entropy(count_logits.flatten(0, 1), counts.flatten(), reduction="sum") / labels.shape[0]
 
 
@@ -150,7 +150,7 @@ def _held(said: Tensor, labels: Tensor) -> Tensor:
     return ((said.unsqueeze(2) == labels.unsqueeze(1)) & (labels >= 0).unsqueeze(1)).sum(2)
 
 
-def _counts(labels: Tensor, classes: int) -> Tensor:
+def label_counts(labels: Tensor, classes: int) -> Tensor:
     """How often each class occurs among the labels (B,M): (B,C)."""
     every = torch.arange(classes, device=labels.device)  # (C,)
     return (labels.unsqueeze(2) == every).sum(1)
@@ -160,7 +160,7 @@ def _left(said: Tensor, labels: Tensor, classes: int) -> Tensor:
     """How many labels (B,M) of each class are still free before each step of what was ``said`` (B,T): (B,T,Y)."""
     mentions = (said.unsqueeze(2) == torch.arange(classes, device=said.device)).long()  # (B,T,Y)
     taken = mentions.cumsum(1) - mentions  # before each step: (B,T,Y)
-    return (_counts(labels, classes).unsqueeze(1) - taken).clamp_min(0)
+    return (label_counts(labels, classes).unsqueeze(1) - taken).clamp_min(0)
 
 
 def _in_turn(labels: Tensor, steps: int) -> Tensor:

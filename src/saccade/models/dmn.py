@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, gates
 from saccade.config import Portion
 from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words, attention_kwargs
-from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
+from saccade.models.story import StoryModel, in_one_run
 from saccade.trace import Act, LookSpec, ModelOutput
 
 
@@ -248,17 +248,6 @@ class DMNModel(StoryModel):
             word = logits[-1].argmax(-1) if said is None else said[:, step]  # (B,)
             before = torch.nn.functional.one_hot(word, self.config.words).to(memory)
         return torch.stack(logits, 1)
-
-    @classmethod
-    def tiny(cls) -> DMNConfig:
-        """A size for tests."""
-        return DMNConfig(words=TOY_WORDS, memory=4, size=16, embedding=12, passes=2)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`; see :func:`saccade.models.story.toy_stories`."""
-        story, query, label = toy_stories(count, seed)
-        return {"story": story, "query": query}, label.unsqueeze(1)
 
 
 @torch.no_grad()

@@ -41,7 +41,6 @@ from saccade.attention.scores import grid_of
 from saccade.config import Within
 from saccade.models.base import MAX_STEPS, Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, start_glorot
-from saccade.models.quadrants import quadrant_batch
 from saccade.trace import MIXTURE, Act, QuestionOutput
 
 
@@ -68,11 +67,6 @@ class HardModel(PictureQueryModel):
         self.head = self.new_head()
         if config.initial == "glorot":
             start_glorot(self.attention, self.head)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`; every picture is asked about each of its quadrants."""
-        return quadrant_batch(count, seed, each=True)
 
     def cell_answers(self, features: Tensor, asked: Tensor) -> Tensor:
         """The classifier on each cell alone: (B,C,h,w) and the query (B,Q) → (B,K,h,w).

@@ -44,7 +44,6 @@ from saccade.config import Within
 from saccade.errors import ConfigError
 from saccade.models.base import Depth, Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends, start_glorot
-from saccade.models.quadrants import quadrant_batch
 from saccade.trace import GATE, Act, QuestionOutput
 
 OPEN = 0.9
@@ -125,16 +124,6 @@ class HAttNetModel(PictureQueryModel):
             start_glorot(self.gates, self.attention, self.head)
         for gate in self.gates.values():
             gate.open(start)  # type: ignore[operator]  # torch types the parts of a ModuleDict as modules
-
-    @classmethod
-    def tiny(cls) -> HAttNetConfig:
-        """A size for tests, with two gates."""
-        return HAttNetConfig(queries=4, answers=3, channels=8, depth=3, hidden=8, dropout=0.0)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: every picture is asked for the colour of each quadrant."""
-        return quadrant_batch(count, seed, each=True)
 
     @property
     def encoding_layers(self) -> tuple[nn.Module, ...] | None:

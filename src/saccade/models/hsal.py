@@ -122,14 +122,6 @@ class HsalModel(MultisetModel):
         )
         self.inhibit = InhibitionOfReturn()
 
-    @classmethod
-    def tiny(cls) -> HsalConfig:
-        """A size for tests."""
-        return HsalConfig(
-            classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), meta_hidden=8, hidden=16,
-            location_hidden=8,
-        )  # fmt: skip
-
     def encode(self, images: Tensor) -> Tensor:
         """The activation volume V, behind it the finer activations under each cell: (B,3,H,W) → (B,C[+F],h,w)."""
         if self.fine is None:

@@ -35,7 +35,7 @@ from saccade.models.base import (
     Words,
     attention_kwargs,
 )
-from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
+from saccade.models.story import StoryModel
 from saccade.trace import Act, ModelOutput
 
 INIT_STD = 0.1
@@ -161,17 +161,6 @@ class MemN2NModel(StoryModel):
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
         encoding = self.encode(story, times, bags)
         return self.ask(encoding, query, query_bags=query_bags, linear=linear, **attention_kwargs(attention))
-
-    @classmethod
-    def tiny(cls) -> MemN2NConfig:
-        """A size for tests."""
-        return MemN2NConfig(words=TOY_WORDS, memory=4, times=5, longest=2, dim=8, hops=2)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`; see :func:`saccade.models.story.toy_stories`."""
-        story, query, label = toy_stories(count, seed)
-        return {"story": story, "query": query}, label
 
 
 def _normal(*shape: int) -> Tensor:

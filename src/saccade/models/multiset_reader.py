@@ -45,7 +45,6 @@ from saccade.models.base import (
     check_pictures,
     check_size,
 )
-from saccade.models.quadrants import squares_batch
 from saccade.trace import SOFT, ModelOutput, MultisetOutput
 
 MIN_BOX_CELLS = 1e-6
@@ -122,11 +121,6 @@ class MultisetModel(LabelReader):
     def steps(self) -> int:
         """How many classes are said, the last "nothing more" included."""
         return int(self.config.most) + 1
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels (B,2) that fit :meth:`tiny`: up to two squares, labelled by their colours."""
-        return squares_batch(count, seed)
 
     def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
@@ -207,13 +201,6 @@ class MultisetCountsModel(MultisetModel):
         self.look_specs = {self.look_stage: SOFT.at(self.backbone.frames[self.look_stage])}
         self.cell = nn.Conv2d(self.channels, config.hidden, 1)
         self.count = nn.Linear(config.hidden, config.classes * (config.most + 1))
-
-    @classmethod
-    def tiny(cls) -> MultisetCountsConfig:
-        """A size for tests."""
-        return MultisetCountsConfig(
-            classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), hidden=16
-        )
 
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> MultisetOutput:
         """Count each class in the encoded pictures (B,C,h,w), and say the counts as a multiset."""

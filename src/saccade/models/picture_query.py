@@ -15,7 +15,7 @@ prior is either; here it is a term of the logits (:class:`QueryPrior`), so that 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -26,10 +26,7 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.models.base import Depth, QueryModel, Units, Words
-from saccade.models.quadrants import quadrant_batch
 from saccade.trace import SOFT, Act, QuestionOutput
-
-TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
 
 
 @dataclass(frozen=True)
@@ -159,18 +156,6 @@ class PictureQueryModel(QueryModel):
     def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
-
-    @classmethod
-    def tiny(cls) -> PictureQueryConfig:
-        """A size for tests."""
-        known = {field.name for field in fields(cls.Config)}
-        made: PictureQueryConfig = cls.Config(**{name: size for name, size in TINY.items() if name in known})
-        return made
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: the query names a quadrant, the answer is its colour."""
-        return quadrant_batch(count, seed)
 
     @property
     def encoder(self) -> Stages | None:

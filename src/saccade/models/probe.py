@@ -17,7 +17,6 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
 from saccade.models.base import Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
-from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
 from saccade.trace import ModelOutput
 
 
@@ -129,16 +128,6 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
     def __init__(self, config: ProbeConfig) -> None:
         super().__init__(config, asked=1)
 
-    @classmethod
-    def tiny(cls) -> ProbeConfig:
-        """A size for tests."""
-        return ProbeConfig(answers=3, backbone="compact", through="layer2", hidden=8, query_count=2)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
-        return square_batch(count, seed)
-
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features."""
         return self.read(encoding, None, attention)
@@ -152,18 +141,6 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
 
     def __init__(self, config: AskedProbeConfig) -> None:
         super().__init__(config, asked=config.queries)
-
-    @classmethod
-    def tiny(cls) -> AskedProbeConfig:
-        """A size for tests."""
-        return AskedProbeConfig(
-            answers=COLOURS, queries=QUADRANTS, backbone="compact", through="layer2", hidden=8, query_count=2
-        )
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`; every picture is asked about each of its quadrants."""
-        return quadrant_batch(count, seed, each=True)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features, asked ``query`` (B,)."""

@@ -144,22 +144,6 @@ class RacnnModel(ImageOnlyModel):
             frame = geometry.compose(shares, first.frames[last]).float()  # (2,3)
             self.register_buffer(name, frame, persistent=False)
 
-    @classmethod
-    def tiny(cls) -> RacnnConfig:
-        """A size for tests."""
-        return RacnnConfig(answers=3, through="layer2", input_size=(31, 34), coarse=(16, 17), crop=(15, 16), hidden=4)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels (B,) that fit :meth:`tiny`: a square somewhere, labelled by its colour."""
-        generator = torch.Generator().manual_seed(seed)
-        images = torch.rand(count, 3, 31, 34, generator=generator) * 0.2
-        labels = torch.randint(3, (count,), generator=generator)
-        for number in range(count):
-            x, y = (int(torch.randint(room, (1,), generator=generator)) for room in (25, 22))
-            images[number, labels[number], y : y + 9, x : x + 9] += 0.8
-        return {"images": images}, labels
-
     def net(self, name: str) -> Stages:
         """The network of a scale."""
         return cast(Stages, self.nets[name])

@@ -45,7 +45,6 @@ from saccade.backbones.plain import start_weights
 from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import Within
 from saccade.models.base import LAST, MAX_STAGES, MAX_UNITS, Depth, Given, LabelModel, Words
-from saccade.models.quadrants import square_batch
 from saccade.trace import SOFT, Act, LabelOutput, LookSpec
 
 MAX_POOLS = 8
@@ -135,16 +134,6 @@ class RanModel(LabelModel):
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
 
-    @classmethod
-    def tiny(cls) -> RanConfig:
-        """A size for tests."""
-        return RanConfig(answers=3, stem="large", widths=(8, 8, 16, 16), modules=(1, 0, 1), pools=(2, 1, 1), last=1)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
-        return square_batch(count, seed)
-
     def encode(self, images: Tensor) -> Tensor:
         """What comes before the first mask: (B,3,H,W) → (B,C,h,w)."""
         features: Tensor = self.entry[0](self.stem(images))
@@ -217,16 +206,6 @@ class ResidualNetModel(LabelModel):
         self.norm = nn.BatchNorm2d(incoming)
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
-
-    @classmethod
-    def tiny(cls) -> ResidualNetConfig:
-        """A size for tests."""
-        return ResidualNetConfig(answers=3, stem="large", widths=(8, 8, 16, 16), units=(1, 0, 0), last=1)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
-        return square_batch(count, seed)
 
     @property
     def encoder(self) -> Stages:

@@ -54,7 +54,6 @@ from saccade.models.base import (
 )
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
-from saccade.models.quadrants import squares_batch
 from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
 
 BASELINE_KEEPS = 0.9
@@ -146,24 +145,6 @@ class SatModel(ImageModel):
     def is_hard(self) -> bool:
         """Whether cells are drawn in training."""
         return bool(self.config.attention_kind == "hard")
-
-    @classmethod
-    def tiny(cls) -> SatConfig:
-        """A size for tests."""
-        return SatConfig(
-            vocabulary=5, backbone="small", through="stage2", input_size=(31, 34), embed=32, hidden=32, attention=32,
-            dropout=0.0, longest=4,
-        )  # fmt: skip
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and captions (B,3) that fit :meth:`tiny`: the colours of up to two squares in reading order."""
-        inputs, colours = squares_batch(count, seed)  # (B,2)
-        words = torch.where(colours < 0, -1, colours + FIRST_WORD)  # (B,2)
-        words = F.pad(words, (0, 1), value=-1)  # (B,3)
-        ends = (words >= 0).sum(1, keepdim=True)  # (B,1)
-        words = words.scatter(1, ends, 0)
-        return {**inputs, "words": words}, words
 
     def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""

@@ -55,7 +55,6 @@ from saccade.attention.spatial_transformer import PointingTransformer, SpatialTr
 from saccade.geometry import Size
 from saccade.models.base import Given, Pixels, Units, check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.quadrants import quadrant_batch
 from saccade.trace import Act, QuestionOutput, crop_spec
 
 LOOK = "crop"
@@ -101,19 +100,6 @@ class CroppingModel(PictureQueryModel):
         self.reader.grid(config.crop)  # refuses a crop that is too small for the stages
         self.located = (self.channels, height, width)
         """Shape of the last map of the localisation network."""
-
-    @classmethod
-    def tiny(cls) -> CroppingConfig:
-        """A size for tests."""
-        made: CroppingConfig = cls.Config(
-            queries=4, answers=3, channels=8, depth=2, hidden=8, dropout=0.0, picture=(31, 34), crop=(15, 16)
-        )
-        return made
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: every picture is asked for the colour of each quadrant."""
-        return quadrant_batch(count, seed, each=True)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""

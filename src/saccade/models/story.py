@@ -22,9 +22,6 @@ from saccade.errors import ShapeError
 from saccade.models.base import AttentionModel, Encoding, Given, Sentences, Units, Words, attention_kwargs, marked_given
 from saccade.trace import ModelOutput, Output
 
-TOY_PEOPLE, TOY_PLACES = 4, 4
-TOY_WORDS = 1 + TOY_PEOPLE + TOY_PLACES
-
 
 class StoryModel(AttentionModel):
     """Base of models that answer a question about a story."""
@@ -81,23 +78,6 @@ class StoryModel(AttentionModel):
         """The same as plain tensors; a model may take more, see :attr:`training_inputs`."""
 
 
-def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Stories (B,4,2) of two to four sentences "person place", questions (B,1) after a person, and the place (B,).
-
-    If a person occurs twice, the later sentence holds. For tests of models.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    length = torch.randint(2, 5, (count, 1), generator=generator)  # (B,1)
-    person = torch.randint(0, TOY_PEOPLE, (count, 4), generator=generator)  # (B,4)
-    place = torch.randint(0, TOY_PLACES, (count, 4), generator=generator)
-    is_told = torch.arange(4) < length  # (B,4)
-    asked = person.gather(1, (torch.rand(count, 1, generator=generator) * length).long())  # (B,1)
-    last = ((person == asked) & is_told).long() * torch.arange(1, 5)  # (B,4)
-    label = 1 + TOY_PEOPLE + place.gather(1, last.argmax(1, keepdim=True))[:, 0]  # (B,)
-    story = torch.stack([1 + person, 1 + TOY_PEOPLE + place], -1) * is_told.unsqueeze(-1)  # (B,4,2)
-    return story, 1 + asked, label
-
-
 def in_one_run(words: Tensor) -> Tensor:
     """Word ids (B,N) without the gaps between them: the words first, in their order, and 0 after the last."""
     is_word = words != 0
@@ -147,14 +127,3 @@ class StoryLSTMModel(StoryModel):
     def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Stories (B,S,J) and questions (B,Q) → plain tensors."""
         return self.ask(self.encode(story), query, attention=attention)
-
-    @classmethod
-    def tiny(cls) -> StoryLSTMConfig:
-        """A size for tests."""
-        return StoryLSTMConfig(words=TOY_WORDS, memory=4, size=16, embedding=12)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`; see :func:`saccade.models.story.toy_stories`."""
-        story, query, label = toy_stories(count, seed)
-        return {"story": story, "query": query}, label

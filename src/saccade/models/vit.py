@@ -96,12 +96,6 @@ class VitModel(PictureQueryModel):
         self.norm = nn.LayerNorm(width)
         self.head = self.new_head(width)
 
-    @classmethod
-    def tiny(cls) -> VitConfig:
-        """A size for tests."""
-        sizes = {"channels": 8, "depth": 2, "width": 16, "layers": 2, "heads": 2, "dropout": 0.0}
-        return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]  # sizes holds names of settings
-
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """All layers; of the last one only what the class token reads."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)

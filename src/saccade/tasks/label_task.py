@@ -21,7 +21,7 @@ from saccade.data.pictures.reading import as_float
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.losses import cross_entropy
+from saccade.losses.likelihood import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import calibration_error, details_of, top_k_correct
 from saccade.metrics.maps.baselines import grids_of

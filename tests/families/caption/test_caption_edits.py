@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
+from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
 from saccade.families.caption.evidence import word_edits
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.metrics.maps.edits import cells_on
@@ -69,8 +69,8 @@ class ByHeart(Reading):
 
 @pytest.fixture(scope="module")
 def batch() -> CaptionBatch:
-    data = CaptionData(CaptionDataConfig(name="scenes", glyphs="pack"), "test")
-    found = data.pictures(torch.arange(30))
+    data = CaptionScenes(CaptionDataConfig(name="scenes", glyphs="pack"), "test")
+    found = data.of_pictures(torch.arange(30))
     return found[found.has_mask.any(1).nonzero().squeeze(1)]
 
 

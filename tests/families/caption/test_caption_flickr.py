@@ -1,17 +1,19 @@
 """Flickr8k and Flickr30k in their official layouts, and Karpathy's JSON of them."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from saccade.errors import DataError
 from saccade.families.caption import published
-from saccade.families.caption.published import FlickrOptions, read_flickr8k, read_flickr30k
+from saccade.families.caption.published import FlickrOptions, read_flickr
 
 PICTURES = {"train": [f"t{n}.jpg" for n in range(6)], "val": ["v0.jpg", "v1.jpg"], "test": ["s0.jpg"]}
 LISTS = {"train": "Flickr_8k.trainImages.txt", "val": "Flickr_8k.devImages.txt", "test": "Flickr_8k.testImages.txt"}
 OFFICIAL, ON_DEV = FlickrOptions(), FlickrOptions(splits="dev")
+read_flickr8k = partial(read_flickr, "flickr8k")
 
 
 def captions(names: list[str], each: int = 2) -> str:
@@ -62,11 +64,11 @@ def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "skipped"),
     [
-        (b"t0.jpg#0\tAgain\n", "caption numbered twice: Flickr8k.token.txt line 21, t0.jpg#0"),
-        (b"t0.jpg#5\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, t0.jpg#5"),
+        (b"t0.jpg#0\tAgain\n", "duplicate: Flickr8k.token.txt line 21, t0.jpg#0"),
+        (b"t0.jpg#5\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, 't0.jpg#5'"),
         (b"t0.jpg#5\t. !\n", "empty caption: Flickr8k.token.txt line 21, '. !' has no word"),
-        (b"t0.jpg A dog\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, t0.jpg A dog"),
-        (b"t0.jpg#5\tcaf\xe9\n", "not UTF-8: Flickr8k.token.txt line 21, byte 0xe9"),
+        (b"t0.jpg A dog\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, 't0.jpg A dog'"),
+        (b"t0.jpg#5\tcaf\xe9\n", "unreadable caption: Flickr8k.token.txt line 21, 'caf\\udce9'"),
     ],
 )
 def test_captions_that_cannot_be_used(folder, line, skipped):
@@ -82,29 +84,28 @@ def test_missing_pictures_and_captions_are_counted(folder):
     table = read_flickr8k(folder, OFFICIAL)
     assert counts(table) == [5, 2, 1]
     assert table.skipped == (
-        "no such picture: Flickr8k.token.txt line 3, t1.jpg",
-        "no such picture: Flickr8k.token.txt line 4, t1.jpg",
+        "no such picture: Flickr8k.token.txt line 3, t1.jpg#0",
+        "no such picture: Flickr8k.token.txt line 4, t1.jpg#1",
         "no caption: ghost, listed for test",
     )
 
 
 def test_folders_that_cannot_be_used(folder, tmp_path):
-    with pytest.raises(DataError, match="not a folder; name the one"):
-        read_flickr8k(tmp_path / "nowhere", OFFICIAL)
-    with pytest.raises(DataError, match="it is a file: unpack it"):
-        read_flickr8k(folder / "Flickr8k.token.txt", OFFICIAL)
+    for place in (tmp_path / "nowhere", folder / "Flickr8k.token.txt"):
+        with pytest.raises(DataError, match="no pictures"):
+            read_flickr8k(place, OFFICIAL)
     (folder / LISTS["val"]).write_text("t0.jpg\n")
     with pytest.raises(DataError, match="t0 is listed for train too"):
         read_flickr8k(folder, OFFICIAL)
     for name in LISTS.values():
         (folder / name).unlink()
-    with pytest.raises(DataError, match=r"no list says which pictures.*trainImages\.txt"):
+    with pytest.raises(DataError, match="no list says which pictures"):
         read_flickr8k(folder, OFFICIAL)
     (folder / "Flickr8k.token.txt").unlink()
-    with pytest.raises(DataError, match=r"neither dataset_flickr8k.json nor Flickr8k.token.txt"):
+    with pytest.raises(DataError, match=r"neither dataset_flickr8k\.json"):
         read_flickr8k(folder, OFFICIAL)
     (folder / "Images").rename(folder / "Pictures")
-    with pytest.raises(DataError, match="no pictures in Images, Flicker8k_Dataset"):
+    with pytest.raises(DataError, match="no pictures"):
         read_flickr8k(folder, OFFICIAL)
 
 
@@ -141,7 +142,7 @@ def test_flickr30k_by_lists_of_bare_numbers(tmp_path):
     (tmp_path / "results_20130124.token").write_text(captions(["1.jpg", "2.jpg", "3.jpg"], each=5))
     for split, number in (("train", "1"), ("val", "2"), ("test", "3")):
         (tmp_path / f"{split}.txt").write_text(f"{number}\n")
-    table = read_flickr30k(tmp_path, OFFICIAL)
+    table = read_flickr("flickr30k", tmp_path, OFFICIAL)
     assert [(row.image.name, row.split, len(row.labels)) for row in table.rows] == [
         ("1.jpg", "train", 5),
         ("2.jpg", "val", 5),

@@ -17,7 +17,7 @@ from saccade.errors import ConfigError
 from saccade.families.caption.losses import JudgedPictures, SelfCritical
 from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
 from saccade.families.caption.vocabulary import END, UNKNOWN
-from saccade.losses import self_critical_loss
+from saccade.losses.policy import self_critical_loss
 from saccade.metrics import MeteorWords, cider_each, meteor_of_words
 from saccade.metrics.text.tokens import ptb_tokens
 from saccade.trace import CaptionOutput
@@ -81,7 +81,7 @@ def test_a_batch_holds_pictures_and_all_that_was_said_of_them(table: str) -> Non
     assert set(batch) == {"images", "references"}
     assert set(task.inputs(batch)) == {"images", "words", "draws"}
     assert task.inputs(batch)["words"] is None
-    every = data.pictures(torch.arange(data.picture_count))
+    every = data.of_pictures(torch.arange(data.picture_count))
     for image, references in zip(batch["images"], batch["references"]):
         (number,) = [row for row, other in enumerate(every.images) if torch.equal(image, other)]
         said = [data.vocabulary.decode(row) for row in references.tolist()]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from caption_stubs import Reciter, short_splits
 from saccade import geometry
-from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
+from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionKept, CaptionScoring
 from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
@@ -21,14 +21,14 @@ SCENES = 6
 
 
 @pytest.fixture(scope="module")
-def data() -> CaptionData:
+def data() -> CaptionScenes:
     with short_splits(test=SCENES):
-        return CaptionData(CaptionDataConfig(glyphs="pack"), "test")
+        return CaptionScenes(CaptionDataConfig(glyphs="pack"), "test")
 
 
 @pytest.fixture(scope="module")
-def batch(data: CaptionData) -> CaptionBatch:
-    return data.pictures(torch.arange(SCENES))
+def batch(data: CaptionScenes) -> CaptionBatch:
+    return data.of_pictures(torch.arange(SCENES))
 
 
 def script(batch: CaptionBatch) -> Tensor:
@@ -38,17 +38,17 @@ def script(batch: CaptionBatch) -> Tensor:
     return torch.cat([batch.words, batch.recolour(0).words, second])
 
 
-def scored(said: Tensor, data: CaptionData) -> dict:
+def scored(said: Tensor, data: CaptionScenes) -> dict:
     return evaluate(CaptionScoring(Reciter(said).eval(), data))
 
 
-def measured(model: SatModel, data: CaptionData) -> CaptionKept:
+def measured(model: SatModel, data: CaptionScenes) -> CaptionKept:
     scoring = CaptionScoring(model.eval(), data)
     with torch.no_grad():
         return scoring.measure(scoring.numbers, 0)
 
 
-def test_who_tells_the_truth_is_right_in_every_score(data: CaptionData, batch: CaptionBatch) -> None:
+def test_who_tells_the_truth_is_right_in_every_score(data: CaptionScenes, batch: CaptionBatch) -> None:
     found = scored(script(batch), data)
     assert found["n"] == SCENES
     for name in ("exact_match", "bleu_1", "bleu_4", "bleu_4_nobp", "length_ratio", "rouge_l", "meteor_lite"):
@@ -58,14 +58,16 @@ def test_who_tells_the_truth_is_right_in_every_score(data: CaptionData, batch: C
     assert found["counts"]["references"] == SCENES
 
 
-def test_who_says_the_same_of_changed_scenes_holds_and_does_not_follow(data: CaptionData, batch: CaptionBatch) -> None:
+def test_who_says_the_same_of_changed_scenes_holds_and_does_not_follow(
+    data: CaptionScenes, batch: CaptionBatch
+) -> None:
     both = batch.layout.present[:, 1]
     found = scored(torch.cat([batch.words, batch.words, batch.words[both]]), data)
     assert (found["attention"]["causal_follow"], found["attention"]["causal_hold"]) == (0, 1)
     assert found["metrics"]["exact_match"] == 1
 
 
-def test_one_wrong_word_is_no_exact_match(data: CaptionData, batch: CaptionBatch) -> None:
+def test_one_wrong_word_is_no_exact_match(data: CaptionScenes, batch: CaptionBatch) -> None:
     said = script(batch)
     said[0, 3] = data.vocabulary.number("of")
     found = scored(said, data)
@@ -98,7 +100,7 @@ class Watcher(SatModel):
         return (dataclasses.replace(look, frame=self.over),)
 
 
-def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionData, batch: CaptionBatch) -> None:
+def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionScenes, batch: CaptionBatch) -> None:
     masks = batch.word_masks().float()
     found = evaluate(CaptionScoring(Watcher(masks).eval(), data))
     for name in (STRENGTH, "selectivity", "pointing"):
@@ -109,7 +111,7 @@ def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionDat
     assert found["baselines"]["grid_oracle"][STRENGTH] == pytest.approx(1)  # a grid of pixels can be perfect
 
 
-def test_even_maps_are_as_strong_as_the_digits_are_large(data: CaptionData, batch: CaptionBatch) -> None:
+def test_even_maps_are_as_strong_as_the_digits_are_large(data: CaptionScenes, batch: CaptionBatch) -> None:
     masks, named = batch.word_masks(), batch.has_mask
     even = torch.ones(*named.shape, 10, 10)
     found = evaluate(CaptionScoring(Watcher(even).eval(), data))
@@ -121,7 +123,7 @@ def test_even_maps_are_as_strong_as_the_digits_are_large(data: CaptionData, batc
     assert strengths == sorted(strengths)  # evenly < on all digits < on the best cell
 
 
-def test_looking_at_the_other_digit_is_not_selective(data: CaptionData, batch: CaptionBatch) -> None:
+def test_looking_at_the_other_digit_is_not_selective(data: CaptionScenes, batch: CaptionBatch) -> None:
     """Of scenes with two digits, every word looks at the digit it does not name."""
     objects = batch.layout.masks()  # (B,2,H,W)
     other = 1 - batch.names.clamp(min=0)  # (B,T)
@@ -133,34 +135,36 @@ def test_looking_at_the_other_digit_is_not_selective(data: CaptionData, batch: C
 
 
 @pytest.fixture(scope="module")
-def sparse() -> CaptionData:
+def sparse() -> CaptionScenes:
     """Scenes of which some are empty, the first one not among them."""
     with short_splits(test=SCENES):
-        return CaptionData(CaptionDataConfig(glyphs="pack", empty=0.5), "test")
+        return CaptionScenes(CaptionDataConfig(glyphs="pack", empty=0.5), "test")
 
 
-def script_of_sparse(sparse: CaptionData) -> tuple[Tensor, Tensor]:
+def script_of_sparse(sparse: CaptionScenes) -> tuple[Tensor, Tensor]:
     """As :func:`script`, of the scenes that have a digit to recolour; and which are empty."""
-    batch = sparse.pictures(torch.arange(SCENES))
+    batch = sparse.of_pictures(torch.arange(SCENES))
     one, two = (batch.layout.present[:, which].nonzero().squeeze(1) for which in (0, 1))
     return torch.cat([batch.words, batch[one].recolour(0).words, batch[two].recolour(1).words]), batch.layout.count == 0
 
 
-def test_empty_scenes_count_as_sentences_and_in_no_score_of_looking(data: CaptionData, sparse: CaptionData) -> None:
+def test_empty_scenes_count_as_sentences_and_in_no_score_of_looking(data: CaptionScenes, sparse: CaptionScenes) -> None:
     said, bare = script_of_sparse(sparse)
     assert 0 < int(bare.sum()) < SCENES
     found = scored(said, sparse)
     assert (found["n"], found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (SCENES, 1, 1)
     assert found["counts"]["exact_match_empty"] == int(bare.sum())
     assert found["attention"]["causal_follow"] == 1
-    batch = sparse.pictures(torch.arange(SCENES))
+    batch = sparse.of_pictures(torch.arange(SCENES))
     assert found["counts"]["causal_follow"] == int(batch.layout.count.sum())
     assert found["counts"][STRENGTH] == int(batch.has_mask.sum()) == 3 * int(batch.layout.count.sum())
-    assert EMPTY not in scored(script(data.pictures(torch.arange(SCENES))), data)["metrics"]  # none of these is empty
+    assert (
+        EMPTY not in scored(script(data.of_pictures(torch.arange(SCENES))), data)["metrics"]
+    )  # none of these is empty
 
 
-def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sparse: CaptionData) -> None:
-    batch = sparse.pictures(torch.arange(SCENES))
+def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionScenes, sparse: CaptionScenes) -> None:
+    batch = sparse.of_pictures(torch.arange(SCENES))
     there = (batch.layout.count > 0).nonzero().squeeze(1)
     torch.manual_seed(0)
     maps = torch.rand(SCENES, 11, 10, 10)
@@ -179,8 +183,8 @@ def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sp
 
 def test_scenes_that_are_all_empty_have_sentences_alone() -> None:
     with short_splits(test=3):
-        bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
-    found = scored(bare.pictures(torch.arange(3)).words, bare)
+        bare = CaptionScenes(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
+    found = scored(bare.of_pictures(torch.arange(3)).words, bare)
     assert (found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (1, 1)
     assert found["attention"][STRENGTH] is None
     assert "causal_follow" not in found["attention"]
@@ -191,21 +195,21 @@ class _Some:
 
     split = "test"
 
-    def __init__(self, data: CaptionData, numbers: Tensor) -> None:
+    def __init__(self, data: CaptionScenes, numbers: Tensor) -> None:
         self.data, self.numbers, self.picture_count = data, numbers, len(numbers)
-        self.vocabulary, self.source = data.vocabulary, data.source
+        self.vocabulary = data.vocabulary
 
     def sampled(self, limit: int | None) -> Tensor:
         return torch.arange(len(self.numbers))
 
-    def pictures(self, places: Tensor) -> CaptionBatch:
-        return self.data.pictures(self.numbers[places])
+    def of_pictures(self, places: Tensor) -> CaptionBatch:
+        return self.data.of_pictures(self.numbers[places])
 
     def references(self, place: int) -> tuple[str, ...]:
         return self.data.references(int(self.numbers[place]))
 
 
-def test_no_map_of_a_word_exceeds_the_bound_of_its_grid(data: CaptionData) -> None:
+def test_no_map_of_a_word_exceeds_the_bound_of_its_grid(data: CaptionScenes) -> None:
     torch.manual_seed(0)
     settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
     model = SatModel(SatConfig(vocabulary=len(data.vocabulary), input_size=(100, 100), **settings)).eval()

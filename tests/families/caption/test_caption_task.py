@@ -14,7 +14,12 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.caption.losses import Hard, HardCode, HardToGo, Loss, Soft
 from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.families.caption.task import CaptionTask
-from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
+from saccade.losses.captions import (
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    smoothed_cross_entropy,
+)
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
@@ -101,7 +106,7 @@ def test_fresh_scenes_depend_on_the_seed_and_held_out_ones_do_not() -> None:
     one, other = on_scenes(seed=0), on_scenes(seed=1)
     assert not torch.equal(*(first_batches(task, 1)[0]["images"] for task in (one, other)))
     numbers = torch.arange(4)
-    assert torch.equal(*(task.split("val").pictures(numbers).images for task in (one, other)))
+    assert torch.equal(*(task.split("val").of_pictures(numbers).images for task in (one, other)))
 
 
 def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:
@@ -224,7 +229,7 @@ def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
     task = on_files(tmp_path / "files")
     model = task.model.eval()
     data = task.split("val")
-    batch = data.pictures(torch.arange(data.picture_count))
+    batch = data.of_pictures(torch.arange(data.picture_count))
     with torch.no_grad():
         logits = model.forward_raw(batch.images, batch.words)["logits"].log_softmax(-1)
     each = [

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from caption_stubs import captioned_files
 from saccade import geometry
-from saccade.families.caption.data import CaptionData, CaptionDataConfig
+from saccade.families.caption.data import CaptionDataConfig, CaptionFiles
 from saccade.families.caption.evidence import CONTENT, FUNCTION, add_words, kind_of
 from saccade.families.caption.scores import CaptionScoring
+from saccade.families.caption.task import CaptionTask
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.evaluate import Kept, evaluate
@@ -120,7 +121,7 @@ def test_a_picture_without_a_lender_has_no_patch() -> None:
 def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) -> None:
     config = CaptionDataConfig(name=f"csv:{captioned_files(tmp_path)}", size=(SIDE, SIDE))
     vocabulary = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "two", "dogs", "run", "in", "the", "snow"))
-    data = CaptionData(config, "train", torch.device("cpu"), vocabulary)
+    data = CaptionFiles(config, CaptionTask.read(config), "train", vocabulary=vocabulary)
     torch.manual_seed(0)
     model = SatModel(
         SatConfig(vocabulary=len(vocabulary), backbone="small", through="stage2", input_size=(SIDE, SIDE), embed=8,

@@ -41,6 +41,7 @@ from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import LabelOutput
 from saccade.web.views import view_of
+from tiny_models import tiny_model
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}
 DETAILS = {"name": "details", "size": [224, 224]}
@@ -284,7 +285,7 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["racnn", "racnn-details"])
 def test_a_network_that_taught_proposals_read_is_trained_no_more(name: str) -> None:
     """Its features would move, and the crops with them."""
-    model = RacnnModel(RacnnModel.tiny())
+    model = tiny_model(RacnnModel)
     parts = [key for key, _ in model.named_parameters()]
     taught: set[str] = set()
     for phase in load_recipe(name).phases:

@@ -17,6 +17,7 @@ from saccade.metrics.maps.edits import covers_evidence, crop_boxes
 from saccade.models.base import Given
 from saccade.models.racnn import CROPS, RacnnModel
 from saccade.trace import Act, LabelOutput
+from tiny_models import tiny_config
 
 SIDE = (31, 34)
 
@@ -37,7 +38,7 @@ class Near(RacnnModel):
     """Right where the second crop covers a lit mark, and one class further where it does not."""
 
     def __init__(self, batch: LabelledBatch) -> None:
-        super().__init__(RacnnModel.tiny())
+        super().__init__(tiny_config(RacnnModel))
         self.batch = batch
         self.own = {name: self._round(half) for name, half in zip(CROPS, (8.0, 5.0))}
 

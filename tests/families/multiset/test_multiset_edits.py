@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
+from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetScenes
 from saccade.families.multiset.scores import glimpse_edits, read_all
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
@@ -87,7 +87,7 @@ class ByHeart(Aimed):
 
 @pytest.fixture(scope="module")
 def batch() -> MultisetBatch:
-    return MultisetData(MultisetDataConfig(name="mnist-set", glyphs="pack"), "test").take(torch.arange(12))
+    return MultisetScenes(MultisetDataConfig(name="mnist-set", glyphs="pack"), "test").take(torch.arange(12))
 
 
 def edits(model: Aimed) -> dict:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
 from multiset_stubs import PACK, Known, short_splits
 from saccade.config import from_dict
-from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig, at_size, boxes_at_size
+from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetScenes, at_size, boxes_at_size
 from saccade.families.multiset.scores import MultisetScoring, in_units_of_energy, is_right, read_all, read_objects
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.tasks.evaluate import evaluate
@@ -18,13 +20,13 @@ N, T, STOP = 20, 5, 10
 
 
 @pytest.fixture(scope="module")
-def data() -> MultisetData:
+def data() -> MultisetScenes:
     with short_splits(test=N):
-        return MultisetData(from_dict(MultisetDataConfig, PACK), "test")
+        return MultisetScenes(from_dict(MultisetDataConfig, PACK), "test")
 
 
 @pytest.fixture(scope="module")
-def batch(data: MultisetData) -> MultisetBatch:
+def batch(data: MultisetScenes) -> MultisetBatch:
     return data.take(torch.arange(N))
 
 
@@ -41,8 +43,8 @@ def middles(batch: MultisetBatch, grid: int) -> Tensor:
     return (y.long().clamp(max=grid - 1) * grid + x.long().clamp(max=grid - 1)).unsqueeze(-1)
 
 
-def scored(model: Known, data: MultisetData, **options):
-    return evaluate(MultisetScoring(model, data, (100, 100), **options))
+def scored(model: Known, data: MultisetScenes, **options):
+    return evaluate(MultisetScoring(model, data, **options))
 
 
 def test_a_perfect_reader_on_a_fine_grid(data, batch) -> None:
@@ -100,10 +102,10 @@ def test_of_a_list_the_order_counts(batch) -> None:
 
 
 def test_pictures_without_boxes_have_answers_only(data, batch) -> None:
-    bare = MultisetBatch(batch.images, batch.labels, batch.picture)
+    bare = replace(batch, boxes=torch.full_like(batch.boxes, torch.nan), layout=None, slot=None)
 
     class Data:
-        answers, is_list, source = tuple("0123456789"), False, data.source
+        answers, is_list = tuple("0123456789"), False
 
         def sampled(self, limit: int | None) -> Tensor:
             return torch.arange(N)
@@ -146,7 +148,7 @@ def test_no_mean_of_masks_exceeds_the_bound_of_its_grid(data) -> None:
     torch.manual_seed(0)
     model = HsalModel(HsalConfig(backbone="small", through="stage2", input_size=(100, 100))).eval()
     with torch.no_grad():
-        maps = MultisetScoring(model, data, (100, 100)).measure(torch.arange(N), 0).maps
+        maps = MultisetScoring(model, data).measure(torch.arange(N), 0).maps
     found, bound = (held.values()["true_positive_strength"] for held in (maps.total, maps.baselines["grid_oracle"]))
     known = ~found.isnan()
     assert bool(known.any())

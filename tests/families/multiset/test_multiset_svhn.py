@@ -9,8 +9,9 @@ from PIL import Image
 from saccade.data.pictures.prepared import cut_out
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError, MissingExtraError
-from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.multiset.data import MultisetDataConfig, MultisetFiles
 from saccade.families.multiset.readers import HouseNumber, SvhnOptions, read_digit_struct, read_svhn
+from saccade.families.multiset.task import MultisetTask
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
 
@@ -35,7 +36,7 @@ def test_the_reduced_copy_is_not_cut_again(tmp_path):
     assert row.boxes == ((6.5, 6.5, 26.6, 48.7), (25.6, 7.3, 49.5, 49.5))
     assert row.crop is None
     assert (table.answers, table.most, table.kind, len(table.rows)) == (("1", "9"), 2, "multiset", 39)
-    data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=56), "train", table=table)
+    data = MultisetFiles(MultisetDataConfig(f"svhn:{tmp_path}", size=56), table, "train")
     batch = data.take(torch.arange(3))
     assert batch.images.shape == (3, 3, 56, 56)
     torch.testing.assert_close(batch.boxes[0], torch.tensor(row.boxes))
@@ -161,7 +162,7 @@ def test_official_pictures_are_cut_and_their_boxes_follow(tmp_path, cache):
             picture = Image.new("RGB", (200, 100))
             picture.paste((255, 255, 255), (60, 20, 80, 60))  # the zero
             picture.save(tmp_path / part / name)
-    data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=52), "test")
+    data = MultisetTask.open(MultisetDataConfig(f"svhn:{tmp_path}", size=52), "test")
     batch = data.take(torch.arange(2))
     assert data.answers == ("0", "1")
     assert batch.labels.tolist() == [[1, 0]] * 2

@@ -30,7 +30,7 @@ from saccade.families.multiset.task import (
     ReinforceExpected,
     SingleObject,
 )
-from saccade.losses import hsal_loss
+from saccade.losses.hsal import hsal_loss
 from saccade.metrics import cells_in_boxes
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model

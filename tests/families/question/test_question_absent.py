@@ -14,12 +14,13 @@ from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import NOT_THERE, SceneData, SceneDataConfig
 from saccade.models.facts import read_facts
 from saccade.models.soft import SoftModel
+from tiny_models import tiny_config
 
 CONFIG = SceneDataConfig(glyphs="pack", absent=0.3, asks=4)
 
 
 def small(**changes: object) -> dict[str, object]:
-    config = to_dict(dataclasses.replace(SoftModel.tiny(), queries=10, answers=6))
+    config = to_dict(tiny_config(SoftModel, queries=10, answers=6))
     return {**config, **changes}
 
 

@@ -13,6 +13,7 @@ from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import StoryTask, gate_loss
 from saccade.families.story.tensors import Sizes, StoryTensors, sizes_of
 from saccade.models.dmn import DMNConfig, DMNModel
+from tiny_models import example_batch
 
 WORDS = ("", "garden", "in", "is", "john", "kitchen", "living", "mary", "room", "where")
 
@@ -54,7 +55,7 @@ def test_facts_that_the_memory_holds_are_taught_in_their_order() -> None:
 def test_a_last_pass_that_chooses_a_sentence_is_not_active() -> None:
     torch.manual_seed(0)
     model = DMNModel(DMNConfig(words=9, memory=4, size=8, embedding=8, passes=2, gate="softmax", stops=True)).eval()
-    inputs, _ = DMNModel.example_batch(8, 0)
+    inputs, _ = example_batch(DMNModel, 8, 0)
     count = (inputs["story"] != 0).any(-1).sum(1)
     chosen = torch.nn.functional.one_hot(torch.zeros(8, dtype=torch.long), 5).float()
     ended = torch.nn.functional.one_hot(count, 5).float()

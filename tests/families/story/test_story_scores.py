@@ -29,6 +29,7 @@ from saccade.models.memn2n import MemN2NModel
 from saccade.models.story import StoryLSTMModel
 from saccade.tasks.evaluate import evaluate
 from story_stubs import Constant, Oracle, toy_questions, toy_words
+from tiny_models import tiny_config, tiny_model
 
 ASKED = toy_questions(40)
 WORDS = toy_words(ASKED)
@@ -147,7 +148,7 @@ def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
 @pytest.mark.parametrize("kind", [MemN2NModel, DMNModel, StoryLSTMModel], ids=lambda kind: kind.__name__)
 def test_every_model_of_stories_is_scored(kind):
     torch.manual_seed(0)
-    settings = {**kind.tiny().__dict__, "words": len(WORDS), "memory": 6}
+    settings = {**tiny_config(kind).__dict__, "words": len(WORDS), "memory": 6}
     model = kind(kind.Config(**settings | ({"longest": 5, "times": 8} if kind is MemN2NModel else {}))).eval()
     found = summary(model, causal=6)
     looks = found["attention"].get("by_look", {})
@@ -160,7 +161,7 @@ def test_every_model_of_stories_is_scored(kind):
 
 def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypatch):
     torch.manual_seed(0)
-    model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=9, gate="softmax")).eval()
+    model = tiny_model(DMNModel, words=len(WORDS), memory=9, gate="softmax").eval()
     asked = [replace(each, sentences=each.sentences[: 1 + at % 6], supporting=()) for at, each in enumerate(ASKED)]
     tensors = as_tensors(model, [*asked, StoryExample((), "Where is Mary?", "garden")], WORDS)
     batch = batch_for(model, tensors, torch.arange(tensors.size))
@@ -202,7 +203,7 @@ def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_s
 
 def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     """Two passes of three facts: the first looks at sentence 1, the second at the end, which is in slot 2."""
-    model = DMNModel(replace(DMNModel.tiny(), gate="softmax", memory=2))
+    model = tiny_model(DMNModel, gate="softmax", memory=2)
     story = torch.ones(1, 2, 2, dtype=torch.long)
     raw = model.forward_raw(story, story[:, 0])
     raw.acts["pass1"].weights, raw.acts["pass2"].weights = torch.tensor([[[0.2, 0.7, 0.1]], [[0.1, 0.2, 0.7]]])
@@ -210,7 +211,7 @@ def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     assert seen.has_end
     assert [bool(each) for each in seen.active.values()] == [True, False]
     assert seen.total[0].tolist() == pytest.approx([0.2, 0.7, 0.1])
-    weak = DMNModel(replace(DMNModel.tiny(), memory=2))
+    weak = tiny_model(DMNModel, memory=2)
     assert all(sentence_weights(weak, raw, story).active.values()), "gates that are no choice always count"
 
 

@@ -19,7 +19,7 @@ from saccade.models.card import model_card
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import load_model, save_model
 from saccade.models.soft import SoftModel
-from tiny_models import ANSWERS, save_tiny, tiny_facts
+from tiny_models import ANSWERS, example_batch, save_tiny, tiny_facts, tiny_model
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def changed_weights(folder: Path, change) -> None:
 
 def test_a_saved_model_answers_bit_for_bit_as_before(tmp_path: Path) -> None:
     torch.manual_seed(3)
-    model = SoftModel(SoftModel.tiny())
+    model = tiny_model(SoftModel)
     model.head.norm.running_mean += 0.3  # buffers count too
     facts = save_model(model, tmp_path / "m", tiny_facts(seed=3, scores=(Score("mref", "test", 10),)))
     loaded, read = load_model(tmp_path / "m")
-    inputs, _ = SoftModel.example_batch(4, 0)
+    inputs, _ = example_batch(SoftModel, 4, 0)
     assert torch.equal(loaded(**inputs).logits, model.eval()(**inputs).logits)
     assert read == facts
     assert read.parameters == sum(p.numel() for p in model.parameters())
@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_the_old_model_and_no_rubbish(folder: Path, monkeypat
 
 
 def test_a_model_with_nan_is_not_saved(tmp_path: Path) -> None:
-    model = SoftModel(SoftModel.tiny())
+    model = tiny_model(SoftModel)
     model.head.classify.bias.data[0] = float("nan")
     with pytest.raises(CheckpointError, match=r"head\.classify\.bias"):
         save_model(model, tmp_path / "m", tiny_facts())
@@ -100,7 +100,7 @@ def test_bad_facts_are_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="answers"):
         tiny_facts(answers=())
     with pytest.raises(ConfigError, match=r"preprocessing.*fill"):
-        save_model(SoftModel(SoftModel.tiny()), tmp_path / "m", tiny_facts(preprocessing={"size": [3, 3], "fill": 7}))
+        save_model(tiny_model(SoftModel), tmp_path / "m", tiny_facts(preprocessing={"size": [3, 3], "fill": 7}))
 
 
 def test_a_pickle_is_refused_and_never_run(folder: Path, tmp_path: Path) -> None:

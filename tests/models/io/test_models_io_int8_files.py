@@ -17,7 +17,7 @@ from saccade.errors import CheckpointError
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import from_rows, has_rows, load_model, save_model, store_as, to_rows
 from saccade.models.soft import SoftModel
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import save_tiny, tiny_facts, tiny_model
 
 WEIGHTS = "model.safetensors"
 NAME, BIAS = "head.classify.weight", "head.classify.bias"
@@ -69,7 +69,7 @@ def test_saved_again_it_is_the_same_file(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_byte_cannot_hold_is_named(tmp_path: Path) -> None:
-    model = SoftModel(SoftModel.tiny())
+    model = tiny_model(SoftModel)
     model.head.classify.bias.data[0] = 1e6
     with pytest.raises(CheckpointError, match=r"'head\.classify\.bias' .* int8"):
         save_model(model, tmp_path / "m", tiny_facts(dtype="int8"))

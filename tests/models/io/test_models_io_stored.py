@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from saccade.errors import CheckpointError, MissingExtraError
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_model, save_model
 from saccade.models.soft import SoftModel
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import example_batch, save_tiny, tiny_config, tiny_facts, tiny_model
 
 
 def written(folder: Path) -> dict[str, torch.Tensor]:
@@ -48,7 +47,7 @@ def test_half_the_bytes_and_still_float32_when_loaded(tmp_path: Path) -> None:
 
 
 def test_half_precision_changes_answers_by_little(tmp_path: Path) -> None:
-    inputs, _ = SoftModel.example_batch(4, 0)
+    inputs, _ = example_batch(SoftModel, 4, 0)
     logits = [
         load_model(save_tiny(tmp_path / dtype, dtype=dtype))[0](**inputs).logits for dtype in ("float32", "float16")
     ]
@@ -57,7 +56,7 @@ def test_half_precision_changes_answers_by_little(tmp_path: Path) -> None:
 
 
 def test_what_half_precision_cannot_hold_is_named(tmp_path: Path) -> None:
-    model = SoftModel(SoftModel.tiny())
+    model = tiny_model(SoftModel)
     model.head.norm.running_var.fill_(1e6)  # a statistic may be that large
     save_model(model, tmp_path / "m", tiny_facts(dtype="float16"))
     model.head.classify.weight.data[0, 0] = 1e6
@@ -72,7 +71,7 @@ DEEP_BACKBONES = ["mobilenetv2", "efficientnet-lite0"]
 def deep_model(backbone: str = "mobilenetv2") -> SoftModel:
     """Started from the published weights; then its last block, one norm's statistics and the head have learnt."""
     torch.manual_seed(0)
-    sizes = dataclasses.replace(SoftModel.tiny(), backbone=backbone, pretrained=True, through="block4")
+    sizes = tiny_config(SoftModel, backbone=backbone, pretrained=True, through="block4")
     model = SoftModel(sizes)
     model.load_pretrained()
     with torch.no_grad():

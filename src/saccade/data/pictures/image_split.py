@@ -90,7 +90,7 @@ class ImageSplit:
         self._place = torch.tensor(usable, dtype=torch.long, device=self.device)  # (N,)
         self.picture = torch.tensor([pictures[place] for place in usable], dtype=torch.long, device=self.device)
         """(N,) the number of each row's picture; several rows may share one."""
-        self.leave_out(skipped, self.size, table.columns.thing)
+        self.leave_out(skipped, len(self.rows), table.columns.thing)
 
     @property
     def size(self) -> int:

@@ -79,7 +79,7 @@ class GlyphStream(ABC, Generic[Layout]):
         rows = as_rows(row, self.device)
         return layout[rows], images[rows]
 
-    def write(
+    def write_scenes(
         self,
         facts: Callable[[Layout, int, str], dict[str, object]],
         what: str,

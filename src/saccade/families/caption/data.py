@@ -5,9 +5,9 @@ scenes       one or two digits, or none, and the one sentence that is true of th
 READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own
 =========== ========================================================================================================
 
-Numbers count captions in :meth:`CaptionData.take`, as in training, and pictures in :meth:`CaptionData.pictures`, as in
-evaluation; a scene has one caption, so its numbers are the same. Generated training never ends: caption i is that of
-scene i. Val has 2,000 scenes, test 5,000.
+Numbers count captions in ``take``, as in training, and pictures in ``of_pictures``, as in evaluation; a scene has one
+caption, so its numbers are the same. Generated training never ends: caption i is that of scene i. Val has 2,000
+scenes, test 5,000.
 
 Deviation: the whole picture is fitted into the network input, where the paper crops the centre. A crop would hide what
 a caption says about the border, and users show whole pictures.
@@ -15,10 +15,9 @@ a caption says about the border, and users show whole pictures.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import torch
@@ -26,7 +25,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.config import Count, Seed, Share, Within
-from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -35,7 +35,7 @@ from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.data.tables.references import check_reference, read_reference
+from saccade.data.tables.references import check_reference
 from saccade.data.tables.sampling import first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.data.tables.table import Table
@@ -44,8 +44,8 @@ from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.geometry import Size
-from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import RowFeatures
+from saccade.tasks.evaluate import Progress
 
 SCENES = "scenes"
 """The name of the generated set."""
@@ -199,18 +199,18 @@ def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> T
     return torch.cat([batches[order].flatten(), short])
 
 
-class CaptionData:
-    """One split of captioned pictures: numbers of captions, or of pictures, to batches.
+class CaptionScenes(CaptionSceneStream):
+    """Generated scenes of one split by number.
 
     Args:
-        config: which pictures.
+        config: which scenes.
         split: train, val or test.
-        device: where pictures are made or kept.
-        vocabulary: that of a trained model; if not given, that of the scenes, or of the table's training captions.
-        table: the captions of ``config``, where they are read already.
-        allow_pack: let the test split of generated scenes use the shipped glyphs when MNIST is not there.
-        progress: called with (pictures decoded, pictures in all).
+        device: where scenes are made and kept.
+        vocabulary: that of a trained model; if not given, that of the scenes.
+        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
     """
+
+    lengths = features = None
 
     def __init__(
         self,
@@ -219,117 +219,59 @@ class CaptionData:
         device: torch.device | str = "cpu",
         vocabulary: Vocabulary | None = None,
         *,
-        table: Table | None = None,
         allow_pack: bool = False,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
-        table = read_table(config) if table is None else table
-        self.vocabulary = vocabulary_of(table, config) if vocabulary is None else vocabulary
-        self.source: CaptionScenes | CaptionFiles
-        if table is None:
-            self.source = CaptionScenes(config, split, self.device, self.vocabulary, allow_pack=allow_pack)
-        else:
-            self.source = CaptionFiles(
-                table,
-                split,
-                config.size,
-                self.device,
-                vocabulary=self.vocabulary,
-                cache_mb=config.cache_mb,
-                progress=progress,
-            )
-        self.size, self.picture_count = self.source.caption_count, self.source.picture_count
-        """Numbers of captions and of pictures; None for a stream without end."""
-        self.features: RowFeatures | None = None
-        """What stands in the place of pictures."""
-        self.lengths = self.source.lengths
-        """(N,) steps of each caption, its words and the end, for batches of one length; None for scenes."""
-
-    def with_features(
-        self, model: SatModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
-    ) -> CaptionData:
-        """The same captions, of files, with what the encoder of ``model`` makes of their pictures as it is now."""
-        found, source = copy(self), cast(CaptionFiles, self.source)
-        found.features = RowFeatures(source, model, limit_mb=self.config.features_mb, on_progress=on_progress)
-        return found
-
-    def __len__(self) -> int:
-        return cast(int, self.size)  # training scenes have no end and no length
+        glyphs = glyphs_for(checked_split(split), config.glyphs, allow_pack=allow_pack)
+        seed = derive_seed(config.seed, SPLITS.index(split), _STREAM)
+        spec = scene_spec(config.size[0], config.empty)
+        super().__init__(spec, glyphs, seed, device, length=_SIZES[split])
+        self.config, self.split, self.size = config, split, _SIZES[split]
+        self.picture_count = self.size
+        self.vocabulary = vocabulary or scene_vocabulary(empty=config.empty > 0)
+        self.grammar = SceneGrammar(self.vocabulary, empty=config.empty > 0)
 
     def sampled(self, limit: int | None) -> Tensor:
-        """Numbers of at most ``limit`` pictures: of files a sample, else the first."""
-        if isinstance(self.source, CaptionFiles):
-            return self.source.sampled(limit)
-        return first_numbers(self.picture_count, limit, self.split)
+        """Numbers of the first ``limit`` scenes."""
+        return first_numbers(self.size, limit, self.split)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> CaptionBatch:
-        """The captions ``indices`` (B,) with their pictures, in that order.
-
-        Args:
-            indices: numbers of captions.
-            vary: for training, vary the pictures by it, if ``config.augment`` says how.
-        """
-        batch = self.source.batch(indices.cpu())
-        if vary is None or self.config.augment is None:
-            return batch
-        return replace(batch, images=augment(batch.images, self.config.augment, vary)[0])
-
-    def pictures(self, indices: Tensor) -> CaptionBatch:
-        """The pictures ``indices`` (B,), in that order, each with one caption: the first that it has."""
-        return self.source.of_pictures(indices.cpu())
-
-    def references(self, number: int) -> tuple[str, ...]:
-        """What people said of the picture ``number``, as they wrote it: what an answer is compared with."""
-        return self.source.references(number)
-
-
-class CaptionScenes(CaptionSceneStream):
-    """Generated scenes of one split by number; arguments as of :class:`CaptionData`."""
-
-    lengths = None
-
-    def __init__(
-        self,
-        config: CaptionDataConfig,
-        split: Split,
-        device: torch.device,
-        vocabulary: Vocabulary,
-        *,
-        allow_pack: bool = False,
-    ) -> None:
-        self.grammar = SceneGrammar(vocabulary, empty=config.empty > 0)
-        glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
-        self.caption_count = self.picture_count = _SIZES[split]
-        seed, spec = derive_seed(config.seed, SPLITS.index(split), _STREAM), scene_spec(config.size[0], config.empty)
-        super().__init__(spec, glyphs, seed, device, length=self.picture_count)
-
-    def batch(self, numbers: Tensor) -> CaptionBatch:
-        """The scenes ``numbers`` (B,) and their sentences."""
-        layout, images = self.scenes(numbers)
+        """The scenes ``indices`` (B,), each with its sentence; none is varied."""
+        layout, images = self.scenes(indices)
         words, names = self.grammar.describe(layout)
         return CaptionBatch(as_float(images), words, layout.index, layout=layout, names=names, grammar=self.grammar)
 
-    of_pictures = batch
+    of_pictures = take
 
     def references(self, number: int) -> tuple[str, ...]:
         """The one sentence that is true of a scene."""
-        return (self.grammar.vocabulary.decode(self.batch(torch.tensor([number])).words[0].tolist()),)
+        return (self.vocabulary.decode(self.take(torch.tensor([number])).words[0].tolist()),)
+
+    def described(self) -> dict[str, object]:
+        """The name of the set, what its digits are made of, and the seed."""
+        return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` scenes with their sentences."""
+        return examples(self, count)
+
+    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
+        """Write these scenes; each line holds image, caption, seed, split, index, glyphs, and objects as named."""
+
+        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
+            words = self.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
+            named = {"image": file, "caption": self.vocabulary.decode(words), "seed": self.config.seed}
+            made = {"split": self.split, "index": int(layout.index[scene]), "glyphs": self.glyphs.name}
+            return {**named, **made, "objects": layout[scene : scene + 1].facts()[0]}
+
+        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 
 
-def read_table(config: CaptionDataConfig) -> Table | None:
-    """The captions of a table; None of generated scenes."""
-    return None if config.is_generated else read_reference(config.name, CAPTION_READERS, config.options)
-
-
-def vocabulary_of(table: Table | None, config: CaptionDataConfig) -> Vocabulary:
-    """The words of the training captions; of all of them, where the table has none to train on; None: of the scenes.
+def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:
+    """The words of the training captions; of all of them, where the table has none to train on.
 
     Raises:
         DataError: no word is frequent enough.
     """
-    if table is None:
-        return scene_vocabulary(empty=config.empty > 0)
     splits = ("train",) if table.count("train") else SPLITS
     captions = (caption for split in splits for row in table.rows if row.split == split for caption in row.labels)
     try:
@@ -339,15 +281,20 @@ def vocabulary_of(table: Table | None, config: CaptionDataConfig) -> Vocabulary:
 
 
 class CaptionFiles(ImageSplit):
-    """The captions and the pictures of one split by number; arguments as of :class:`ImageSplit`.
+    """The captions and the pictures of one split of a table by number; arguments as of :class:`ImageSplit`.
 
     Captions of which the ``vocabulary`` knows no word are not among the pairs. References stay as they were written:
     such a caption is still one of the ``references`` for scoring.
     """
 
-    def __init__(self, *arguments: Any, vocabulary: Vocabulary, **how: Any) -> None:
-        super().__init__(*arguments, **how)
-        self.vocabulary = vocabulary
+    features: RowFeatures | None = None
+    """What stands in the place of pictures."""
+
+    def __init__(
+        self, config: CaptionDataConfig, table: Table, split: str, *, vocabulary: Vocabulary, **how: Any
+    ) -> None:
+        super().__init__(table, split, config.size, cache_mb=config.cache_mb, **how)
+        self.config, self.vocabulary = config, vocabulary
         ids: list[list[int]] = []
         pictures: list[int] = []
         strange = []
@@ -368,7 +315,7 @@ class CaptionFiles(ImageSplit):
         """(N,) steps of each caption: its words and the end."""
 
     @property
-    def caption_count(self) -> int:
+    def size(self) -> int:
         """Number of captions."""
         return len(self.lengths)
 
@@ -377,9 +324,10 @@ class CaptionFiles(ImageSplit):
         """Number of pictures."""
         return len(self.rows)
 
-    def batch(self, numbers: Tensor) -> CaptionBatch:
-        """The captions ``numbers`` (B,) with their pictures."""
-        return self._batch(*self.captions(numbers))
+    def take(self, indices: Tensor, *, vary: int | None = None) -> CaptionBatch:
+        """The captions ``indices`` (B,) with their pictures; with ``vary``, varied by it if the config says how."""
+        words, numbers = self.captions(indices.cpu())
+        return self._batch(words, numbers, None if vary is None else self.config.augment, vary or 0)
 
     def captions(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """The captions ``numbers`` (B,) alone: their words (B,T), and the number of the picture of each (B,)."""
@@ -389,16 +337,39 @@ class CaptionFiles(ImageSplit):
         words = torch.where(step < lengths[:, None], self._all_words[at].long(), NO_WORD)
         return words, self._picture_of_caption[numbers]
 
-    def of_pictures(self, numbers: Tensor) -> CaptionBatch:
-        """The pictures ``numbers`` (B,), each with the first of its captions."""
-        first = [[*self.vocabulary.encode(self.rows[number].labels[0]), END] for number in numbers.tolist()]
+    def of_pictures(self, indices: Tensor) -> CaptionBatch:
+        """The pictures ``indices`` (B,), each with the first of its captions."""
+        first = [[*self.vocabulary.encode(self.rows[number].labels[0]), END] for number in indices.tolist()]
         words = pad_sequence([torch.tensor(ids) for ids in first], batch_first=True, padding_value=NO_WORD)
-        return self._batch(words, numbers)
+        return self._batch(words, indices)
 
     def references(self, number: int) -> tuple[str, ...]:
-        """What people said of the picture ``number``."""
+        """What people said of the picture ``number``, as they wrote it: what an answer is compared with."""
         return self.rows[number].labels
 
-    def _batch(self, words: Tensor, numbers: Tensor) -> CaptionBatch:
-        numbers = numbers.to(self.device)
-        return CaptionBatch(self.images(numbers)[0], words.to(self.device), numbers)
+    def described(self) -> dict[str, object]:
+        """The reader; and that the dev pictures are scored, where these are the test split."""
+        dev = self.split == "test" and self.config.options.get("splits") == "dev"
+        return {**super().described(), **({"scored_part": "dev pictures"} if dev else {})}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` pictures with their first captions."""
+        return examples(self, count)
+
+    def _batch(self, words: Tensor, numbers: Tensor, how: Augmentation | None = None, seed: int = 0) -> CaptionBatch:
+        numbers = self.numbers(numbers)
+        return CaptionBatch(self.images(numbers, how, seed)[0], words.to(self.device), numbers)
+
+
+CaptionSplit = CaptionScenes | CaptionFiles
+"""What a model learns from or is scored on: captions by number in ``take``, pictures in ``of_pictures``."""
+
+
+def examples(data: CaptionSplit, count: int) -> list[Example]:
+    """The first ``count`` pictures, each with its first caption."""
+    size = data.picture_count
+    numbers = torch.arange(count if size is None else min(count, size))
+    batch = data.of_pictures(numbers)
+    truths = [data.references(number)[0] for number in numbers.tolist()]
+    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
+    return [Example(*each) for each in zip(batch.images, truths, masks)]

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from saccade.config import Portion, Weight
 from saccade.errors import ConfigError
-from saccade.families.caption.data import CaptionData, CaptionFiles
+from saccade.families.caption.data import CaptionFiles, CaptionSplit
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.losses.captions import ENTROPY_WEIGHT
 from saccade.metrics import MeteorWords, NGramRarity, bleu_of_words, cider_of_words, meteor_of_words
@@ -57,7 +57,7 @@ class Hard:
     smoothing: Portion = 0.0
     """ε, the share of each word that goes to all words alike (smoothed labels)."""
     judged: ClassVar[dict[str, Any]] = {}
-    """How a draw is judged: options of :func:`~saccade.losses.hard_attention_loss`."""
+    """How a draw is judged: options of :func:`~saccade.losses.captions.hard_attention_loss`."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,12 @@ class JudgedPictures:
 
     lengths = None  # the captions of a batch are not said side by side, so they need not be of one length
 
-    def __init__(self, data: CaptionData) -> None:
-        if not isinstance(data.source, CaptionFiles):
+    def __init__(self, data: CaptionSplit) -> None:
+        if not isinstance(data, CaptionFiles):
             raise ConfigError(ONE_TRUTH)
-        self.data, self.source, self.split, self.device = data, data.source, data.split, data.device
+        self.data, self.split, self.device = data, data.split, data.device
         self.size = data.size
-        self._references = _in_words([row.labels for row in self.source.rows], data.vocabulary)  # (P,R,T)
+        self._references = _in_words([row.labels for row in data.rows], data.vocabulary)  # (P,R,T)
         there = self._references[..., 0] != NO_WORD  # (P,R)
         words, pictures = self._references[there].to(self.device), there.nonzero()[:, 0].to(self.device)  # (N,T), (N,)
         self.rarity = NGramRarity(words, pictures, len(data.vocabulary))

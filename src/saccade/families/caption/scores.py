@@ -24,6 +24,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -32,7 +33,7 @@ from torch import Tensor
 
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.layout import SceneLayout
-from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionFiles
+from saccade.families.caption.data import CaptionBatch, CaptionFiles, CaptionSplit
 from saccade.families.caption.evidence import EDITED, PICTURES, add_words, word_edits
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
@@ -51,6 +52,7 @@ from saccade.metrics import (
 )
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.result import Summary
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
@@ -113,7 +115,7 @@ class CaptionScoring(Scoring):
     def __init__(
         self,
         model: SatModel,
-        data: CaptionData,
+        data: CaptionSplit,
         *,
         beam: int = 1,
         length_penalty: float = 0.0,
@@ -122,14 +124,11 @@ class CaptionScoring(Scoring):
     ) -> None:
         self.model, self.data, self.beam, self.length_penalty = model, data, beam, length_penalty
         self.numbers = data.sampled(limit)
+        self.is_files = isinstance(data, CaptionFiles)
+        """Whether the truth of single words is not known."""
         self._altered = torch.zeros(len(self.numbers), dtype=torch.bool)  # (N,)
         if self.is_files:
             self._altered[sampled(len(self.numbers), altered)] = True
-
-    @property
-    def is_files(self) -> bool:
-        """Whether the truth of single words is not known."""
-        return isinstance(self.data.source, CaptionFiles)
 
     def kept(self) -> CaptionKept:
         """What nothing was measured of yet."""
@@ -137,7 +136,7 @@ class CaptionScoring(Scoring):
 
     def measure(self, numbers: Tensor, before: int) -> CaptionKept:
         """What is said of the pictures ``numbers`` (B,), and what its words rest on."""
-        kept, batch = self.kept(), self.data.pictures(numbers)
+        kept, batch = self.kept(), self.data.of_pictures(numbers)
         features = encoded(self.model.encode, batch.images)  # (B,L,D)
         words = self._said(features)  # (B,T)
         kept.sentences.said += sentences(words, self.data.vocabulary)
@@ -161,7 +160,7 @@ class CaptionScoring(Scoring):
         return [(self._edited, few[places]) for places in numbers_in_batches(len(few), self.together)]
 
     def _edited(self, numbers: Tensor) -> CaptionKept:
-        kept, batch = self.kept(), self.data.pictures(numbers)
+        kept, batch = self.kept(), self.data.of_pictures(numbers)
         kept.edits = word_edits(self.model, encoded(self.model.encode, batch.images), batch)
         return kept
 
@@ -195,10 +194,10 @@ class CaptionScoring(Scoring):
         metrics = {name: interval.mean for name, interval in intervals.items()}
         metrics["meteor_lite"] = meteor_lite(said, references)
         counts, attention, measured = {"references": sum(map(len, references))}, {}, []
-        if isinstance(self.data.source, CaptionFiles):
+        if isinstance(self.data, CaptionFiles):
             if meteor_missing() is None:
                 metrics["meteor"] = meteor_jar(said, references)
-            counts["skipped"] = len(self.data.source.skipped)
+            counts["skipped"] = len(self.data.skipped)
         else:
             attention = {**kept.causal.means(), "by_kind": _by_kind(kept)}
         if "altered" in kept.columns:
@@ -217,6 +216,12 @@ class CaptionScoring(Scoring):
             "counts": counts,
             "keep_undefined": True,
         }
+
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+        """How captions were searched for; and why METEOR 1.5 is not among the scores of files."""
+        why = meteor_missing() if self.is_files else None
+        note = {} if why is None else {"note": f"no METEOR 1.5: {why}"}
+        return {"beam": self.beam, "length_penalty": self.length_penalty, **note}
 
 
 def _by_kind(kept: Kept) -> dict[str, dict[str, float]]:

@@ -15,57 +15,52 @@ Deviation: BLEU for choosing is that with the brevity penalty, as without it the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
-from saccade.data.examples import Example, seen_masks
-from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.doubts import pluralise
-from saccade.data.tables.splits import Split, checked_split
+from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 from saccade.families.caption.data import (
     CaptionBatch,
-    CaptionData,
     CaptionDataConfig,
     CaptionFiles,
     CaptionScenes,
+    CaptionSplit,
     bucketed_order,
-    read_table,
     vocabulary_of,
 )
 from saccade.families.caption.decode import BEAM
 from saccade.families.caption.evidence import PICTURES
 from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
-from saccade.families.caption.scenes import SCENE_VOCABULARY
+from saccade.families.caption.scenes import scene_vocabulary
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.losses import (
+from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
     hard_attention_loss,
-    self_critical_loss,
     smoothed_cross_entropy,
     word_log_likelihood,
 )
-from saccade.metrics import bleu, meteor_missing, same_caption
-from saccade.metrics.result import Evaluation, evaluation
+from saccade.losses.policy import self_critical_loss
+from saccade.metrics import bleu, same_caption
+from saccade.metrics.result import Evaluation
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
+from saccade.tasks.cached_features import RowFeatures
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.evaluate import Progress, evaluate
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
-from saccade.tasks.task import Batch, HeldOut, OpenedSplit, config_of, evenly_spaced, loss_name
+from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput
 
 OWN_WORDS = "own_words"
@@ -74,7 +69,7 @@ DRAWS = 5
 """Captions of each picture that the model then says, judged by one another."""
 JUDGED = "train/judged"
 """The split that it then learns from: pictures with all that people said of them."""
-Material: TypeAlias = CaptionData | JudgedPictures
+Material: TypeAlias = CaptionSplit | JudgedPictures
 """What a phase may learn from."""
 VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
 
@@ -102,7 +97,8 @@ class CaptionTask(PictureTask):
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """The vocabulary and the size of the pictures come from the data."""
-        self.vocabulary = vocabulary_of(self.table, self.data_config)
+        scenes = scene_vocabulary(empty=self.data_config.empty > 0)
+        self.vocabulary = scenes if self.table is None else vocabulary_of(self.table, self.data_config)
         given = {"input_size": self.data_config.size, **model_config}
         return filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
 
@@ -123,25 +119,39 @@ class CaptionTask(PictureTask):
             learned = table_parts(self.table, lambda row: (row.split, row.labels), self.on_progress)
         return {**learned, "vocabulary": word_entries(word=self.vocabulary.words)}
 
-    def make_split(self, name: str) -> CaptionData:
-        """One split of the captions."""
-        config = self.data_config
-        if config.is_generated and name == "train":
-            config = replace(config, seed=config.seed + self.seed)
-        return CaptionData(config, cast(Split, name), self.device, self.vocabulary, table=self.table)
+    @classmethod
+    def open(
+        cls, config: CaptionDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
+    ) -> CaptionSplit:
+        """Generated scenes, or the captions of a table, in the words of a trained model or in their own."""
+        table = cls.read(config) if how.table is None else how.table
+        words = None if how.facts is None else Vocabulary.of_model(how.facts.answers)
+        if table is None:
+            return CaptionScenes(config, split, device, words, allow_pack=how.allow_pack)
+        words = words or vocabulary_of(table, config)
+        return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
+
+    def make_split(self, name: str) -> CaptionSplit:
+        """A split of the data, in the words that this task found."""
+        if self.table is None:
+            return cast(CaptionScenes, super().make_split(name))
+        return CaptionFiles(self.data_config, self.table, name, vocabulary=self.vocabulary, device=self.device)
 
     def training_split(self, data: str = "default", features: str = "auto") -> Material:
         """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
-        captions: CaptionData = self.split("train")
+        captions: CaptionSplit = self.split("train")
         if data == OWN_WORDS:
-            return self._judged(captions)
-        if features != "kept" or self.data_config.is_generated or not self.data_config.features_mb:
+            return self._judged()
+        limit = self.data_config.features_mb
+        if features != "kept" or not limit or not isinstance(captions, CaptionFiles):
             return captions
-        return captions.with_features(cast(SatModel, self.model), self.on_progress)  # of the encoder as it is now
+        kept, model = copy(captions), cast(SatModel, self.model)  # of the encoder as it is now
+        kept.features = RowFeatures(captions, model, limit_mb=limit, on_progress=self.on_progress)
+        return kept
 
-    def _judged(self, captions: CaptionData) -> JudgedPictures:
+    def _judged(self) -> JudgedPictures:
         if JUDGED not in self._splits:
-            self._splits[JUDGED] = JudgedPictures(captions)
+            self._splits[JUDGED] = JudgedPictures(self.split("train"))
         judged: JudgedPictures = self._splits[JUDGED]
         return judged
 
@@ -161,18 +171,18 @@ class CaptionTask(PictureTask):
             images, references = data.take(indices, vary=varied)
             return {"images": images, "references": references}
         if data.features is not None:
-            words, pictures = cast(CaptionFiles, data.source).captions(indices.long().cpu())
+            words, pictures = data.captions(indices.long().cpu())
             return {"features": data.features.take(pictures), "words": words.to(data.device)}
         made = data.take(indices, vary=varied)
         return {"images": made.images, "words": made.words}
 
-    def distinct_numbers(self, data: CaptionData, count: int) -> Tensor:
+    def distinct_numbers(self, data: CaptionSplit, count: int) -> Tensor:
         """Numbers of pictures, not of captions."""
         return torch.arange(count) if data.picture_count is None else evenly_spaced(data.picture_count, count)
 
-    def held_out_batch(self, data: CaptionData, numbers: Tensor) -> HeldOut:
+    def held_out_batch(self, data: CaptionSplit, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,)."""
-        return HeldOut(data.pictures(numbers).images)
+        return HeldOut(data.of_pictures(numbers).images)
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
@@ -220,7 +230,7 @@ class CaptionTask(PictureTask):
                 output.acts["word"].active & ~output.expected.unsqueeze(1)
             )
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
-        judged = self._judged(self.split("train"))
+        judged = self._judged()
         weights = {"bleu_weight": loss.bleu, "meteor_weight": loss.meteor}
         earned = judged.rewards(words.view(by_picture), references, **weights)  # (B,K)
         return {
@@ -246,7 +256,7 @@ class CaptionTask(PictureTask):
         said, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
         likelihood, steps = 0.0, 0
         for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
-            batch: CaptionBatch = data.pictures(numbers)
+            batch: CaptionBatch = data.of_pictures(numbers)
             features = encoded(captioner.encode, batch.images)  # (B,L,D)
             logits = captioner.forward_features(features, batch.words)["logits"]  # (B,T,V)
             likelihood += float(word_log_likelihood(logits, batch.words).sum())
@@ -261,113 +271,36 @@ class CaptionTask(PictureTask):
         return {**told, "log_likelihood": likelihood / steps}
 
     @classmethod
-    def evaluate(  # type: ignore[override]
+    def evaluate(cls, model: nn.Module, data: Mapping[str, Any], split: str, **how: Any) -> Evaluation:
+        """Every score of ``model`` on a split; pictures have the size that it was built for."""
+        return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
+
+    @classmethod
+    def scoring(  # type: ignore[override]
         cls,
-        model: nn.Module,
-        data: Mapping[str, object],
-        split: str,
+        model: Any,
+        examples: CaptionSplit,
         *,
-        facts: ModelFacts,
+        limit: int | None,
         beam: int = BEAM,
         length_penalty: float = 0.0,
-        limit: int | None = None,
         sweeps: int | None = None,
-        allow_pack: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
-
-        ``answers`` are the model's words, by id. ``sweeps`` are photographs whose words are asked for again while parts
-        of them are altered; generated scenes are rendered again instead, so of them it must be 0 or None.
-        """
-        model = cast(SatModel, model)
-        config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
-        if sweeps and config.is_generated:
+    ) -> CaptionScoring:
+        """Sentences and where words look; ``sweeps`` are photographs whose words are asked for again while altered."""
+        if sweeps and isinstance(examples, CaptionScenes):
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
-        words, device = Vocabulary.of_model(facts.answers), next(model.parameters()).device
-        chosen = CaptionData(config, checked_split(split), device, words, allow_pack=allow_pack)
-        scoring = CaptionScoring(
-            model,
-            chosen,
-            beam=beam,
-            length_penalty=length_penalty,
-            limit=limit,
-            altered=PICTURES if sweeps is None else sweeps,
-        )
-        scores = evaluate(scoring, progress)
-        search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        source = chosen.source
-        if isinstance(source, CaptionScenes):
-            made = {"glyphs": source.glyphs.name, "seed": config.seed, **search}
-            return evaluation(scores, data=config.name, split=split, **made)
-        if (why := meteor_missing()) is not None:
-            scores["note"] = f"no METEOR 1.5: {why}"
-        if split == "test" and config.options.get("splits") == "dev":
-            search["scored_part"] = "dev pictures"
-        return evaluation(scores, data=config.name.partition(":")[0], split=split, **search)
+        altered = PICTURES if sweeps is None else sweeps
+        return CaptionScoring(model, examples, beam=beam, length_penalty=length_penalty, limit=limit, altered=altered)
 
     @classmethod
-    def open_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        *,
-        facts: ModelFacts | None = None,
-        count: int | None = None,
-        progress: Progress | None = None,
-    ) -> OpenedSplit:
-        """Generated scenes, or the captions of a table; for a model's own look, scenes do without MNIST."""
-        config = config_of(CaptionDataConfig, settings)
-        table, remark, words = read_table(config), "", None if facts is None else Vocabulary.of_model(facts.answers)
-        if table is not None:
-            if words is None:  # a short table has no frequent words
-                words = vocabulary_of(table, config if "at_least" in settings else replace(config, at_least=1))
-            shown = table if count is None else table.first(split, count)
-            data = CaptionData(config, split, vocabulary=words, table=shown, progress=progress)
-            return OpenedSplit(lambda many: examples(data, many), summary_of(table, words))
-        if facts is not None:
-            settings, remark = pack_if_missing(settings, split)
-        scenes = CaptionData(config_of(CaptionDataConfig, settings), split, vocabulary=words, allow_pack=True)
-        return OpenedSplit(lambda many: examples(scenes, many), remark)
+    def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
+        """Every word of a table counts: a short one has no frequent words."""
+        return {"at_least": 1, **settings}
 
     @classmethod
-    def write_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        count: int,
-        out: Path,
-        *,
-        start: int = 0,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write captioned scenes as PNGs and ``scenes.jsonl``, which ``jsonl:`` reads again.
-
-        Each line holds image, caption, seed, split, index, glyphs and objects in the order in which they are named.
-        """
-        config = config_of(CaptionDataConfig, settings)
-        if not config.is_generated:
-            raise DataError(f"{config.name} is read, not generated; it cannot be made")
-        scenes = CaptionScenes(config, split, torch.device("cpu"), SCENE_VOCABULARY, allow_pack=True)
-
-        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
-            words = scenes.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
-            named = {"image": file, "caption": SCENE_VOCABULARY.decode(words), "seed": config.seed, "split": split}
-            drawn = {"glyphs": scenes.glyphs.name, "objects": layout[scene : scene + 1].facts()[0]}
-            return {**named, "index": int(layout.index[scene]), **drawn}
-
-        what = f"{config.name} {split}"
-        return scenes.write(facts, what, range(start, start + count), Path(out), progress)
-
-
-def examples(data: CaptionData, count: int) -> list[Example]:
-    """The first ``count`` pictures, each with its first caption."""
-    size = data.picture_count
-    numbers = torch.arange(count if size is None else min(count, size))
-    batch = data.pictures(numbers)
-    truths = [data.references(number)[0] for number in numbers.tolist()]
-    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
-    return [Example(*each) for each in zip(batch.images, truths, masks)]
+    def summary_of(cls, table: Table, examples: CaptionFiles) -> str:
+        """What a table holds, all of its words among it."""
+        return summary_of(table, vocabulary_of(table, replace(examples.config, at_least=1)))
 
 
 def summary_of(table: Table, words: Vocabulary) -> str:

@@ -16,7 +16,7 @@ from torch import Tensor
 from saccade.attention.zoom import clamped_box
 from saccade.config import Portion, Weight, Within
 from saccade.errors import ConfigError, DataError
-from saccade.losses import cross_entropy
+from saccade.losses.likelihood import cross_entropy
 from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel

@@ -21,9 +21,9 @@ As in the paper, no scene of val and test is empty unless the option ``empty_hel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, cast, get_args
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -37,14 +37,15 @@ from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.data.tables.references import check_reference, read_reference
+from saccade.data.tables.references import check_reference
 from saccade.data.tables.sampling import first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 from saccade.data.tables.table import Table
-from saccade.errors import DataError
 from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
 from saccade.geometry import Size, apply_to_boxes, invert, touched
+from saccade.losses.multiset import label_counts
+from saccade.tasks.evaluate import Progress
 
 SCENES: dict[str, dict[str, bool]] = {
     "mnist-multiset": {},
@@ -142,11 +143,6 @@ class MultisetDataConfig:
         return MultisetSpec(self.size, clutter=options.clutter, empty=0.0 if kind.get("alone") else empty, **kind)
 
 
-def read_table(config: MultisetDataConfig) -> Table | None:
-    """The rows of a table; None of generated scenes."""
-    return None if config.is_generated else read_reference(config.name, MULTISET_READERS, config.options)
-
-
 NO_LABEL = -1
 """Fills the columns of ``labels`` that a picture has no label for."""
 
@@ -161,17 +157,12 @@ class MultisetBatch:
     """(B, M) numbers of classes, then −1."""
     picture: Tensor
     """(B,) number of the picture in its split."""
-    boxes: Tensor = None  # type: ignore[assignment]  # NaN everywhere if not given
+    boxes: Tensor
     """(B, M, 4) xyxy, NaN where a label has none and where there is no label."""
     layout: GlyphLayout | None = None
     """The scenes, where the pictures were generated."""
     slot: Tensor | None = None
     """(B, M) which object of its scene each label stands for."""
-
-    def __post_init__(self) -> None:
-        if self.boxes is None:
-            nowhere = torch.full((*self.labels.shape, 4), float("nan"), device=self.labels.device)
-            object.__setattr__(self, "boxes", nowhere)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -183,8 +174,7 @@ class MultisetBatch:
 
     def counts(self, classes: int) -> Tensor:
         """(B, classes) int64: how often each class is on each picture."""
-        counts = self.labels.new_zeros(len(self), classes + 1)
-        return counts.scatter_add_(1, self.labels + 1, torch.ones_like(self.labels))[:, 1:]
+        return label_counts(self.labels, classes)
 
     def masks(self) -> Tensor:
         """(B, M, H, W) bool: the pixels of each label's object, or those its box touches; none where none is known."""
@@ -204,6 +194,12 @@ class MultisetBatch:
             boxes=self.boxes.gather(1, order[..., None].expand(-1, -1, 4)),
             slot=None if self.slot is None else self.slot.gather(1, order),
         )
+
+    def varied(self, config: MultisetDataConfig, seed: int | None) -> MultisetBatch:
+        """The same varied by ``seed``, as ``config.augment`` says; without either as they are."""
+        if seed is None or config.augment is None:
+            return self
+        return self.framed(*augment(self.images, config.augment, seed))
 
     def framed(self, images: Tensor, frames: Tensor) -> MultisetBatch:
         """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; boxes follow."""
@@ -225,112 +221,74 @@ def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
     return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
 
 
-class MultisetData:
-    """One split of pictures and their labels: numbers of pictures to batches.
+class MultisetScenes(MultisetStream):
+    """Generated scenes of one split by number; labels are in reading order.
 
     Args:
-        config: which pictures.
+        config: which scenes.
         split: train, val or test.
-        device: where pictures are made or kept.
-        table: the rows of ``config``, where they are read already.
-        answers: the labels of a trained model, in its order; those of the data if not given.
-        most: how many labels that model was trained to say at most.
-        allow_pack: let the test split of generated scenes use the shipped glyphs when MNIST is not there.
-        progress: called with (pictures decoded, pictures in all).
+        device: where scenes are made and kept.
+        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
     """
+
+    answers, is_list = DIGITS, False
+    asks_objects = False
+    """Whether single objects are learned from these pictures."""
 
     def __init__(
         self,
         config: MultisetDataConfig,
         split: Split,
         device: torch.device | str = "cpu",
-        table: Table | None = None,
-        answers: Sequence[str] | None = None,
-        most: int | None = None,
         *,
         allow_pack: bool = False,
-        progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
-        self.source: MultisetScenes | MultisetFiles
-        if config.is_generated:
-            self.source = MultisetScenes(config, split, self.device, allow_pack=allow_pack)
-            if answers is not None and tuple(answers) != DIGITS:
-                raise DataError(f"{config.name}: its labels are 0..9, those of the model are {', '.join(answers)}")
-        else:
-            self.source = MultisetFiles(
-                read_table(config) if table is None else table,
-                split,
-                (config.size, config.size),
-                self.device,
-                answers=answers,
-                most=most,
-                cache_mb=config.cache_mb,
-                progress=progress,
-            )
-        self.size, self.answers = self.source.size, self.source.answers
-        self.is_list = self.source.is_list
-        """Whether the order of the labels is part of the answer."""
-        self.asks_objects = False
-        """Whether single objects are learned from these pictures."""
-
-    def __len__(self) -> int:
-        return cast(int, self.size)  # training scenes have no end and no length
-
-    def sampled(self, limit: int | None) -> Tensor:
-        """Numbers of at most ``limit`` pictures: of files a sample, else the first."""
-        if isinstance(self.source, MultisetFiles):
-            return self.source.sampled(limit)
-        return first_numbers(self.size, limit, self.split)
-
-    def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
-        """The pictures ``indices`` (B,), in that order, labels in reading order or as their table has them.
-
-        Args:
-            indices: numbers of pictures.
-            vary: for training, vary the pictures by it, if ``config.augment`` says how.
-        """
-        batch = self.source.batch(indices.cpu())
-        if vary is None or self.config.augment is None:
-            return batch
-        return batch.framed(*augment(batch.images, self.config.augment, vary))
-
-
-class MultisetScenes(MultisetStream):
-    """Generated scenes of one split by number; arguments as of :class:`MultisetData`."""
-
-    answers, is_list = DIGITS, False
-
-    def __init__(
-        self, config: MultisetDataConfig, split: Split, device: torch.device, *, allow_pack: bool = False
-    ) -> None:
-        self.data_seed, self.split, self.size = config.seed, split, SIZES[config.protocol][split]
+        self.config, self.split, self.size = config, split, SIZES[config.protocol][checked_split(split)]
         glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         seed = derive_seed(config.seed, SPLITS.index(split), _STREAMS[config.name])
         super().__init__(config.scenes(split), glyphs, seed, device, length=self.size)
 
-    def facts(self, layout: GlyphLayout, scene: int, file: str) -> dict[str, object]:
-        """What is true of a ``scene`` of a layout, whose picture is ``file``; labels and boxes in reading order."""
-        present = layout.present[scene]
-        labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
-        named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
-        index = int(layout.index[scene])
-        return {**named, "seed": self.data_seed, "split": self.split, "index": index, "glyphs": self.glyphs.name}
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of the first ``limit`` scenes."""
+        return first_numbers(self.size, limit, self.split)
 
-    def batch(self, numbers: Tensor) -> MultisetBatch:
-        """The scenes ``numbers`` (B,), labels in reading order."""
-        layout, images = self.scenes(numbers)
+    def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
+        """The scenes ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""
+        layout, images = self.scenes(indices)
         boxes = layout.boxes.float().masked_fill(~layout.present[..., None], float("nan"))  # (B,N,4)
         slot = torch.arange(self.spec.slots, device=layout.device).expand(len(layout), -1).contiguous()  # (B,N)
         labels = layout.classes.masked_fill(~layout.present, NO_LABEL)  # (B,N)
-        return MultisetBatch(as_float(images), labels, layout.index, boxes, layout, slot)
+        return MultisetBatch(as_float(images), labels, layout.index, boxes, layout, slot).varied(self.config, vary)
+
+    def described(self) -> dict[str, object]:
+        """The name of the set, what its digits are made of, and the seed."""
+        return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` scenes with their labels."""
+        return examples(self, count)
+
+    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
+        """Write these scenes; each line holds image, labels and boxes in reading order, seed, split, index, glyphs."""
+
+        def facts(layout: GlyphLayout, scene: int, file: str) -> dict[str, object]:
+            present, named = layout.present[scene], self.described()
+            labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
+            made = {"seed": named["seed"], "split": self.split, "index": int(layout.index[scene])}
+            boxes = layout.boxes[scene][present].tolist()
+            return {"image": file, "labels": labels, "boxes": boxes, **made, "glyphs": named["glyphs"]}
+
+        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 
 
 class MultisetFiles(ImageSplit):
-    """The pictures of a table by number; arguments as of :class:`ImageSplit`."""
+    """The pictures of a table by number, labels as the table has them; arguments as of :class:`ImageSplit`."""
 
-    def __init__(self, *arguments: Any, **how: Any) -> None:
-        super().__init__(*arguments, **how)
+    asks_objects = False
+
+    def __init__(self, config: MultisetDataConfig, table: Table, split: str, **how: Any) -> None:
+        super().__init__(table, split, (config.size, config.size), cache_mb=config.cache_mb, **how)
+        self.config = config
         self.is_list = self.table.kind == "list"
         number_of = {label: number for number, label in enumerate(self.answers)}
         width = max(self.most, *(len(row.labels) for row in self.rows))
@@ -347,13 +305,30 @@ class MultisetFiles(ImageSplit):
         self._labels = labels.to(self.device)
         self._boxes = apply_to_boxes(to_input, boxes).float().to(self.device)  # (N,M,4)
 
-    def batch(self, numbers: Tensor) -> MultisetBatch:
-        """The pictures ``numbers`` (B,), labels as the table has them."""
-        numbers = self.numbers(numbers)
-        return MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])
+    def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
+        """The pictures ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""
+        numbers = self.numbers(indices)
+        batch = MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])
+        return batch.varied(self.config, vary)
+
+    def described(self) -> dict[str, object]:
+        """The reader; of SVHN also whether its test pictures are no official ones."""
+        described = super().described()
+        if described["data"] != "svhn" or self.split != "test" or self.rows[0].image.parent.name != "train":
+            return described
+        note = "test is a held-out part of the training pictures, not the official one"
+        return {**described, "scored_part": "held-out training pictures", "note": note}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` pictures with their labels."""
+        return examples(self, count)
 
 
-def examples(data: MultisetData, count: int) -> list[Example]:
+MultisetSplit = MultisetScenes | MultisetFiles
+"""What a model learns from or is scored on."""
+
+
+def examples(data: MultisetSplit, count: int) -> list[Example]:
     """The first ``count`` pictures with their labels."""
     batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
     words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]

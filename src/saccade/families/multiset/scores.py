@@ -30,7 +30,6 @@ Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -39,7 +38,8 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetScenes, at_size, boxes_at_size
+from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
+from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
 from saccade.losses.multiset import label_steps, names_each, names_one
@@ -78,21 +78,13 @@ class MultisetScoring(Scoring):
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
-        size: (height, width) of the network input.
-        habit: the labels that most training pictures have, to be scored as an answer to every picture.
         limit: at most this many pictures: of files a sample, else the first.
     """
 
-    def __init__(
-        self,
-        model: ImageOnlyModel,
-        data: MultisetData,
-        size: Size,
-        *,
-        habit: Sequence[int] | None = None,
-        limit: int | None = None,
-    ) -> None:
-        self.model, self.data, self.size, self.habit = model, data, size, habit
+    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
+        self.model, self.data, self.size = model, data, tuple(model.config.input_size)
+        self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
+        """The labels that most training pictures have, scored as an answer to every picture."""
         self.numbers = data.sampled(limit)
 
     def measure(self, numbers: Tensor, before: int) -> Kept:
@@ -124,9 +116,8 @@ class MultisetScoring(Scoring):
             habit = multiset_counts(always, len(self.data.answers) + 1)
             baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth)
         counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
-        source = self.data.source
-        if not isinstance(source, MultisetScenes):
-            counts |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
+        if isinstance(self.data, MultisetFiles):
+            counts |= {"skipped_rows": len(self.data.skipped), "beyond_most": self.data.beyond}
         return {
             "n": len(said),
             "metrics": {
@@ -215,7 +206,7 @@ def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
     return (there * steps).sum() / steps.sum().clamp(min=1)
 
 
-def objects_named(model: MultisetModel, data: MultisetData, size: Size) -> dict[str, float]:
+def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict[str, float]:
     """How often the classifier of single objects names one that is there, and each object that has a box."""
     single, objects = [], []
     for batch in in_batches(data, VALIDATION_BATCH):

@@ -13,34 +13,31 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from saccade.config import Weight, Within, from_dict
-from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.splits import Split, checked_split
-from saccade.errors import ConfigError, DataError
+from saccade.data.tables.splits import Split
+from saccade.errors import ConfigError
 from saccade.families.multiset.data import (
     ALONE,
     DIGITS,
     PROTOCOLS,
     SCENES,
-    MultisetData,
     MultisetDataConfig,
+    MultisetFiles,
     MultisetScenes,
+    MultisetSplit,
     at_size,
     boxes_at_size,
-    examples,
-    read_table,
 )
-from saccade.families.multiset.readers import MULTISET_READERS, commonest_multiset
+from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.multiset.scores import (
     VALIDATION_BATCH,
     MultisetScoring,
@@ -52,11 +49,10 @@ from saccade.families.multiset.scores import (
     saliency_at_glimpses,
 )
 from saccade.geometry import Size
-from saccade.losses import (
+from saccade.losses.hsal import hsal_expected_loss, hsal_loss
+from saccade.losses.multiset import (
     LookedRewards,
     count_loss,
-    hsal_expected_loss,
-    hsal_loss,
     list_reward,
     list_rewards,
     looked_rewards,
@@ -67,15 +63,15 @@ from saccade.losses import (
     sequence_cross_entropy,
     single_object_loss,
 )
-from saccade.metrics.result import Evaluation, evaluation, only_defined
+from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
-from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.evaluate import Kept, Progress, evaluate
+from saccade.tasks.evaluate import Kept
 from saccade.tasks.forward_passes import answers_of
+from saccade.tasks.label_task import with_labels_of
 from saccade.tasks.picture_task import PictureTask, filled_in
-from saccade.tasks.task import Batch, HeldOut, OpenedSplit, config_of, in_batches, loss_name
+from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
 from saccade.trace import MultisetOutput
 
 OBJECTS = "objects"
@@ -223,25 +219,37 @@ class MultisetTask(PictureTask):
             )
         return {**learned, "vocabulary": word_entries(label=self.answers)}
 
-    def make_split(self, name: str) -> MultisetData:
-        """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
+    @classmethod
+    def open(
+        cls, config: MultisetDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
+    ) -> MultisetSplit:
+        """Generated scenes, or the pictures of a table; a trained model says its own labels, and only so many."""
+        table = cls.read(config) if how.table is None else how.table
+        if table is None:
+            scenes = MultisetScenes(config, split, device, allow_pack=how.allow_pack)
+            return cast(MultisetScenes, with_labels_of(scenes, how.facts))
+        known = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
+        return MultisetFiles(config, table, split, device=device, progress=how.progress, **known)
+
+    def make_split(self, name: str) -> MultisetSplit:
+        """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
         split, _, other = name.partition("/")
         config = self.data_config
-        if config.is_generated:
-            fresh = split == "train" and config.protocol == "unlimited"  # a finite set is the same for every seed
-            seed = config.seed + (self.seed if fresh else 0)
-            config = replace(config, name=other or config.name, seed=seed)
-        return MultisetData(config, cast(Split, split), self.device, self.table)
+        if other:
+            config = replace(config, name=other)
+        if split == "train" and config.is_generated and config.protocol == "unlimited":
+            config = replace(config, seed=config.seed + self.seed)
+        return self.open(config, cast(Split, split), self.device, Opening(self.table))
 
-    def training_split(self, data: str = "default", features: str = "auto") -> MultisetData:
+    def training_split(self, data: str = "default", features: str = "auto") -> MultisetSplit:
         """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""
         teaches = self.data_config.teaches_objects
         other = data == OBJECTS and teaches != self.data_config.name
-        found = copy(self.split(f"train/{teaches}" if other else "train"))
+        found: MultisetSplit = copy(self.split(f"train/{teaches}" if other else "train"))
         found.asks_objects = data == OBJECTS
-        return cast(MultisetData, found)
+        return found
 
-    def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
+    def batch(self, data: MultisetSplit, indices: Tensor, number: int) -> Batch:
         """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order.
 
         ``single`` says that only single objects are asked about.
@@ -252,7 +260,7 @@ class MultisetTask(PictureTask):
         labels = {"labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
         return {"images": made.images, **labels, "single": data.asks_objects}
 
-    def held_out_batch(self, data: MultisetData, numbers: Tensor) -> HeldOut:
+    def held_out_batch(self, data: MultisetSplit, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,), as the network sees them."""
         return HeldOut(at_size(data.take(numbers).images, self.size))
 
@@ -360,81 +368,12 @@ class MultisetTask(PictureTask):
         return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
 
     @classmethod
-    def evaluate(  # type: ignore[override]
-        cls,
-        model: nn.Module,
-        data: Mapping[str, object],
-        split: str,
-        *,
-        facts: ModelFacts | None = None,
-        limit: int | None = None,
-        sweeps: int = 0,
-        allow_pack: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
-
-        The words of ``facts`` count. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
-        """
+    def scoring(  # type: ignore[override]
+        cls, model: Any, examples: Any, *, limit: int | None, sweeps: int = 0
+    ) -> MultisetScoring:
+        """Answers, maps and glimpses; there is no deletion or insertion of a multiset, so ``sweeps`` must be 0."""
         if sweeps:
             raise ConfigError(
                 f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
             )
-        config, model = from_dict(MultisetDataConfig, data, where="data"), cast(ImageOnlyModel, model)
-        table, sizes, device = read_table(config), model.config, next(model.parameters()).device
-        answers = None if facts is None else facts.answers
-        chosen = MultisetData(config, checked_split(split), device, table, answers, sizes.most, allow_pack=allow_pack)
-        habit = None if table is None else commonest_multiset(table, chosen.answers)
-        scores = evaluate(MultisetScoring(model, chosen, tuple(sizes.input_size), habit=habit, limit=limit), progress)
-        source = chosen.source
-        if isinstance(source, MultisetScenes):
-            return evaluation(scores, data=config.name, split=split, glyphs=source.glyphs.name, seed=config.seed)
-        reader = config.name.partition(":")[0]
-        if reader == "svhn" and split == "test" and source.rows[0].image.parent.name == "train":
-            scores["note"] = "test is a held-out part of the training pictures, not the official one"
-            return evaluation(scores, data=reader, split=split, scored_part="held-out training pictures")
-        return evaluation(scores, data=reader, split=split)
-
-    @classmethod
-    def open_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        *,
-        facts: ModelFacts | None = None,
-        count: int | None = None,
-        progress: Progress | None = None,
-    ) -> OpenedSplit:
-        """Generated scenes, or the pictures of a table; for a model's own look, scenes do without MNIST."""
-        config = config_of(MultisetDataConfig, settings)
-        table, remark, answers = read_table(config), "", None if facts is None else facts.answers
-        if table is not None:
-            shown = table if count is None else table.first(split, count)
-            data = MultisetData(config, split, "cpu", shown, answers, progress=progress)
-            return OpenedSplit(lambda many: examples(data, many), table.summary())
-        if facts is not None:
-            settings, remark = pack_if_missing(settings, split)
-        scenes = MultisetData(config_of(MultisetDataConfig, settings), split, answers=answers, allow_pack=True)
-        return OpenedSplit(lambda many: examples(scenes, many), remark)
-
-    @classmethod
-    def write_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        count: int,
-        out: Path,
-        *,
-        start: int = 0,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write scenes as PNGs and ``scenes.jsonl``, which ``jsonl:`` reads again.
-
-        Each line holds image, labels and boxes in reading order, seed, split, index and glyphs.
-        """
-        config = config_of(MultisetDataConfig, settings)
-        if not config.is_generated:
-            raise DataError(f"{config.name} is read, not generated; it cannot be made")
-        scenes = MultisetScenes(config, split, torch.device("cpu"), allow_pack=True)
-        what = f"{config.name} {split}"
-        return scenes.write(scenes.facts, what, range(start, start + count), Path(out), progress)
+        return MultisetScoring(model, examples, limit)

@@ -241,7 +241,7 @@ class SceneTask(QuestionTask):
             return {**named, **material, **drawn}
 
         what = f"{config.name} {split} ({config.protocol})"
-        return stream.write(facts, what, range(start, start + count), Path(out), progress)
+        return stream.write_scenes(facts, what, range(start, start + count), Path(out), progress)
 
 
 def scene_examples(data: SceneData, count: int) -> list[Example]:
