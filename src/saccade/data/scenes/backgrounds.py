@@ -106,7 +106,9 @@ class Distractors:
         largest = (high - 1) >> FRACTION_BITS
         colour = rgb(uniform_below(for_colour, len(COLOURS)), rounded_normal(for_noise, self.noise))  # (B, K, 3)
         x, y = uniform_pair_below(for_place, size + 1 - side)
-        corner = self._corners(uniform_below(for_glyph, len(glyphs)), for_offset)  # (B, K)
+        left, top = uniform_pair_below(for_offset, GLYPH - self.crop)  # as the authors draw it: 0 … 28 − crop − 1
+        # Where the crop of each glyph begins in the flattened glyphs.
+        corner = (uniform_below(for_glyph, len(glyphs)) * GLYPH + top) * GLYPH + left  # (B, K)
         as_authors = drawn_as_authors(self.drawing, indices)  # (B,) or None
 
         def by_one_kernel() -> Tensor:
@@ -118,23 +120,12 @@ class Distractors:
 
         images = try_kernel(by_one_kernel, indices.device, size)
         if images is None:
-            ink = resized(self._crops(glyphs, corner), side.flatten(), largest).int()  # (B·K, p, p)
+            along = torch.arange(self.crop, device=indices.device)
+            inside = along[:, None] * GLYPH + along  # (crop, crop)
+            crops = glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]  # (B·K, crop, crop) uint8
+            ink = resized(crops, side.flatten(), largest).int()  # (B·K, p, p)
             images = _added(ink.view(*side.shape, largest, largest), colour.int(), x, y, size, as_authors)
         return images
-
-    def _corners(self, glyph: Tensor, for_offset: Tensor) -> Tensor:
-        """Where the crop of each glyph (B, K) begins in the flattened glyphs.
-
-        Its offset is uniform in 0 … 28 − crop − 1, as the authors draw it.
-        """
-        left, top = uniform_pair_below(for_offset, GLYPH - self.crop)
-        return (glyph * GLYPH + top) * GLYPH + left  # (B, K)
-
-    def _crops(self, glyphs: GlyphSet, corner: Tensor) -> Tensor:
-        """The crops that begin at ``corner`` (B, K): (B·K, crop, crop) uint8."""
-        along = torch.arange(self.crop, device=corner.device)
-        inside = along[:, None] * GLYPH + along  # (crop, crop)
-        return glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]
 
 
 def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_authors: Tensor | None) -> Tensor:

@@ -107,11 +107,6 @@ class GlyphLayout:
         """The scenes ``rows``, in that order, repeats allowed."""
         return replace(self, **{name: value[rows] for name, value in self.tensors().items()})
 
-    def to(self, device: torch.device | str) -> Self:
-        """The same scenes on another device."""
-        moved = {name: value.to(device) for name, value in self.tensors().items()}
-        return replace(self, glyphs=self.glyphs.to(device), **moved)
-
     def remove(self, obj: Tensor) -> Self:
         """Take object ``obj`` (B,) out of each scene."""
         return replace(self, present=with_object(self.present, obj, torch.zeros_like(obj, dtype=torch.bool)))

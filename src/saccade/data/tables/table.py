@@ -34,9 +34,9 @@ from saccade.data.tables.doubts import check_splits, check_usable, contradiction
 from saccade.data.tables.rows import (
     Box,
     Cells,
-    FilesFrom,
     UnusableRowError,
     box_in,
+    file_in,
     group_and_split,
     is_blank,
     numbers_in,
@@ -112,12 +112,12 @@ class Columns:
     """What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
     nothing, labels are sentences."""
 
-    def row(self, cells: Cells, files: FilesFrom, has_split: bool) -> Row:
+    def row(self, cells: Cells, folder: Path, has_split: bool) -> Row:
         """One row, or the :class:`UnusableRowError` that says why it cannot be used."""
         if None in cells:  # where csv puts what it has no column for
             raise UnusableRowError("more cells than columns", "quote cells that hold commas")
         name = text_in(cells, "image")
-        image = files.file(name, "picture")
+        image = file_in(folder, name, "picture")
         group, split = group_and_split(cells, name, has_split)
         labels = self.labels(cells)
         box, point, mask = (cells.get(column) if column in self.optional else None for column in _EVIDENCE)
@@ -129,7 +129,7 @@ class Columns:
             box=box_in(box),
             # numbers_in gives as many as asked for
             point=numbers_in(point, "point", 2),  # type: ignore[arg-type]
-            mask=None if is_blank(mask) else files.file(str(mask).strip(), "mask"),
+            mask=None if is_blank(mask) else file_in(folder, str(mask).strip(), "mask"),
             boxes=() if self.boxes is None else self.boxes(cells, len(labels)),
             group="" if is_blank(cells.get("group")) else group,
         )
@@ -277,13 +277,12 @@ def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Fo
     """The rows that can be used, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
     has_split = any("split" in cells for _, cells in cell_rows.rows)
     no_query = columns.asks and not any("query" in cells for _, cells in cell_rows.rows)
-    files = FilesFrom(cell_rows.folder)
     rows: list[Found] = []
     readable: list[Row] = []
     first: dict[object, str] = {}
     for where, cells in cell_rows.rows:
         try:
-            row = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, files, has_split)
+            row = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, cell_rows.folder, has_split)
         except UnusableRowError as error:
             cell_rows.skipped.append(error.at(where))
             continue

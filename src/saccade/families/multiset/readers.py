@@ -47,7 +47,6 @@ from saccade.data.tables.references import OWN, Reader, own_table
 from saccade.data.tables.rows import (
     Box,
     Cells,
-    FilesFrom,
     UnusableRowError,
     box_in,
     csv_rows,
@@ -225,12 +224,12 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
     found: list[Found] = []
     skipped: list[str] = []
     for part in parts:
-        files, struct = FilesFrom(path / part), path / part / _DIGIT_STRUCT
+        struct = path / part / _DIGIT_STRUCT
         official = struct.is_file()
         for number in read_digit_struct(struct) if official else _reduced(path / f"{part}.csv", skipped):
             where = f"{part}/{number.image}"
-            image = files.find(number.image)
-            if image is None:
+            image = path / part / number.image
+            if not image.is_file():
                 skipped.append(f"no such picture: {where}")
                 continue
             try:
