@@ -42,8 +42,8 @@ TWINS = (
     "other_removed",
     "background_changed",
 )
+# Pictures with a mask of their own; the others have that of the scene.
 MASKED = (SCENE, "target_moved", "target_removed", "other_moved", "other_removed")
-"""Pictures with a mask of their own; the others have that of the scene."""
 Pixels = npt.NDArray[np.uint8]
 Row = dict[str, Any]
 SEPARATOR = "__"  # Between the picture and the query in the name of a map
@@ -94,11 +94,11 @@ V1_SETTINGS = {
     "glyphs": "pack-test-600",
     "drawing": "blend",
 }
+# Number of scenes from the first on → digest.
 V1_DIGESTS = {
     32: "54f8f645900b60b59364ae1ffac568a9751a50777c5084af800d5a642ccb518f",
     V1_COUNT: "f69133d299b71eb1c1f89849e0db2cd1c4a1b2d2a2847aa5f2afd39e40c24cdc",
 }
-"""Number of scenes from the first on → digest."""
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,13 @@ class ShippedPicture:
 
     path: Path
     shows: str
+    # What a model of its kind can be asked; empty for a photograph.
     ask: str
-    """What a model of its kind can be asked; empty for a photograph."""
+    # Author and licence.
     credit: str
-    """Author and licence."""
 
 
+# By name.
 EXAMPLES = {
     "digits": ShippedPicture(_HERE / "digits.png", "seven coloured digits on black", "7", _GLYPHS),
     "clutter": ShippedPicture(_HERE / "clutter.png", "seven coloured digits among bits of others", "7", _GLYPHS),
@@ -42,7 +43,6 @@ EXAMPLES = {
     ),
     "rocket": ShippedPicture(_PHOTOGRAPHS / "val" / "rocket.jpg", "a rocket takes off", "", "SpaceX, public domain"),
 }
-"""By name."""
 
 
 def example(name: str = "digits") -> Path:

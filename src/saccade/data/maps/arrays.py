@@ -31,8 +31,8 @@ SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5  # Suffixes of files that
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 SEPARATOR = "__"  # Between the picture and the question in the name of a map
 MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)  # Largest file, and largest array in it
+# Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels.
 MAX_SIDE = 1 << 14
-"""Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
 
 
 class Members(NamedTuple):

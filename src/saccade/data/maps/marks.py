@@ -34,11 +34,11 @@ class PictureMarks:
     """What is marked in one picture."""
 
     size: Size | None = None  # (H, W), where it is known
+    # Boxes xyxy or points (x, y), in pixels of the picture.
     places: list[tuple[float, ...]] = field(default_factory=list)
-    """Boxes xyxy or points (x, y), in pixels of the picture."""
     labels: list[str | None] = field(default_factory=list)
+    # For COCO: the segmentation of each place; None where it has only a box.
     segments: list[Any] = field(default_factory=list)
-    """For COCO: the segmentation of each place; None where it has only a box."""
 
     def of(self, label: str | None) -> list[int]:
         """The numbers of the places with that label; None: of all."""

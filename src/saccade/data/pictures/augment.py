@@ -30,11 +30,11 @@ _TURN, _SLANT, _INVERT, _BLUR = range(10, 14)
 _ERASE, _HOLE_AREA, _HOLE_ASPECT, _HOLE_X, _HOLE_Y = range(14, 19)
 _DRAWS = 19  # a new option takes the next numbers: those before it keep their draws
 
+# What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is a
+# third of a picture at most.
 HOLE_ASPECT = 3.0
-"""What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is
-a third of a picture at most."""
+# Largest area of a crop, in pictures: stretched by up to 2, no side shrinks by more than 2 and no pixel is skipped.
 MAX_AREA = 2.0
-"""Largest area of a crop, in pictures: stretched by up to 2, no side shrinks by more than 2 and no pixel is skipped."""
 
 
 @dataclass(frozen=True)

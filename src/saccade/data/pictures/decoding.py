@@ -34,16 +34,16 @@ _PLUGINS = {
     "PNG": PngImagePlugin, "JPEG": JpegImagePlugin, "WEBP": WebPImagePlugin, "BMP": BmpImagePlugin,
     "GIF": GifImagePlugin, "TIFF": TiffImagePlugin, "PPM": PpmImagePlugin, "AVIF": AvifImagePlugin,
 }  # imported here, or Pillow would import all its plugins at the first file that is none of these  # fmt: skip
+# What is read; AVIF and WebP where Pillow was built with them. JPEG includes MPO, a JPEG of two pictures.
 FORMATS = tuple(name for name, plugin in _PLUGINS.items() if getattr(plugin, "SUPPORTED", True))
-"""What is read; AVIF and WebP where Pillow was built with them. JPEG includes MPO, a JPEG of two pictures."""
 _SUFFIXES = {
     "PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "WEBP": (".webp",), "BMP": (".bmp",), "GIF": (".gif",),
     "TIFF": (".tif", ".tiff"), "PPM": (".ppm", ".pgm", ".pbm"), "AVIF": (".avif",),
 }  # fmt: skip
+# Suffixes of the files that are searched in folders.
 SUFFIXES = frozenset(suffix for name in FORMATS for suffix in _SUFFIXES[name])
-"""Suffixes of the files that are searched in folders."""
+# Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels.
 LONGEST_SIDE = 1_000_000
-"""Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels."""
 STRIP = 1 << 22  # Pixels that are converted at a time
 
 _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b"avif": "AVIF", b"avis": "AVIF"}

@@ -18,8 +18,8 @@ from saccade.data.pictures.prepared import ByteStore, PreparedPictures, prepared
 from saccade.data.tables.table import Row
 from saccade.geometry import Size, apply, apply_to_boxes, compose, invert, sample, touched
 
+# Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels.
 POINT_RADIUS = 1 / 14
-"""Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels."""
 _NO_BOX, _NO_POINT = (float("nan"),) * 4, (float("nan"),) * 2
 
 
@@ -76,8 +76,7 @@ class Evidence:
         limit: int,
         picture_of: Sequence[int],
     ) -> None:
-        self.size = pictures.size
-        """(height, width) of the network input."""
+        self.size = pictures.size  # (height, width) of the network input
         self._canvas, self._picture = pictures.canvas, torch.tensor(picture_of, device=device)
         readable = [picture not in pictures.unreadable for picture in picture_of]
         sizes = [(int(height), int(width)) for height, width in pictures.image_size.tolist()]
@@ -89,10 +88,10 @@ class Evidence:
             return prepared_mask(mask, sizes[picture_of[place]], self.size, grey)
 
         self._masks = ByteStore(len(held), decode, self.size, device, limit=limit)
+        # Number of the row → what is wrong with its evidence.
         self.wrong: dict[int, str] = {
             held[number]: f"unreadable mask: {why}" for number, why in self._masks.unreadable.items()
         }
-        """Number of the row → what is wrong with its evidence."""
         for place, row in enumerate(rows):
             if readable[place] and (what := _outside(row, sizes[picture_of[place]])):
                 self.wrong.setdefault(place, what)
@@ -107,8 +106,8 @@ class Evidence:
         box = torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4).clamp(min=0).minimum(most)  # NaN stays NaN
         self._box = box.to(device)
         self._point = torch.tensor(points, dtype=torch.float64, device=device).reshape(-1, 2)
+        # Whether any row has evidence.
         self.is_there = bool((at >= 0).any() or (~box.isnan()).any() or (~self._point.isnan()).any())
-        """Whether any row has evidence."""
 
     def marks(self, rows: Tensor, frames: Tensor | None = None, *, masks: bool = True) -> Marks:
         """The evidence of the ``rows`` (B,).

@@ -79,12 +79,9 @@ class FeatureCache:
     def __init__(self, folder: Path | str, *, shape: tuple[int, ...], count: int, key: str, limit_bytes: int) -> None:
         self.shape, self.count, self.key = tuple(shape), count, key
         self._each = 2 * math.prod(shape)  # bytes
-        self.per_shard = max(1, SHARD_BYTES // self._each)
-        """Features in a shard."""
-        self.shards = -(-count // self.per_shard)
-        """Number of shards."""
-        self.nbytes = count * self._each + self.shards * _DIGEST_BYTES
-        """What the shards take when all are there."""
+        self.per_shard = max(1, SHARD_BYTES // self._each)  # Features in a shard
+        self.shards = -(-count // self.per_shard)  # Number of shards
+        self.nbytes = count * self._each + self.shards * _DIGEST_BYTES  # What the shards take when all are there
         if self.nbytes > limit_bytes:
             raise ConfigError(
                 f"features: {count:,} of shape {self.shape} need {_megabytes(self.nbytes)} on disk, more than the "
@@ -93,8 +90,7 @@ class FeatureCache:
             )
         facts = {"schema_version": _SCHEMA, "key": key, "shape": list(self.shape), "count": count}
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-        self.folder = make_folder(Path(folder)) / name
-        """The folder of this cache."""
+        self.folder = make_folder(Path(folder)) / name  # The folder of this cache
         _make_room(self.folder, limit_bytes - self.nbytes)
         self._open(facts)
         self._mapped: dict[int, np.ndarray] = {}

@@ -24,8 +24,8 @@ from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.geometry import Size
 
+# Pictures of each split; training never ends.
 SIZES: dict[Split, int | None] = {"train": None, "val": 1_000, "test": 2_000}
-"""Pictures of each split; training never ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +80,8 @@ class DrawnSplit:
     def __init__(self, pictures: DrawnPictures, split: Split, device: torch.device | str = "cpu") -> None:
         self.pictures, self.split, self.device = pictures, split, torch.device(device)
         self.size = SIZES[split]
-        self.stream = derive_seed(pictures.seed, SPLITS.index(split))
-        """The seed from which its pictures are drawn."""
-        self.answers = pictures.answers
-        """What the labels are called, by number."""
+        self.stream = derive_seed(pictures.seed, SPLITS.index(split))  # The seed from which its pictures are drawn
+        self.answers = pictures.answers  # What the labels are called, by number
 
     def sampled(self, limit: int | None) -> Tensor:
         """Numbers of the first ``limit`` pictures; None or 0: of all."""
@@ -120,15 +118,15 @@ class DrawnSplit:
 def label_examples(data: Any, count: int) -> list[Example]:
     """The first ``count`` pictures of a split with their labels."""
     batch = data.take(torch.arange(count if data.size is None else min(count, data.size))).in_float()
-    masks = [()] * len(batch) if batch.evidence is None else [seen_masks(mask[None]) for mask in batch.evidence]
-    truths = [data.answers[label] for label in batch.label.tolist()]
-    return [Example(*example) for example in zip(batch.images, truths, masks)]
+    return [
+        Example(image, data.answers[label], () if batch.evidence is None else seen_masks(batch.evidence[at][None]))
+        for at, (image, label) in enumerate(zip(batch.images, batch.label.tolist()))
+    ]
 
 
 def _box(mask: Tensor) -> list[int] | None:
     """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
     if not bool(mask.any()):
         return None
-    ends = [axis.nonzero().flatten()[[0, -1]].tolist() for axis in (mask.any(0), mask.any(1))]  # of x, of y
-    (left, right), (top, bottom) = ends
-    return [left, top, right + 1, bottom + 1]
+    rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()
+    return [int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1]

@@ -56,12 +56,9 @@ class PreparedPictures:
             return pixels.mul(255).round().to(torch.uint8)  # (3,H,W)
 
         self._bytes = ByteStore(len(paths), decode, (3, *size), device, limit=limit, progress=progress)
-        self.unreadable = self._bytes.unreadable
-        """Number → what is wrong with the file."""
-        self.canvas = canvas.to(device)
-        """(n, 2, 3) network input → original picture."""
-        self.image_size = image_size.to(device)
-        """(n, 2) height and width of the original picture."""
+        self.unreadable = self._bytes.unreadable  # Number → what is wrong with the file
+        self.canvas = canvas.to(device)  # (n, 2, 3) network input → original picture
+        self.image_size = image_size.to(device)  # (n, 2) height and width of the original picture
 
     def take(self, numbers: Tensor) -> Tensor:
         """The pictures ``numbers`` (B,): (B, 3, H, W) float32 in 0..1."""
@@ -137,8 +134,8 @@ class ByteStore:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._decode = decode
+        # Number → what is wrong with it. Asking for one of these is the caller's mistake.
         self.unreadable: dict[int, str] = {}
-        """Number → what is wrong with it. Asking for one of these is the caller's mistake."""
         kept = min(count, limit // max(1, math.prod(shape)))
         self._kept = torch.zeros((kept, *shape), dtype=torch.uint8, device=device)
         self._all_kept = kept == count

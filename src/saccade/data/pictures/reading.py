@@ -35,8 +35,8 @@ from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Size, fit_inside
 
+# More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more.
 PIXEL_LIMIT = MAX_PIXELS
-"""More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
 SIDE_LIMIT = 4096  # No network input is higher or wider: a slip in a size must not run out of memory
 THREADS = min(4, os.cpu_count() or 1)  # That decode side by side; Pillow lets the others run meanwhile
 _MOST_BYTES = 1 << 30  # of a file

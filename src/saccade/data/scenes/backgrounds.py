@@ -29,8 +29,8 @@ from saccade.data.scenes.kernels import try_kernel
 from saccade.data.scenes.render import divided_by_255
 from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, resized
 
+# First stream of draws within a scene that belongs to its background; those below make the digits.
 BACKGROUND_DRAWS = 50
-"""First stream of draws within a scene that belongs to its background; those below make the digits."""
 
 
 class Background(Protocol):

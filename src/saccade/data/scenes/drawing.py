@@ -47,8 +47,8 @@ def _table(device: torch.device) -> Tensor:
 
 
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
+# Drawings that have both: the first of every N scenes is ``blend``, the others are ``authors``.
 EVERY = {"both": 2, "mostly-authors": 4}
-"""Drawings that have both: the first of every N scenes is ``blend``, the others are ``authors``."""
 
 
 def check_drawing(drawing: str) -> None:

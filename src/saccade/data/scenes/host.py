@@ -230,8 +230,8 @@ def _columns_left_of(size: int) -> Array:
 
 _TOGETHER = 1 << 16  # pixels of a resized glyph at a time
 
+# Number of the object, position in the flattened batch of pictures, and ink 1 .. 255: (m,) int64, int64, uint16.
 Pixels = tuple[Array, Array, Array]
-"""Number of the object, position in the flattened batch of pictures, and ink 1 .. 255: (m,) int64, int64, uint16."""
 
 
 def inked_on_host(

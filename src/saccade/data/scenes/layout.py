@@ -48,8 +48,8 @@ class GlyphLayout:
     x: Tensor  # (B, N) left edge of the box
     y: Tensor  # (B, N) top edge
     present: Tensor  # (B, N) bool
+    # True after a move: sampled objects never share a pixel, moved ones may; the later slot is in front.
     may_overlap: bool = False
-    """True after a move: sampled objects never share a pixel, moved ones may; the later slot is in front."""
 
     def __len__(self) -> int:
         return len(self.index)

@@ -45,11 +45,11 @@ from saccade.files import cache_home
 
 SHIPPED = Path(__file__).parent / "packs" / "backgrounds"  # Nine photographs, with ``attribution.json`` beside them
 
+# Digest of the photographs of a split → what the set is called.
 KNOWN = {
     **dict.fromkeys(("e3972d19", "c4077eee", "ee467d42"), "bsds500"),
     **dict.fromkeys(("3b287d7b", "fef84052", "c8aec02d"), "shipped"),
 }
-"""Digest of the photographs of a split → what the set is called."""
 
 LIMIT = 2_000  # Photographs kept of a split at most, the first in the order of the hash; some 450 MB
 

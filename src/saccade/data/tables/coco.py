@@ -28,8 +28,8 @@ from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, cache_home, file_digest
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+# What a segmentation that is none raises; OverflowError: infinity.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)
-"""What a segmentation that is none raises; OverflowError: infinity."""
 _BITS = 60  # of a run length
 
 

@@ -30,9 +30,9 @@ from saccade.data.tables.splits import SPLITS, hashed_share, split_of
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
 
+# What the folders of splits are called.
 SPLIT_FOLDERS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val",
                  "dev": "val", "test": "test", "testing": "test"}  # fmt: skip
-"""What the folders of splits are called."""
 _HELD_OUT = 0.15  # of train, where there is no val
 _NAMED = 5
 _METADATA = ("metadata.csv", "metadata.jsonl")

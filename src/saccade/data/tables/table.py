@@ -103,14 +103,14 @@ class Columns:
     needed: tuple[str, ...] = ("image", "label")  # Columns that must be there; ``label|labels`` asks for either
     optional: frozenset[str] = frozenset({"box", "mask"})  # Of box, point and mask, those that count
     labels: Callable[[Cells], tuple[str, ...]] = one_label  # What is true of a row, or an :class:`UnusableRowError`
+    # The boxes of so many labels, where each has its own.
     boxes: Callable[[Cells, int], tuple[Box | None, ...]] | None = None
-    """The boxes of so many labels, where each has its own."""
     asks: bool = False  # Whether rows have a question
     thing: str = "picture"  # What a row is, in messages
     word: tuple[str, str] = ("class", "classes")  # What an answer is called, one and several
+    # What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
+    # nothing, labels are sentences.
     unknown: Literal["label", "row"] | None = "row"
-    """What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
-    nothing, labels are sentences."""
 
     def row(self, cells: Cells, folder: Path, has_split: bool) -> Row:
         """One row, or the :class:`UnusableRowError` that says why it cannot be used."""
@@ -180,8 +180,8 @@ class Table:
     most: int = 1  # Labels of a training row at most
     kind: str = ""  # What several labels are: multiset, set or list
     skipped: tuple[str, ...] = ()  # Rows left out, each with its reason
+    # Every row that could be read, those with words that are never seen in train too: a model may know them.
     as_found: tuple[Row, ...] = ()
-    """Every row that could be read, those with words that are never seen in train too: a model may know them."""
     doubts: tuple[str, ...] = ()  # What its reader found doubtful, in words
 
     @classmethod

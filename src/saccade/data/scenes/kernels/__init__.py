@@ -22,8 +22,8 @@ from typing import TypeVar
 
 import torch
 
+# Side of the largest picture that the kernels can make.
 MAX_PICTURE = 128
-"""Side of the largest picture that the kernels can make."""
 
 Made = TypeVar("Made")
 _failure = ""
