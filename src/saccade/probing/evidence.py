@@ -154,11 +154,11 @@ def _map_scores(
             continue
         encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
         trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
-        clicks = [Clicks.at(marks.point, marks.box, size)] if clicked else []
+        clicks = Clicks.at(marks.point, marks.box, size) if clicked else None
         box = evidence.boxes_of_objects(rows)  # (n,4)
         points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[number].of(part)}  # (n,2) each
         beside = _blind_maps(points, trace, size, exact=not bool(marks.point.isnan().all()))
-        scorer.add_trace(trace, marked, groups=picture, also=clicks, beside=beside)
+        scorer.add_trace(trace, marked, groups=picture, clicks=clicks, beside=beside)
     return scorer
 
 
