@@ -17,7 +17,6 @@ from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
-from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 CUDA = torch.device("cuda")
@@ -175,14 +174,6 @@ def test_gpu_makes_other_scenes_of_the_cpu_too(settings):
     assert torch.equal(render(found).cpu(), render(expected))
     obj = torch.zeros(600, dtype=torch.int64)
     assert torch.equal(render(found[3:].remove(obj[3:].to(CUDA))).cpu(), render(expected[3:].remove(obj[3:])))
-
-
-@pytest.mark.gpu
-@on_gpu
-def test_gpu_names_a_scene_without_room():
-    spec = SceneSpec(size=60, count=(9, 9), scale=(1.5, 2.0), max_tries=3)
-    with pytest.raises(DataError, match="scene 5: no room"):
-        sample_layout(spec, glyphs_for("val", "pack"), 0, torch.arange(5, 7, device=CUDA))
 
 
 @pytest.mark.gpu

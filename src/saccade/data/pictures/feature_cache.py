@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import ConfigError, DataError
 from saccade.files import make_folder, write_bytes, write_json, writing
 
 FEATURES_MB = 32_768  # What all caches together may take, unless a setting says otherwise
@@ -128,17 +128,15 @@ class FeatureCache:
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.
-            ShapeError: the features have another shape.
             OutputError: the disk is full, or cannot be written to.
         """
-        self._map_what_is_there()  # another process may have filled some
         first_shard, done = int(begin * self.shards), self.count - len(self.missing)
         for place in range(self.shards):
             shard = (first_shard + place) % self.shards
             if shard in self._mapped:
                 continue
             numbers = self._numbers(shard)
-            if not (self._path(shard).is_file() and self._map(shard)):  # else another process wrote it meanwhile
+            if not self._map(shard):  # else another process wrote it meanwhile
                 features = np.empty((len(numbers), *self.shape), np.float16)
                 for first in range(0, len(numbers), batch_size):
                     batch = numbers[first : first + batch_size]
@@ -151,17 +149,11 @@ class FeatureCache:
             done += len(numbers)
 
     def take(self, numbers: Tensor) -> Tensor:
-        """The features ``numbers`` (B,), in that order, repeats allowed: ``(B, *shape)`` float16 in main memory.
-
-        Raises:
-            DataError: a number that does not exist, or a feature that is not there yet.
-        """
+        """The features ``numbers`` (B,), filled before, repeats allowed: ``(B, *shape)`` float16 in main memory."""
         numbers = numbers.long().cpu()
         taken = np.empty((len(numbers), *self.shape), np.float16)
         shard_of, row = numbers.numpy() // self.per_shard, numbers.numpy() % self.per_shard
         for shard in np.unique(shard_of).tolist():
-            if shard not in self._mapped:
-                raise DataError(f"feature {shard * self.per_shard} and others are not computed yet; call fill first")
             here = shard_of == shard
             taken[here] = self._mapped[shard][row[here]]
         return torch.from_numpy(taken)
@@ -208,8 +200,6 @@ class FeatureCache:
         return self.folder / f"{shard:06d}.f16"
 
     def _checked(self, features: Tensor, numbers: range) -> np.ndarray:
-        if tuple(features.shape) != (len(numbers), *self.shape):
-            raise ShapeError("features", str((len(numbers), *self.shape)), features.shape)
         largest = features.detach().abs().amax(dim=tuple(range(1, features.dim()))).cpu()  # (b,)
         wrong = (~(largest <= _LARGEST)).nonzero().squeeze(1).tolist()  # NaN is not ≤
         if wrong:
@@ -225,10 +215,9 @@ def _make_room(own: Path, for_others: int) -> None:
     others = []
     for facts in own.parent.glob(f"*/{_FACTS}"):
         with suppress(OSError):  # another process is removing it
-            others += [
-                (facts.stat().st_mtime, facts.parent, sum(file.stat().st_size for file in facts.parent.iterdir()))
-            ]
-    others = sorted(other for other in others if other[1] != own)
+            size = sum(file.stat().st_size for file in facts.parent.iterdir())
+            others += [(facts.stat().st_mtime, facts.parent, size)] if facts.parent != own else []
+    others.sort()
     total = sum(size for *_, size in others)
     for _, cache, size in others:
         if total <= for_others:

@@ -89,7 +89,10 @@ def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL
     if isinstance(source, np.ndarray):
         return _from_array(source, name or "array")
     if hasattr(source, "read"):
-        return _from_file(source, name or str(getattr(source, "name", "picture")), pixels)
+        name, data = name or str(getattr(source, "name", "picture")), source.read(_MOST_BYTES + 1)
+        if not isinstance(data, bytes):
+            raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
+        return _from_bytes(data, name, pixels)
     raise DataError(f"a picture is a path, bytes, a PIL image, an array or a tensor; found {type(source).__name__}")
 
 
@@ -199,14 +202,6 @@ def _from_path(path: Path, name: str, pixels: int) -> Picture:
         raise DataError(f"{path}: no such file; check the path") from error
     except OSError as error:
         raise DataError(f"{str(path)!r}: cannot be opened as a picture ({error.strerror or error})") from error
-    return _from_bytes(data, name, pixels)
-
-
-def _from_file(file: BinaryIO, name: str, pixels: int) -> Picture:
-    """From an open file, where it stands; it then stands behind the picture."""
-    data = file.read(_MOST_BYTES + 1)
-    if not isinstance(data, bytes):
-        raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
     return _from_bytes(data, name, pixels)
 
 

@@ -103,7 +103,9 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
         DataError: MNIST is needed and not there, or its files are damaged.
     """
     if policy == "pack":
-        return _pack_share(split)
+        pack, (first, last) = load_pack(), _PACK_SHARE[split]  # the same share of every class
+        ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
+        return GlyphSet(pack.images[ids], pack.labels[ids], f"pack-{split}-{len(ids)}")
     if policy == "merged":
         train, test = load_mnist("train", folder), load_mnist("test", folder)
         return GlyphSet(
@@ -200,15 +202,6 @@ def _idx_files(base: Path, part: str) -> list[Path]:
         names = [f"{stem}-{kind}{dash}idx{axes}-ubyte{ending}" for dash in "-." for ending in ("", ".gz")]
         files += [base / name for name in names if (base / name).is_file()][:1]
     return files
-
-
-@lru_cache
-def _pack_share(split: str) -> GlyphSet:
-    """The pack's glyphs of one split: the same share of every class."""
-    pack = load_pack()
-    first, last = _PACK_SHARE[split]
-    ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
-    return GlyphSet(pack.images[ids], pack.labels[ids], f"pack-{split}-{len(ids)}")
 
 
 PACK_NAME = "mnist-test-pack-2000"
