@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 import saccade
+from saccade.commands.door import app
 from saccade.data.gallery import EXAMPLES, example
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from tiny_models import save_tiny
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def test_every_example_opens_by_name_and_by_file_name():
@@ -40,3 +47,18 @@ def test_photographs_are_credited_as_where_they_lie():
     for each in photographs:
         assert each.credit == credit[each.path.relative_to(SHIPPED).as_posix()]
         assert "CC BY" not in each.credit  # nothing to say wherever such a picture is shown
+
+
+def test_look_takes_an_example_beside_paths_and_lists_them(tmp_path):
+    model = save_tiny(tmp_path / "tiny")
+    Image.new("RGB", (20, 20)).save(tmp_path / "mine.png")
+    both = run("look", tmp_path / "mine.png", "--example", "cat", "--model", model, "--ask", 2, "--json")
+    assert both.exit_code == 0, both.output
+    seen = [json.loads(line)["picture"] for line in both.stdout.splitlines()]
+    assert [name.rpartition("/")[2] for name in seen] == ["mine.png", "cat.jpg"]
+    assert set(json.loads(run("list", "examples", "--json").stdout)["examples"]) == set(EXAMPLES)
+    for wrong, complaint in ((("--example", "dog"), "no example 'dog'"), ((), "nothing to look at")):
+        result = run("look", *wrong, "--model", model)
+        assert result.exit_code == 2
+        assert complaint in " ".join(result.output.split())
+        assert "rocket" in result.output
