@@ -201,22 +201,6 @@ def test_options_that_are_off_leave_the_draws_of_the_others_alone(assert_near):
     assert torch.equal(same, frames)
 
 
-def test_what_is_drawn_for_one_option_says_nothing_about_another():
-    board = ((torch.arange(8)[:, None] + torch.arange(8)) % 2).float().expand(600, 3, 8, 8).contiguous()
-
-    def drawn(**options) -> tuple[torch.Tensor, torch.Tensor]:
-        return augment(board, replace(STILL, **options), 9)
-
-    inverted, soft = drawn(invert=0.5)[0][:, 0, 0, 0], drawn(blur=1.0)[0].amax((1, 2, 3))
-    cut, stretched, mirrored = drawn(area=(0.5, 1.0))[1], drawn(aspect=2.0)[1], drawn(mirror=True)[1]
-    turned, slanted = drawn(turn=30.0)[1], drawn(slant=0.5)[1]
-    frames = (cut[:, 0, 0], cut[:, 0, 2], cut[:, 1, 2], stretched[:, 0, 0], mirrored[:, 0, 0])
-    told = torch.stack([*frames, turned[:, 0, 1], slanted[:, 0, 1], inverted.double(), soft.double()])  # (9,600)
-    related = torch.corrcoef(told).abs()[:, 5:]  # (9,4) with each of the last four
-    assert float(related[:5].max()) < 0.15
-    assert float(related[5:].triu(1).max()) < 0.15
-
-
 @pytest.mark.parametrize("name", ["turn", "slant", "invert", "blur", "erase", "area"])
 def test_each_option_is_drawn_from_the_seed_for_each_place(name):
     value = {"turn": 20.0, "slant": 0.4, "invert": 0.5, "blur": 1.0, "erase": 1.0, "area": (1.0, 2.0)}[name]

@@ -80,13 +80,6 @@ def test_a_filled_cache_is_not_computed_again(tmp_path):
     assert torch.equal(again.take(torch.arange(COUNT)), FEATURES.half())
 
 
-def test_features_larger_than_a_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr(feature_cache, "SHARD_BYTES", 1)
-    cache = filled(tmp_path)
-    assert (cache.per_shard, cache.shards) == (1, COUNT)
-    assert torch.equal(cache.take(torch.tensor([7])), FEATURES[7:8].half())
-
-
 def test_keys_counts_and_shapes_are_apart(tmp_path):
     filled(tmp_path)
     assert opened(tmp_path, "other").missing == tuple(range(COUNT))

@@ -35,14 +35,6 @@ def fresh(monkeypatch):
     monkeypatch.setattr(kernels, "_has_triton", lambda: True)
 
 
-def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
-    assert kernels.why_no_kernels(CUDA) == kernels.why_no_kernels(CUDA, 128) == ""
-    assert "made on cpu" in kernels.why_no_kernels(torch.device("cpu"))
-    assert "up to 128 px, and these have 160" in kernels.why_no_kernels(CUDA, 160)
-    monkeypatch.setattr(kernels, "_has_triton", lambda: False)
-    assert "Triton is not installed" in kernels.why_no_kernels(CUDA)
-
-
 def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
     monkeypatch.setattr(kernels, "why_no_kernels", lambda device, size=100: kernels._failure)
     calls = []

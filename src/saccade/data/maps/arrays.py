@@ -213,11 +213,10 @@ def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
 
     def read(key: str) -> Array:
         dataset = held[key]
-        if dataset.external or dataset.is_virtual:
-            raise DataError(f"{name}[{key}]: its values lie in another file; copy them into this one")
-        if dataset.dtype.kind not in "biuf" or dataset.size is None or dataset.size > MAX_PIXELS:
-            what = f"{dataset.shape} of {dataset.dtype}"
-            raise DataError(f"{name}[{key}]: expected at most {MAX_PIXELS:,} numbers, found {what}")
+        is_here = not (dataset.external or dataset.is_virtual)
+        if not is_here or dataset.dtype.kind not in "biuf" or dataset.size is None or dataset.size > MAX_PIXELS:
+            what = f"{dataset.shape} of {dataset.dtype}{'' if is_here else ' in another file'}"
+            raise DataError(f"{name}[{key}]: expected at most {MAX_PIXELS:,} numbers in this file, found {what}")
         return np.asarray(dataset[()])
 
     # a file that is open when the interpreter ends takes the process down with it

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from saccade.config import Seed
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import Written, write_pictures
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -50,7 +51,7 @@ class DrawnPictures(ABC):
 
     name: str
     """Name of the generator, as users type it."""
-    seed: int = 0
+    seed: Seed = 0
     side: int = 64
     """Side of a picture, in pixels."""
 
@@ -59,8 +60,6 @@ class DrawnPictures(ABC):
     is_generated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 1 << 63:
-            raise ValueError(f"seed must lie in 0 .. 2^63 - 1, found {self.seed}")
         if not 1 <= self.side <= SIDE_LIMIT:
             raise ValueError(f"side must lie in 1 .. {SIDE_LIMIT}, found {self.side}")
 

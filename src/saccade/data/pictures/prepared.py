@@ -98,10 +98,9 @@ def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None =
         raise DataError(f"{path}: {found_width}×{found_height} pixels for a picture of {width}×{height}; redraw it")
     pixels = np.asarray(mask.image)  # (H,W,3)
     marked = pixels.any(axis=-1) if grey is None else (pixels == grey).all(axis=-1)  # (H,W) bool
-    if not marked.any() and grey is not None:
-        raise DataError(f"{path}: no pixel of the grey value {grey}, which marks the evidence; make it again")
     if not marked.any():
-        raise DataError(f"{path}: black all over, so it marks nothing; leave the cell empty where there is no evidence")
+        what = "black all over" if grey is None else f"no pixel of the grey value {grey}"
+        raise DataError(f"{path}: {what}, so it marks nothing; leave the cell empty where there is no evidence")
     share = prepare(Picture(Image.fromarray(marked).convert("RGB"), mask.name), size)[0][0]  # (h,w) in 0..1
     half = share >= 0.5
     return (half if bool(half.any()) else share > 0).to(torch.uint8)

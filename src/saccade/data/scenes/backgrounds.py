@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, drawn_as_authors, painted, rgb
+from saccade.data.scenes.drawing import COLOURS, Drawing, drawn_as_authors, painted, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import (
     distinct_below,
@@ -83,9 +83,6 @@ class Distractors:
 
     drawing: Drawing = "blend"
     """How crops are coloured and added, see ``drawing.py``."""
-
-    def __post_init__(self) -> None:
-        check_drawing(self.drawing)
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, rgb
+from saccade.data.scenes.drawing import COLOURS, Drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.render import inked_pixels
 from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
@@ -164,7 +164,6 @@ class SceneSpec:
     """How digits are laid on it, see ``drawing.py``; distractors have a setting of the same name."""
 
     def __post_init__(self) -> None:
-        check_drawing(self.drawing)
         if not 1 <= self.count[0] <= self.count[1] <= 10:
             raise ConfigError(f"count: digits are distinct, so 1 ≤ fewest ≤ most ≤ 10, found {self.count}")
         if not 0 < self.scale[0] < self.scale[1] or int(GLYPH * self.scale[0]) < 1 or self.largest > self.size:
