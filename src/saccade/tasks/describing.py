@@ -25,33 +25,6 @@ from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import HeldOut
 from saccade.trace import ModelOutput
 
-Maker = Callable[[Tensor, torch.Generator], Tensor]
-
-
-def uniform_noise(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Every number drawn alone."""
-    return torch.rand(images.shape, generator=generator)
-
-
-def gradients(images: Tensor, generator: torch.Generator) -> Tensor:
-    """From one colour to another, left to right or top to bottom."""
-    count, _, height, width = images.shape
-    first, last = torch.rand(2, count, 3, 1, 1, generator=generator)
-    across = torch.linspace(0, 1, width).expand(height, width)
-    down = torch.linspace(0, 1, height)[:, None].expand(height, width)
-    is_across = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
-    made: Tensor = first + (last - first) * torch.where(is_across, across, down)
-    return made
-
-
-def grey_copies(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Pictures of the right kind without their colours."""
-    return images.mean(1, keepdim=True).expand_as(images).contiguous()
-
-
-CHOOSING: dict[str, Maker] = {"noise": uniform_noise, "gradients": gradients, "grey copies": grey_copies}
-"""Foreign pictures by which features are chosen; how well they tell foreign pictures is reported on other kinds."""
-
 HELD_OUT = 1000
 """Examples that are used at most, after a training."""
 FOREIGN = 100
