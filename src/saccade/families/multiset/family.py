@@ -60,7 +60,7 @@ class Multisets(Family):
         return MultisetTask
 
     def decode(self) -> Callable[..., list[Answer]]:
-        from saccade.families.multiset.decode import decode
+        from saccade.families.multiset.task import decode
 
         return decode
 
