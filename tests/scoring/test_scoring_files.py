@@ -346,9 +346,9 @@ def test_a_table_that_is_no_truth_is_named(tmp_path, name, text, options):
 
 def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):
     """What ``data make`` and ``look --out`` write is read as it is: boxes of digits, and the maps of records."""
-    from saccade.families.question.scene_task import SceneTask
+    from saccade.families.question.task import QuestionTask
 
-    SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
+    QuestionTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
     digits = [json.loads(line)["objects"][0]["class"] for line in (tmp_path / "scenes" / "scenes.jsonl").open()]
     predictor = saccade.load("soft-mref", "cpu")
     for number, digit in enumerate(digits):

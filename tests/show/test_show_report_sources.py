@@ -157,7 +157,6 @@ SLOTS = Look("slot", "slots", "multiplier", torch.full((1, 2), 0.5), "softmax")
         (SOFT, {"alternatives": {"a": 0.5}}),
         (WORDS, {"words": ["a"]}),
         (WORDS, {"words": [{"word": "a", "log_probability": "x"}]}),
-        (SLOTS, {"sentences": "ab"}),
         (SLOTS, {"sentences": ["a", "b"], "supporting": 5}),
     ],
 )

@@ -8,6 +8,7 @@ from saccade.metrics.labels import details_of
 from saccade.show.report import Report
 from saccade.show.score_tables import (
     TITLE,
+    WORDS,
     classes_section,
     confusion_section,
     mistakes_section,
@@ -15,7 +16,6 @@ from saccade.show.score_tables import (
     score_tables,
     scores_section,
 )
-from saccade.show.score_words import ASKS, RIVALS
 from saccade.show.tables import Cell, Table
 
 RESULT = {
@@ -87,10 +87,11 @@ def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
     section = scores_section(RESULT)
     words = section.blocks[-1]
     assert isinstance(words, Table)
+    asks, rivals = WORDS["asks"], WORDS["rivals"]
     assert dict(words.rows) == {
-        "accuracy": ASKS["accuracy"], "pointing": ASKS["pointing"], "pr auc": ASKS["pr_auc"],
-        "deletion": ASKS["deletion"], "iou": ASKS["iou"], "training prior": RIVALS["training_prior"],
-        "uniform": RIVALS["uniform"], "box centre": RIVALS["box_centre"],
+        "accuracy": asks["accuracy"], "pointing": asks["pointing"], "pr auc": asks["pr_auc"],
+        "deletion": asks["deletion"], "iou": asks["iou"], "training prior": rivals["training_prior"],
+        "uniform": rivals["uniform"], "box centre": rivals["box_centre"],
     }  # fmt: skip
     page = Report("t", sections=[section]).html()
     assert TITLE in page

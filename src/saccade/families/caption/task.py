@@ -275,8 +275,10 @@ class CaptionTask(PictureTask):
         return {"at_least": 1, **settings}
 
     @classmethod
-    def summary_of(cls, table: Table, examples: CaptionFiles) -> str:
-        """What a table holds, all of its words among it."""
+    def summary_of(cls, table: Table | None, examples: CaptionFiles) -> str:
+        """What a table holds, all of its words among it; nothing of scenes."""
+        if table is None:
+            return ""
         return summary_of(table, vocabulary_of(table, replace(examples.config, at_least=1)))
 
 

@@ -28,7 +28,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.tables.sampling import sample_pictures, table_folder
-from saccade.data.tables.table import Table
+from saccade.data.tables.table import UNSEEN, Table
+from saccade.errors import ConfigError
 from saccade.families.question.scores import QuestionScoring, right_answers
 from saccade.families.question.tables import TableBatch, TableData
 from saccade.metrics.intervals import mean_defined
@@ -104,7 +105,6 @@ class TableScoring(QuestionScoring):
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
-        prior: what the training rows know, for the baselines; None: without them.
         limit: at most this many questions: those about a sample of the pictures.
         sweeps: questions for deletion and insertion. Each is about another picture of such a sample, as far as there
             are so many.
@@ -116,17 +116,22 @@ class TableScoring(QuestionScoring):
         self,
         model: QueryModel,
         data: TableData,
-        prior: TrainingPrior | None = None,
         *,
         limit: int | None = None,
         sweeps: int = SWEEPS,
+        twins: int = 0,
     ) -> None:
+        if twins:
+            raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
+        if data.multi_label != model.multi_label:
+            has, gives = ("several labels", "one") if data.multi_label else ("one label", "several")
+            raise ConfigError(f"{data.name} has {has} for a question, but the model answers with {gives}")
         numbers = data.sampled(limit)  # (N,)
         rows = [data.rows[number] for number in numbers.tolist()]
         images, words = [row.image for row in rows], [row.query for row in rows]
         swept = numbers[sample_pictures(images, table_folder(data.table.name), words, sweeps)]
         super().__init__(model, data, numbers, swept, data.config.size)
-        self.prior = prior
+        self.prior = training_prior(data.table, data.queries, data.answers)
 
     def fill(self, images: Tensor) -> Tensor:
         """The pictures, blurred."""
@@ -171,6 +176,8 @@ class TableScoring(QuestionScoring):
         parts, groups = super().scores(kept), kept.maps.groups
         metrics: Scores = {**only_defined(parts["metrics"])}
         counts: dict[str, CountValue] = {"questions": len(groups), "pictures": len(torch.unique(groups))}
+        unread = [reason for reason in self.data.table.skipped if UNSEEN not in reason]  # the model's words count
+        counts["skipped_rows"] = len(unread) + len(self.data.skipped)
         if len(self.swept):
             counts["swept_pictures"] = len(torch.unique(kept.columns["act_picture"]))
         if self.model.multi_label:
