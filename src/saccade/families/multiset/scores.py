@@ -289,13 +289,13 @@ def glimpse_edits(
         for at in sorted(set(step.tolist())):  # the earlier steps given as they were
             some = (step == at).nonzero().squeeze(1)
             given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
-            words[some] = model.read(encoding[some], attention=given)["said"]
+            words[some] = model.read(encoding[some], attention=given).said
         found["all"][name] = lost(words)
         found["label at its step"][name] = when_enough(words[number, step] != label)
     alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
     for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
         images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))
-        found["all"][name] = lost(model.read(model.encode(at_size(images, size)))["said"])
+        found["all"][name] = lost(model.read(model.encode(at_size(images, size))).said)
     scores.add_changes(batch.picture[rows].cpu(), found)
     return scores
 
