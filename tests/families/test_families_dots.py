@@ -7,6 +7,7 @@ test installs the package with pip.
 
 from __future__ import annotations
 
+import base64
 import http.client
 import importlib.util
 import json
@@ -200,9 +201,9 @@ def test_it_is_served(folder: Path, done: dict[str, Done], environment: dict[str
             (model,) = fetched(port, "GET", "/api/models")["models"]
             assert (model["name"], model["queries"], model["answers"]) == ("run", [], list("012345"))
             picture = (folder / "made" / "00000001.png").read_bytes()
-            kept = fetched(port, "POST", "/api/encode", *form(picture))
-            asked = json.dumps({"model": "run", "encoding": kept["encoding"]}).encode()
-            view = fetched(port, "POST", "/api/ask", asked, "application/json")
+            url = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+            kept = fetched(port, "POST", "/api/encode", {"picture": url})
+            view = fetched(port, "POST", "/api/ask", {"model": "run", "encoding": kept["encoding"]})
             told = json.loads(done["look"].out.splitlines()[1])
             assert view["answer"] == told["answer"]
             assert view["confidence"] == pytest.approx(told["confidence"], abs=1e-5)
@@ -211,16 +212,10 @@ def test_it_is_served(folder: Path, done: dict[str, Done], environment: dict[str
             server.terminate()
 
 
-def form(picture: bytes) -> tuple[bytes, str]:
-    """The body and the type of a form with one picture."""
-    head = '--mark\r\nContent-Disposition: form-data; name="picture"; filename="a.png"\r\nContent-Type: image/png'
-    body = head.encode() + b"\r\n\r\n" + picture + b"\r\n--mark--\r\n"
-    return body, "multipart/form-data; boundary=mark"
-
-
-def fetched(port: int, method: str, path: str, body: bytes = b"", kind: str = "") -> Any:
+def fetched(port: int, method: str, path: str, value: Any = None) -> Any:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
+    body = None if value is None else json.dumps(value)
+    connection.request(method, path, body, {"Content-Type": "application/json"})
     reply = connection.getresponse()
     said = reply.read()
     connection.close()

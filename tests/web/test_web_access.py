@@ -100,7 +100,7 @@ def test_another_address_gets_a_token_and_the_loopback_none(tiny_folder: Path, m
     monkeypatch.setattr("saccade.web.guard.show_log", lambda: None)
     for host in ("127.0.0.1", "0.0.0.0"):
         serving.serve([tiny_folder / "words"], host=host, port=0, allow_remote=True, announce=announced.append)
-    assert [each._access is not None for each in apps] == [False, True]
+    assert [each._token is not None for each in apps] == [False, True]
     assert "token" not in announced[0]
     assert re.search(r"/\?token=[\w-]{43}$", announced[1])
 

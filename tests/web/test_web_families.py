@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from other_families import Tales, lines
 
-from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.models.facts import Preprocessing, read_facts
 from saccade.predict import load
@@ -38,27 +36,6 @@ def test_a_family_that_is_not_installed_is_listed_all_the_same() -> None:
     entry = page_entry(tiny_facts(family="gone", architecture="gone-1"))
     assert (entry.family, entry.reads, entry.asks, entry.scenes) == ("gone", "picture", "choice", None)
     assert page_entry(tiny_facts(family="gone", preprocessing=None, queries=())).asks == "none"
-
-
-@pytest.mark.parametrize(
-    ("panel", "text", "said"),
-    [
-        ("../secret.js", "export function panel(place) {}\n", "no file of the family's folder"),
-        ("/etc/hostname", None, "no file of the family's folder"),
-        ("gone.js", None, "no file of the family's folder"),
-        ("a.js", 'import { b } from "./b.js";\nexport function panel(place) {}\n', "'b.js' is no file of the family's"),
-    ],
-)
-def test_a_panel_that_could_not_work_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, panel: str, text: str | None, said: str
-) -> None:
-    folder = tmp_path / "family"
-    folder.mkdir()
-    if text is not None:
-        (folder / panel).write_text(text, encoding="utf-8")
-    monkeypatch.setitem(families(), "lines", lines(folder, panel))
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        page_entry(tiny_facts(family="lines"))
 
 
 @pytest.fixture

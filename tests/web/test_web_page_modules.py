@@ -125,7 +125,7 @@ def test_a_scene_is_rendered_as_the_generator_renders_it(run: Run) -> None:
     expected = compose(Scene(digits=[Digit(**digit) for digit in digits]))
     rgba = np.array(found[0]).reshape(100, 100, 4)
     np.testing.assert_array_equal(rgba[..., :3], np.asarray(expected.picture.image))
-    np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.truth.masks.numpy())
+    np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.masks.numpy())
 
 
 def test_attention_on_the_evidence_beside_baselines(run: Run) -> None:
