@@ -297,7 +297,7 @@ class Undecided(OneHotModel):
 
 def test_a_model_that_no_graph_can_hold_says_so() -> None:
     with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
-        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)})
+        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)}, {})
 
 
 def test_the_command_prints_a_table_or_json(

@@ -1,6 +1,6 @@
 // Controls that a model's family brings along, from a module of its own; see the Python module saccade.web.page.
 
-import { PICTURE, shownTo } from "./asking.js";
+import { PICTURE, shownTo } from "./answers.js";
 import { element, part } from "./dom.js";
 
 export class Panels {

@@ -28,7 +28,7 @@ export function totalOf(looks, how, size) {
       [size.width / width, 0, 0],
       [0, size.height / height, 0],
     ],
-    base: attended.length && attended.every(({ base }) => base) ? 1 : 0,
+    ...(attended.length && attended.every(({ base }) => base) ? { base: 1 } : {}),
     weights,
   };
 }
