@@ -41,9 +41,3 @@ def killed_while_writing(path: Path, *, call: str, number: int, kind: str) -> No
     """Let a process write ``path`` (a file or a folder) and die by SIGKILL at the n-th call of a function of os."""
     done = run(KILLED_AT, call, number, path, kind)
     assert done.returncode == -9, done.stderr
-
-
-def dead_tag() -> str:
-    """What a process that has ended put into the names of its drafts."""
-    done = run("from saccade import files; print(files._prefix('').removeprefix('..').rstrip('-'))")
-    return done.stdout.strip()

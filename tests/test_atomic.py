@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dead_writers import dead_tag, killed_while_writing
+from dead_writers import killed_while_writing
 from saccade import files
 from saccade.errors import OutputError
 
@@ -31,19 +31,6 @@ def test_files_get_ordinary_permissions(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(files.os, "umask", None)  # a write that sets it changes the files of other threads
     path = files.write_bytes(tmp_path / "f", b"x")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-@pytest.mark.parametrize("step", ["open", "fsync"])
-@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EACCES])
-def test_a_file_system_that_does_not_sync_folders_is_written_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, code: int
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(files.os, step, _failing(code))
-        files.sync_folder(tmp_path)
-    monkeypatch.setattr(files.os, step, _failing(errno.EIO))
-    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        files.sync_folder(tmp_path)
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
@@ -99,16 +86,6 @@ def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
     assert _names(tmp_path / "m") == {"new"}
 
 
-def test_a_full_disk_names_the_folder_that_was_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run publishes a folder that the model fills by the same means: neither draft is anybody's business."""
-    monkeypatch.setattr(files.os, "fsync", _failing(errno.ENOSPC))
-    outer = files.folder_in_place(tmp_path / "model")
-    with pytest.raises(OutputError) as caught, outer as draft, files.folder_in_place(draft) as inner:
-        files.write_bytes(inner / "weights", b"x")
-    assert str(caught.value).startswith(f"cannot write {tmp_path / 'model' / 'weights'}: the disk is full")
-    assert _names(tmp_path) == set()
-
-
 def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
     (tmp_path / "m").write_text("precious")
     with pytest.raises(OutputError, match="is a file, not a folder"), files.folder_in_place(tmp_path / "m"):
@@ -122,24 +99,17 @@ def _folder(path: Path, text: str) -> None:
     (path / "x").write_text(text)
 
 
-@pytest.mark.parametrize(("call", "number"), [("fsync", 1), ("replace", 1)])
-def test_the_draft_of_a_killed_writer_is_swept_by_the_next(tmp_path: Path, call: str, number: int) -> None:
-    killed_while_writing(tmp_path / "f", call=call, number=number, kind="file")
-    (left,) = _names(tmp_path)
-    assert left.endswith(".part")
-    files.write_text(tmp_path / "other", "whole")
-    assert _names(tmp_path) == {"other"}
-
-
-def test_drafts_of_others_are_left_alone(tmp_path: Path) -> None:
-    far = f".f.elsewhere-{dead_tag().split('-')[1]}-abc.part"
-    others = {f"{files._prefix('f')}abc.part", "f.gz.part", ".f.abcdefgh.part", ".vim.part", far}
+def test_drafts_of_a_killed_writer_are_swept_once_they_are_old(tmp_path: Path) -> None:
+    killed_while_writing(tmp_path / "f", call="replace", number=1, kind="file")
+    (draft,) = tmp_path.iterdir()
+    others = {"f.gz.part", ".f.abcdefgh.part", ".vim.part"}
     for name in others:
         (tmp_path / name).write_text("half")
+    files.sweep(tmp_path)  # somebody may still write it
+    assert _names(tmp_path) == {*others, draft.name}
+    os.utime(draft, (0, 0))
     files.write_text(tmp_path / "g", "whole")
     assert _names(tmp_path) == {*others, "g"}
-    files.sweep(tmp_path, own=("f",))  # who holds the lock knows that nobody writes it
-    assert _names(tmp_path) == {"f.gz.part", ".f.abcdefgh.part", ".vim.part", "g"}
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -151,22 +121,13 @@ def test_a_kill_between_the_renames_of_a_folder_loses_neither(tmp_path: Path, nu
     assert (tmp_path / "m" / "x").read_text() == ("old" if number == 1 else "new")
     with files.folder_in_place(tmp_path / "m") as draft:
         (draft / "x").write_text("newest")
+    files.sweep(tmp_path, everything=True)
     assert _names(tmp_path) == {"m"}
     assert (tmp_path / "m" / "x").read_text() == "newest"
 
 
 def test_the_old_folder_comes_back_if_the_new_one_is_gone(tmp_path: Path) -> None:
-    _folder(tmp_path / f".m.{dead_tag()}-abc.old", "old")
-    files.recover(tmp_path / "m")
+    _folder(tmp_path / ".m.abc.saccade-old", "old")
+    files.sweep(tmp_path)
     assert (tmp_path / "m" / "x").read_text() == "old"
     assert _names(tmp_path) == {"m"}
-
-
-def test_a_writer_recovers_other_folders_beside_its_own(tmp_path: Path) -> None:
-    tag = dead_tag()
-    _folder(tmp_path / f".m.{tag}-abc.old", "old")
-    _folder(tmp_path / f".m.{tag}-abc.part", "new")
-    _folder(tmp_path / f".m.{tag}-xyz.part", "half")  # of another write
-    files.write_text(tmp_path / "note", "")
-    assert _names(tmp_path) == {"m", "note"}
-    assert (tmp_path / "m" / "x").read_text() == "new"

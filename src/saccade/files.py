@@ -1,10 +1,10 @@
 """Files: written whole or not at all, read as a stranger's, and known by their digest.
 
-**Writing.** A file or folder is written beside its place as ``.NAME.HOST-PID-RANDOM.part``, then moved into it.
-A failure to write (full disk, read-only folder) becomes an OutputError that names the place and a remedy. A killed
-process leaves its ``.part`` behind; the first write of a later process into the folder removes it. A folder that is
-replaced is called ``….old`` for a moment. If its writer was killed in that moment, :func:`recover` puts a whole folder
-in place again. :func:`locked` lets one process write at a time.
+**Writing.** A file or folder is written beside its place as ``.NAME.RANDOM.saccade-part``, then moved into it. A
+failure to write (full disk, read-only folder) becomes an OutputError that names the place and a remedy. A killed
+process leaves its draft behind; a later one that writes into the folder removes drafts that are a week old. A folder
+that is replaced is called ``….saccade-old`` for a moment. If its writer was killed in that moment, :func:`recover` puts
+a whole folder in place again. :func:`locked` lets one process write at a time.
 
 **Reading.** A path may lead to a pipe, a device or a file without end, and text may nest a million brackets: files have
 to be regular and of a bounded size, plain values of a bounded depth, tensors of known shapes and digest. Refusals are
@@ -16,15 +16,15 @@ OSError or ValueError, as for any other unreadable file; the caller adds the nam
 from __future__ import annotations
 
 import errno
+import glob
 import hashlib
 import json
 import os
-import re
 import shutil
-import socket
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
@@ -44,18 +44,15 @@ _REMEDY = {
     errno.EACCES: "permission denied; choose a place you may write to",
     errno.EPERM: "permission denied; choose a place you may write to",
     errno.ENOTDIR: "the path, or a part of it, is a file, not a folder",
-    errno.EISDIR: "it is a folder, not a file",
     errno.EEXIST: "a file of that name is in the way of the folder",
-    errno.ENAMETOOLONG: "the name is too long",
 }
-_HOST = re.sub(r"\W", "_", socket.gethostname())[:40]
-_DRAFT = re.compile(r"\.(?P<name>.+)\.(?P<host>\w+)-(?P<pid>\d+)-\w+\.(part|old)", re.DOTALL)
-_NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}  # a file system without it; a folder that may not be read
+_PART, _OLD = ".saccade-part", ".saccade-old"
+_WEEK = 7 * 24 * 3600.0
 _NAME_SHOWN = 40  # characters of a name in that of its draft: both must fit into 255 bytes
 _UMASK = os.umask(0o022)  # it can only be read by setting it: once, while no other thread makes files
 os.umask(_UMASK)
 _swept: set[str] = set()
-"""Folders in which this process has looked for drafts of dead writers."""
+"""Folders in which this process has looked for old drafts."""
 
 
 @contextmanager
@@ -69,9 +66,13 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> Path:
-    """The folder ``path``, made if it is not there."""
+    """The folder ``path``, made if it is not there; at the first use, old drafts in it are removed."""
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
+    place = os.path.abspath(path)
+    if place not in _swept:
+        _swept.add(place)
+        sweep(path)
     return path
 
 
@@ -82,9 +83,9 @@ def growing(path: Path, *, keep_partial: bool = True) -> Iterator[Path]:
     Readers of ``path`` see the old file or the new one. Who deletes the file that is handed out keeps the old one.
     ``keep_partial``: after an error inside, what was written so far takes its place too.
     """
-    _prepare(path.parent)
+    make_folder(path.parent)
     with writing(path):
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path.name[:_NAME_SHOWN]), suffix=".part")
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_NAME_SHOWN]}.", suffix=_PART)
         os.close(descriptor)
         draft, is_kept = Path(name), keep_partial
         try:
@@ -98,7 +99,7 @@ def growing(path: Path, *, keep_partial: bool = True) -> Iterator[Path]:
                     os.replace(draft, path)
         finally:
             draft.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
 
 
 def write_bytes(path: Path, data: bytes) -> Path:
@@ -134,10 +135,10 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
     ``durable`` waits until every file is on the disk. Use it for few, valuable files; it is slow for thousands.
     """
     recover(path)
-    _prepare(path.parent)
+    make_folder(path.parent)
     with writing(path):
-        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=_prefix(path.name), suffix=".part"))
-        old = draft.with_suffix(".old")
+        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART))
+        old = draft.with_suffix(_OLD)
         try:
             yield draft
             for file in draft.rglob("*") if durable else ():
@@ -148,15 +149,12 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
                 os.replace(path, old)  # from here to the next rename there is nothing at path: see recover
             if draft.exists() or not path.exists():  # else a reader has recovered it
                 os.replace(draft, path)
-        except OutputError as error:  # nobody has heard of the temporary folder
-            error.args = (str(error).replace(str(draft), str(path)),)
-            raise
         finally:
             if old.exists() and not path.exists():
                 os.replace(old, path)  # the old folder is better than none
             shutil.rmtree(draft, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
 
 
 def recover(path: Path) -> None:
@@ -166,37 +164,30 @@ def recover(path: Path) -> None:
     read. It does nothing if ``path`` is there or if the place cannot be written. A writer that is at work in that very
     moment finds its work done.
     """
-    found = [] if os.path.lexists(path) else _drafts(path.parent, ".old")
-    for old in [each for each in found if _name_of(each) == path.name][:1]:
-        new = old.with_suffix(".part")
-        with suppress(OSError):
-            os.replace(new if new.is_dir() else old, path)
-            shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError, ValueError):  # a name that no folder can have
+        if not os.path.lexists(path):
+            for old in path.parent.glob(f".{glob.escape(path.name)}.*{_OLD}"):
+                new = old.with_suffix(_PART)
+                os.replace(new if new.is_dir() else old, path)
+                shutil.rmtree(old, ignore_errors=True)
 
 
-def sweep(folder: Path, own: Collection[str] = ()) -> None:
-    """Remove the drafts of dead writers from ``folder``, and put folders in place that one left between two renames.
+def sweep(folder: Path, *, everything: bool = False) -> None:
+    """Remove drafts from ``folder`` that are a week old, or ``everything`` because the caller holds a lock.
 
-    Args:
-        folder: where to look; folders in it are left alone.
-        own: names that nobody else can be writing now, because the caller holds a lock: their drafts go whoever began
-            them, also on another host.
+    A folder that a killed writer left between two renames is put in place.
     """
-    for old in _drafts(folder, ".old"):
-        path = old.with_name(_name_of(old))
-        recover(path)
-        if os.path.lexists(path) and _is_left(old, own):  # else it may be the only copy
-            shutil.rmtree(old, ignore_errors=True)
-    for part in _drafts(folder, ".part"):
-        if _is_left(part, own) and not os.path.lexists(part.with_suffix(".old")):  # else it waits to be put in place
-            shutil.rmtree(part, ignore_errors=True)  # nothing where it is a file or a link
-            with suppress(OSError):
-                part.unlink()
+    for draft in [*folder.glob(f".*{_OLD}"), *folder.glob(f".*{_PART}")]:
+        with suppress(OSError):
+            if draft.suffix == _OLD:
+                recover(draft.with_name(draft.name[1:].rsplit(".", 2)[0]))
+            if everything or time.time() - draft.lstat().st_mtime > _WEEK:
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 
 def is_draft(name: str) -> bool:
     """Whether a file or folder of this name is something half-written."""
-    return _DRAFT.fullmatch(name) is not None
+    return name.endswith((_PART, _OLD))
 
 
 @contextmanager
@@ -230,65 +221,19 @@ def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) 
         lock.release()
 
 
-def sync_folder(path: Path) -> None:
-    """Make a rename inside ``path`` last through a power cut, where the system can."""
-    if os.name == "nt":
-        return
-    try:
+def _sync_folder(path: Path) -> None:
+    """Make a rename inside ``path`` last through a power cut, where the file system can."""
+    with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_SYNC:
-            raise
 
 
 def _sync_file(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
-
-
-def _prefix(name: str) -> str:
-    return f".{name}.{_HOST}-{os.getpid()}-"
-
-
-def _name_of(draft: Path) -> str:
-    """What a draft is to be called in the end."""
-    return _DRAFT.sub(r"\g<name>", draft.name)
-
-
-def _is_left(draft: Path, own: Collection[str]) -> bool:
-    """Whether nobody writes the draft any more; a process on another host cannot be seen, so its drafts stay."""
-    found = inner = _DRAFT.fullmatch(draft.name)
-    while inner is not None and (deeper := _DRAFT.fullmatch(inner["name"])):  # drafts may be of drafts
-        inner = deeper
-    if found is None or inner is None or inner["name"] in own:
-        return True
-    if found["host"] != _HOST or os.name == "nt":  # on Windows signal 0 would end the process
-        return False
-    try:
-        os.kill(int(found["pid"]), 0)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)
-    return False
-
-
-def _prepare(folder: Path) -> None:
-    """Make ``folder``, and sweep it at the first write of this process into it."""
-    make_folder(folder)
-    place = os.path.abspath(folder)
-    if place not in _swept and not is_draft(folder.name):
-        _swept.add(place)
-        sweep(folder)
-
-
-def _drafts(folder: Path, kind: str) -> list[Path]:
-    try:
-        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(kind) and is_draft(name)]
-    except (OSError, ValueError):  # a name that no folder can have
-        return []
 
 
 MAX_TEXT = 16 * 2**20

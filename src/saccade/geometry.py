@@ -354,8 +354,8 @@ def coverage(frame: Tensor, grid: Size, size: Size) -> Tensor:
     """
     batched = _batched(frame)  # (B,2,3)
     if _is_axis_aligned(batched):
-        cols = _interval_share(batched[:, 0, 2], batched[:, 0, 2] + grid[1] * batched[:, 0, 0], size[1])  # (B,W)
-        rows = _interval_share(batched[:, 1, 2], batched[:, 1, 2] + grid[0] * batched[:, 1, 1], size[0])  # (B,H)
+        cols = interval_share(batched[:, 0, 2], batched[:, 0, 2] + grid[1] * batched[:, 0, 0], size[1])  # (B,W)
+        rows = interval_share(batched[:, 1, 2], batched[:, 1, 2] + grid[0] * batched[:, 1, 1], size[0])  # (B,H)
         return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (B,H,W)
     # A few pictures at a time: what is computed of them stays in a CPU's cache.
     few = max(1, (_POINTS_AT_ONCE if frame.device.type == "cpu" else 1 << 27) // (_FINE**2 * size[0] * size[1]))
@@ -385,7 +385,7 @@ def touched(boxes: Tensor, size: Size) -> Tensor:
 def box_shares(boxes: Tensor, grid: Size) -> Tensor:
     """(…,h,w): the share of each cell of ``grid`` inside each of ``boxes`` (…,4), xyxy in cells; none for NaN."""
     x0, y0, x1, y1 = boxes.nan_to_num(0.0).unbind(-1)  # (…,) each; NaN becomes an empty box
-    cols, rows = _interval_share(x0, x1, grid[1]), _interval_share(y0, y1, grid[0])  # (…,w), (…,h)
+    cols, rows = interval_share(x0, x1, grid[1]), interval_share(y0, y1, grid[0])  # (…,w), (…,h)
     return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (…,h,w)
 
 
@@ -402,7 +402,7 @@ def cells_in_boxes(boxes: Tensor, frame: Tensor, grid: Size) -> Tensor:
     return (x >= left) & (x < right) & (y >= top) & (y < bottom)  # (B,M,h,w); NaN compares false
 
 
-def _interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
+def interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
     """(B,P): the share of each unit interval [k, k+1] that lies inside [start, stop] (either order)."""
     low, high = torch.minimum(start, stop).unsqueeze(-1), torch.maximum(start, stop).unsqueeze(-1)
     left = torch.arange(pixels, dtype=start.dtype, device=start.device)

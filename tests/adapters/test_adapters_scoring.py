@@ -15,7 +15,7 @@ from saccade import look_folder, report, score
 from saccade.adapters.folder import row_records
 from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError
-from saccade.metrics.maps.localisation import no_counts, pr_counts
+from saccade.metrics.maps.localisation import PrCounts, pr_counts
 from saccade.predict import load
 from tiny_models import save_tiny
 
@@ -67,7 +67,7 @@ def test_counts_of_pixels_travel_as_they_are() -> None:
     counts = pr_counts(torch.rand(3, 5, 4), torch.rand(3, 5, 4) > 0.5)
     state = counts.__getstate__()
     assert state[0].is_sparse
-    back = no_counts()
+    back = PrCounts.__new__(PrCounts)
     back.__setstate__(state)
     assert torch.equal(back.positives, counts.positives)
     assert torch.equal(back.negatives, counts.negatives)

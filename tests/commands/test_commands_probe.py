@@ -261,14 +261,15 @@ def test_groups_stay_on_one_side_of_every_split(tmp_path: Path) -> None:
         plan=replace(SMALL, steps=2),
         size=32,
         through="layer2",
-    ).probed
-    groups = [{found.pictures.groups[number] for number in part.tolist()} for split in found.splits for part in split]
+    )
+    splits = found.probed.splits
+    groups = [{found.pictures.groups[number] for number in part.tolist()} for split in splits for part in split]
     for train, val, test in zip(*[iter(groups)] * 3):
         assert not train & val
         assert not train & test
         assert not val & test
     assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
-    assert any("12 groups of pictures that belong together" in each for each in found.remarks)
+    assert any("12 groups of pictures that belong together" in each for each in found.pictures.remarks)
 
 
 QUICKER = [word if word != "6" else "12" for word in QUICK]

@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 
 from saccade.data import fetch as fetching
-from saccade.data.fetch import DOWNLOADS, Download, Mirror, NpmPackage, PipPackage, fetch
+from saccade.data.fetch import DOWNLOADS, Download, fetch
 from saccade.errors import DataError, OutputError
 from saccade.files import WEIGHTS, RemoteFile
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
 FILE = RemoteFile("digits", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-NOWHERE = Mirror("http://127.0.0.1:9/none")
+NOWHERE = {"mirror": "http://127.0.0.1:9/none"}
+NPM, PIP = {"npm": "x@1"}, {"pip": "x==1", "sha256": "ab" * 32}
 
 
 class Server:
@@ -54,7 +55,7 @@ class Server:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.mirror = Mirror(f"http://127.0.0.1:{self.http.server_address[1]}/files")
+        self.mirror = {"mirror": f"http://127.0.0.1:{self.http.server_address[1]}/files"}
         threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
 
@@ -112,7 +113,7 @@ def test_wrong_content_is_refused_and_leaves_nothing(server, tmp_path, body):
 
 
 def test_when_all_fail_each_is_named(server, tmp_path):
-    lost = Mirror(server.mirror.url.replace("files", "files/lost/deeper?x="))
+    lost = {"mirror": server.mirror["mirror"].replace("files", "files/lost/deeper?x=")}
     with pytest.raises(DataError, match=r"(?s)127.0.0.1:9/none: .*404.*nothing"):
         fetch("digits-set", home=tmp_path, download=Download((RemoteFile("nothing", 1, ""),), (NOWHERE, lost)))
     with pytest.raises(DataError, match="did you mean 'mnist'"):
@@ -148,14 +149,14 @@ def tar_of(path: Path, members: dict[str, bytes]) -> Path:
 
 
 def test_packages_give_the_wanted_members_only(tmp_path, monkeypatch):
-    pip, wheel = PipPackage("x==1", "ab" * 32), tmp_path / "x-1-py3-none-any.whl"
+    wheel = tmp_path / "x-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.writestr("x/weights/digits", CONTENT)
         packed.writestr("../evil", "x")
     packed = tar_of(tmp_path / "x-1.tgz", {"package/digits": CONTENT, "../../evil": b"x", "package/other": b"y"})
-    for source, archive in ((NpmPackage("x@1"), packed), (pip, packed), (pip, wheel)):
+    for source, archive in ((NPM, packed), (PIP, packed), (PIP, wheel)):
         noted = client(tmp_path, monkeypatch, archive)
-        home = tmp_path / f"{type(source).__name__}{archive.suffix}"
+        home = tmp_path / f"{next(iter(source))}{archive.suffix}"
         assert (get(home, source) / "digits").read_bytes() == CONTENT
         assert leftovers(home) == {"digits"}
     assert noted.read_text() == f"x==1 --hash=sha256:{'ab' * 32}\n"  # pip checks before it looks inside
@@ -163,13 +164,13 @@ def test_packages_give_the_wanted_members_only(tmp_path, monkeypatch):
 
 
 def test_packages_that_do_not_come(tmp_path, monkeypatch):
-    pip, broken = PipPackage("x==1", ""), tmp_path / "x.whl"
+    broken = tmp_path / "x.whl"
     client(tmp_path, monkeypatch, tar_of(tmp_path / "x.tgz", {"package/other": b"y"}))
     with pytest.raises(DataError, match="lacks digits"):
-        get(tmp_path / "home", NpmPackage("x@1"))
+        get(tmp_path / "home", NPM)
     client(tmp_path, monkeypatch, None)
     with pytest.raises(DataError, match="pip download --no-deps x==1: ERROR: No matching distribution"):
-        get(tmp_path / "home", pip)
+        get(tmp_path / "home", PIP)
     with zipfile.ZipFile(broken, "w") as packed:
         packed.writestr("x/digits", CONTENT)
     data = bytearray(broken.read_bytes())
@@ -178,10 +179,10 @@ def test_packages_that_do_not_come(tmp_path, monkeypatch):
         broken.write_bytes(content)
         client(tmp_path, monkeypatch, broken)
         with pytest.raises(DataError, match="cannot be unpacked"):
-            get(tmp_path / "home", pip)
+            get(tmp_path / "home", PIP)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(DataError, match="npm is not installed"):
-        get(tmp_path / "home", NpmPackage("x@1"))
+        get(tmp_path / "home", NPM)
 
 
 def test_weights_are_registered_by_the_digest_in_their_published_name():

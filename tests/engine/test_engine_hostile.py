@@ -108,15 +108,14 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_state_of_another_make_is_refused(parts: Any, name: str) -> None:
-    """What is tried on of the random state is put back."""
     learner, optimizer, parameters = parts
     ema = WeightAverage(dict(learner.model.state_dict()), 0.9)
 
     def restore(checkpoint: Checkpoint) -> None:
         checkpoint.restore_model(learner, ema)
         checkpoint.restore_optimizer(optimizer, parameters)
-        assert checkpoint.rng(1) is None
-        assert checkpoint.rng(0) is not None
+        assert not checkpoint.restore_rng(1, torch.device("cpu"))
+        assert checkpoint.restore_rng(0, torch.device("cpu"))
 
     restore(packed(parts, ema))
     broken = packed(parts, ema)
@@ -124,7 +123,5 @@ def test_a_state_of_another_make_is_refused(parts: Any, name: str) -> None:
         broken.facts["optimizer_scalars"] = {"inner.weight": WRONG[name]}
     else:
         broken.tensors[name] = WRONG[name]
-    before = torch.get_rng_state()
     with pytest.raises(CheckpointError, match="fit"):
         restore(broken)
-    assert torch.equal(torch.get_rng_state(), before)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
-from dead_writers import dead_tag
 from saccade.engine import fit
 from saccade.engine.run_folder import LOCK, RunFolder
 from saccade.errors import CheckpointError, OutputError
@@ -39,10 +38,9 @@ def test_the_lock_of_a_killed_run_is_taken_over(tmp_path):
 def _left_by_a_kill(out: Path, state: str) -> None:
     """What a SIGKILL leaves at moments between the making of the folder and the first checkpoint."""
     out.mkdir()
-    tag = dead_tag()
     (out / LOCK).write_text("")
     if state == "draft of the recipe":
-        (out / f".config.yaml.{tag}-abcd.part").write_text("recip")
+        (out / ".config.yaml.abcd.saccade-part").write_text("recip")
         return
     RunFolder(out).create(tiny_recipe(), {})
     assert (out / LOCK).exists()
@@ -51,7 +49,7 @@ def _left_by_a_kill(out: Path, state: str) -> None:
             json.dumps({"schema_version": 1, "accepted": [], "parts": {"settings": [["seed", "0"]]}})
         )
         (out / "log.txt").write_text("begun\n")
-        draft = out / "checkpoints" / f".step-00000000.{tag}-abcd.part"
+        draft = out / "checkpoints" / ".step-00000000.abcd.saccade-part"
         draft.mkdir(parents=True)
         (draft / "state.json").write_text("{")
 
@@ -85,7 +83,7 @@ def test_a_folder_of_somebody_else_gets_no_lock_and_keeps_what_it_has(tmp_path):
 def test_a_model_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
     out = tmp_path / "run"
     fit(TinyTask(), tiny_recipe(), out, **QUIET)
-    os.replace(out / "model", out / f".model.{dead_tag()}-abcd.old")
+    os.replace(out / "model", out / ".model.abcd.saccade-old")
     result = fit(TinyTask(), tiny_recipe(), out, resume=True, **QUIET)
     assert result.model == out / "model"
     assert _names(out / "model") == {"facts.json", "model.safetensors"}

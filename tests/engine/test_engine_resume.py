@@ -168,5 +168,5 @@ def test_a_finished_run_whose_model_is_gone_gets_it_again_from_its_best_checkpoi
         assert json.loads(facts.read_text())["step"] == 6
     shutil.rmtree(done.model)
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-00000006")
-    with pytest.raises(CheckpointError, match="step 6"):
+    with pytest.raises(CheckpointError, match="step-00000006"):
         fit(new_task(), recipe, tmp_path / "run", resume=True, **QUIET)

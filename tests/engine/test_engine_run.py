@@ -69,8 +69,7 @@ def test_accumulation_equals_one_large_batch(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"device": "cupu"}, "did you mean 'cpu'"),
-        ({"device": "cpu:1"}, "cuda:N"),
+        ({"device": "cupu"}, "'cupu'"),
         ({"devices": 0}, "devices"),
         ({"strategy": "dpp"}, "`strategy=dpp`"),
         ({"max_minutes": 0}, "max_minutes"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -62,10 +61,20 @@ def test_signal_to_a_process_saves_and_says_how_to_go_on(tmp_path, number):
     assert "Traceback" not in complaints
 
 
+class Slow(TinyTask):
+    """Every step takes a minute."""
+
+    minutes = 0
+
+    def inputs(self, batch):
+        self.minutes += 1
+        return super().inputs(batch)
+
+
 def test_time_limit(tmp_path, monkeypatch):
-    minutes = itertools.count()  # on this clock every step takes one
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 60.0 * next(minutes)))
-    result = fit(TinyTask(), LONG, tmp_path / "run", max_minutes=7, device="cpu", progress="quiet")
+    task = Slow()
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 60.0 * task.minutes))
+    result = fit(task, LONG, tmp_path / "run", max_minutes=7, device="cpu", progress="quiet")
     assert result.stopped == "time"
     assert result.step == 7
     assert result.checkpoint is not None

@@ -97,11 +97,10 @@ class Archives(Target):
 
 def _from_mirror(packed: Path, target: Path) -> None:
     """As a mirror delivers it, without the network."""
-    mirror = fetch.Mirror("https://example.invalid")
     real = fetch._download
     fetch._download = lambda url, place, progress: place.write_bytes(packed.read_bytes())  # type: ignore[assignment]
     try:
-        mirror.get([WANTED], target, lambda *_: None)
+        fetch._from_mirror("https://example.invalid", [WANTED], target, lambda *_: None)
     finally:
         fetch._download = real
 

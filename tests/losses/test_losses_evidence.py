@@ -9,7 +9,7 @@ import torch
 
 from saccade.errors import ConfigError, ShapeError
 from saccade.losses.maps import evidence_loss
-from saccade.metrics import true_positive_strength
+from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.models.stn import StnModel

@@ -7,8 +7,15 @@ import math
 import pytest
 import torch
 
-from saccade.metrics import jackknife_interval, mean_defined, mean_interval
-from saccade.metrics.intervals import ColumnBuffer, Values, resplit_interval, t_quantile
+from saccade.metrics.intervals import (
+    ColumnBuffer,
+    Values,
+    jackknife_interval,
+    mean_defined,
+    mean_interval,
+    resplit_interval,
+    t_quantile,
+)
 from saccade.metrics.sets import _f1_of
 from saccade.metrics.text.ngrams import _scores as bleu_of
 

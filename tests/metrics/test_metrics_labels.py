@@ -7,18 +7,15 @@ import math
 import pytest
 import torch
 
-from saccade.metrics import accuracy, accuracy_by_scale, correct
-from saccade.metrics.labels import calibration_error, confusion_matrix, top_k_correct
+from saccade.metrics.labels import accuracy_by_scale, calibration_error, correct, details_of, top_k_correct
 
 
 def ids(*values):
     return torch.tensor(values)
 
 
-def test_correct_is_per_example_and_accuracy_its_mean():
-    answers, truth = ids(1, 2, 3, 4), ids(1, 2, 0, 4)
-    assert correct(answers, truth).tolist() == [1, 1, 0, 1]
-    assert accuracy(answers, truth) == 0.75
+def test_correct_is_per_example():
+    assert correct(ids(1, 2, 3, 4), ids(1, 2, 0, 4)).tolist() == [1, 1, 0, 1]
 
 
 def test_bins_are_closed_on_the_right_and_the_first_also_on_the_left():
@@ -58,5 +55,6 @@ def test_calibration_by_hand() -> None:
 
 
 def test_confusion_has_a_row_for_each_true_class() -> None:
-    found = confusion_matrix(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), 3)
-    assert found.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
+    half = torch.full((4,), 0.5)
+    found = details_of(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), half, half, "abc")
+    assert found.matrix.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]

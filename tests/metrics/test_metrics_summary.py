@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
-from saccade.metrics import Interval, MapScorer, summarise
-from saccade.metrics.intervals import Values
-from saccade.metrics.result import only_defined, without_nan
+from saccade.metrics.intervals import Interval, Values
+from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.result import only_defined, summarise, without_nan
 
 KEYS = ["n", "definition", "metrics", "attention", "baselines", "intervals", "counts"]
 

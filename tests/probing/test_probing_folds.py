@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saccade.probing.data import Questions, deal, groups_of_class, some_of, splits_of
+from saccade.probing.data import Questions, deal, some_of, splits_of
 
 LABELS = [0] * 20 + [1] * 10
 
@@ -34,10 +34,6 @@ def test_every_picture_is_tested_once_and_chooses_once() -> None:
         numbers = torch.cat([getattr(split, part) for split in splits])
         assert sorted(numbers.tolist()) == [*range(30)]
     assert all(len(split.train) + len(split.val) + len(split.test) == 30 for split in splits)
-
-
-def test_groups_of_a_class_are_counted_not_its_pictures() -> None:
-    assert groups_of_class([0, 0, 0, 1], [5, 5, 6, 6]) == {0: 2, 1: 1}
 
 
 def test_a_share_keeps_every_class_and_is_inside_the_next_larger() -> None:

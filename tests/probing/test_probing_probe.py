@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -14,11 +13,10 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.data import ProbedPictures, Questions, Split, deal, splits_of
-from saccade.probing.features import Features, View
-from saccade.probing.probe import ProbeResult, checked_heads, probe
-from saccade.probing.report import sentence
-from saccade.probing.trials import CLASS_TOKEN, Material, Plan, habit_trial, head_trial, neighbour_trial
+from saccade.probing.data import Examples, Questions, Split, deal, splits_of
+from saccade.probing.features import CLASS_TOKEN, Features, View
+from saccade.probing.probe import ProbeResult, checked_heads, probe, sentence
+from saccade.probing.trials import Material, Plan, habit_trial, head_trial, neighbour_trial
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(
@@ -55,18 +53,15 @@ def planted(where: Literal["cell", "mean", "nowhere"]) -> tuple[torch.Tensor, to
     return features.reshape(N, CHANNELS, SIDE, SIDE), labels
 
 
-def pictures_of(labels: torch.Tensor, store: Any = None) -> ProbedPictures:
+def examples_of(labels: torch.Tensor) -> Examples:
     every = range(len(labels))
-    names = tuple(Path(f"{number}.png") for number in every)
-    return ProbedPictures(
-        names, labels, ("no", "yes"), tuple(every), store, torch.tensor([*every]), (), (), Questions.none(len(labels))
-    )
+    return Examples(labels, ("no", "yes"), every, Questions.none(len(labels)))
 
 
 def probed(where: Literal["cell", "mean", "nowhere"], **options: Any) -> ProbeResult:
     features, labels = planted(where)
     held = Features(lambda numbers: features[numbers], N)
-    return probe(pictures_of(labels), held, plan=PLAN, **{"heads": HEADS[:2], **options})
+    return probe(examples_of(labels), held, plan=PLAN, **{"heads": HEADS[:2], **options})
 
 
 def test_attention_wins_where_one_cell_decides() -> None:
@@ -118,7 +113,7 @@ def test_test_pictures_choose_nothing() -> None:
     turned = labels.clone()
     turned[split.test] = 1 - turned[split.test]
     first, second = (
-        head_trial("soft", Material(held, given, 2, PLAN, Questions.none(N)), [split]) for given in (labels, turned)
+        head_trial("soft", Material(held, examples_of(given), PLAN), [split]) for given in (labels, turned)
     )
     assert first.settings == second.settings
     torch.testing.assert_close(first.heads[0].state_dict(), second.heads[0].state_dict())
@@ -133,8 +128,7 @@ def test_simple_rivals_by_hand() -> None:
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 6)
     split = Split(torch.tensor([0, 1, 2]), torch.tensor([3]), torch.tensor([4, 5]))
     assert habit_trial("majority", labels, [split], torch.zeros_like(labels)).test == [[0.5]]
-    near = neighbour_trial(Material(held, labels, 2, PLAN, Questions.none(6)), [split])
-    assert near.settings == [1]  # of all three training pictures two are of class 0, which is wrong for the fourth
+    near = neighbour_trial(Material(held, examples_of(labels), PLAN), [split])
     assert near.test == [[1.0]]
 
 
@@ -146,7 +140,7 @@ def test_the_class_token_is_a_rival_of_its_own() -> None:
     held = Features(lambda numbers: torch.cat([features, row], 2)[numbers], N, token=True)
     assert held.map.shape == (CHANNELS, SIDE, SIDE)
     assert torch.equal(held.map.take(torch.arange(N)), features)  # no head sees the row
-    found = probe(pictures_of(labels), held, plan=PLAN, heads=("linear", "soft", CLASS_TOKEN))
+    found = probe(examples_of(labels), held, plan=PLAN, heads=("linear", "soft", CLASS_TOKEN))
     rows = {each.name: each for each in found.rows}
     assert rows[CLASS_TOKEN].test.mean == 1
     assert rows["soft"].test.mean < 0.7
@@ -162,7 +156,7 @@ def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
     folded = F.pixel_unshuffle(fine, 2)
     held = Features(lambda numbers: coarse[numbers], N, folded=lambda numbers: folded[numbers], levels=levels)
     plan = replace(PLAN, steps=120, rates=(0.1, 0.3))
-    found = probe(pictures_of(labels), held, plan=plan, heads=("linear", "soft", "pyramid"))
+    found = probe(examples_of(labels), held, plan=plan, heads=("linear", "soft", "pyramid"))
     rows = {each.name: each for each in found.rows}
     assert rows["pyramid"].test.mean > 0.75
     assert rows["soft"].test.mean < 0.6

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from saccade.families.question.scores import sweep_areas
-from saccade.metrics import deletion, insertion
+from saccade.metrics.maps.faithfulness import deletion_and_insertion
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import EncodedPictures, distinct, in_parts
 from tiny_models import example_batch, named, tiny_model
@@ -120,9 +120,9 @@ def test_sweeps_of_shared_pictures_are_those_of_each_question_alone(fill):
         return logits.softmax(-1).gather(1, answers[which, None]).squeeze(1)
 
     alone = filled[picture] if fill == "picture" else fill
-    for name, sweep in (("deletion", deletion), ("insertion", insertion)):
-        expected = sweep(probability, images[picture], maps[picture], fill=alone).area
-        torch.testing.assert_close(found[name], expected, rtol=0, atol=1e-6)
+    curves = deletion_and_insertion(probability, images[picture], maps[picture], fill=alone)
+    for name, curve in zip(("deletion", "insertion"), curves):
+        torch.testing.assert_close(found[name], curve.area, rtol=0, atol=1e-6)
         assert len(found[name].unique()) > 1
 
 

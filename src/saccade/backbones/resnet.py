@@ -215,12 +215,12 @@ class PreActivationUnit(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """The input and what the branch adds to it: x + F(x)."""
-        active = self.norm1(features).relu()
-        residual = self.conv1(active)
-        residual = self.conv2(self.norm2(residual).relu())
-        residual = self.conv3(self.norm3(residual).relu())
-        total: Tensor = residual + (features if self.project is None else self.project(active))
-        return total
+        active = self.norm1(features).relu_()
+        residual: Tensor = self.conv1(active)
+        residual = self.conv2(self.norm2(residual).relu_())
+        residual = self.conv3(self.norm3(residual).relu_())
+        residual += features if self.project is None else self.project(active)
+        return residual
 
 
 def stem(kind: Stem, channels: int) -> nn.Sequential:

@@ -95,7 +95,7 @@ def _machine() -> tuple[list[str], dict[str, str], str]:
         from saccade.data.scenes.layout import SceneSpec
         from saccade.data.scenes.render import render
         from saccade.data.scenes.sampler import sample_layout
-        from saccade.metrics import meteor_missing
+        from saccade.metrics.text.meteor import meteor_missing
     except ImportError as error:
         reason = f"torch does not load: {error}"
         return [reason], {"cpu": reason}, reason

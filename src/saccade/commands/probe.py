@@ -98,7 +98,7 @@ def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
     if not quiet:
         if written.results["data"] != given["data"]:
             remark(f"{given['data']} is read as {written.results['data']}")
-        for text in written.probed.remarks:
+        for text in written.pictures.remarks:
             remark(text)
         head = written.folder / HEAD
         remark(

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import print_table, remark
@@ -20,7 +20,6 @@ from saccade.families import data_entries, family
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
-    from saccade.engine.protocol import Trainable
     from saccade.tasks.task import Task
 
 
@@ -249,10 +248,10 @@ def spelt_out(data: str | None) -> str | None:
     return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 
 
-def build_task(recipe: Recipe) -> Trainable:
+def build_task(recipe: Recipe) -> Task:
     """The task that a resolved recipe describes."""
     kind = family(recipe.family).task_for(recipe.data.get("name", ""))
-    task: Trainable = kind(
+    task: Task = kind(
         model=recipe.model.name,
         model_config=recipe.model.config,
         data=recipe.data,
@@ -269,7 +268,7 @@ def data_of(run: Path | str) -> str:
     return str(RunFolder(Path(run)).recorded().data.get("name", ""))
 
 
-def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:
+def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
     """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
     from saccade.engine.phases import check_patterns, fits
     from saccade.models.folder import load_model
@@ -278,7 +277,7 @@ def _start_from(task: Trainable, start: str, parts: Sequence[str]) -> None:
     weights = load_model(resolve(start))[0].state_dict()
     check_patterns(parts, list(weights), where="start_parts")
     wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
-    left = cast("Task", task).start_from(wanted, start)
+    left = task.start_from(wanted, start)
     unasked = [name for name in left if fits(name, parts)]
     if unasked:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=3)

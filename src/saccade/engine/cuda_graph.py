@@ -28,7 +28,7 @@ class GraphedStep(TrainStep):
         self._static: list[Any] = []
         self._warm = 0
 
-    def __call__(self, batches: Sequence[object], lr: float) -> Fault | None:
+    def __call__(self, batches: Sequence[Any], lr: float) -> Fault | None:
         """Take one step; faults are reported by `fault`, not here."""
         self._set_rate(lr)
         if self._graph is None and self._warm < self.WARMUP:
@@ -42,7 +42,7 @@ class GraphedStep(TrainStep):
         self._count += 1
         return None
 
-    def _warm_up(self, batches: Sequence[object]) -> None:
+    def _warm_up(self, batches: Sequence[Any]) -> None:
         # torch has no types here
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(current)
@@ -51,7 +51,7 @@ class GraphedStep(TrainStep):
         current.wait_stream(side)
         self._warm += 1
 
-    def _capture(self, batches: Sequence[object]) -> None:
+    def _capture(self, batches: Sequence[Any]) -> None:
         self._static = [clone_tensors(batch) for batch in batches]
         self.optimizer.zero_grad(set_to_none=True)  # gradients must come from the graph's own memory
         torch.cuda.synchronize()
@@ -67,7 +67,7 @@ class GraphedStep(TrainStep):
         self._graph = graph
 
 
-def clone_tensors(batch: object) -> Any:
+def clone_tensors(batch: Any) -> Any:
     """A copy of a batch with tensors of its own; other leaves are shared."""
     if isinstance(batch, Tensor):
         return batch.clone()

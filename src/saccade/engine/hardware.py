@@ -22,7 +22,7 @@ from saccade.devices import pick_device
 from saccade.engine.checkpoint import RngState
 from saccade.engine.progress import Reason
 from saccade.engine.recipe import Precision, Recipe
-from saccade.errors import ConfigError, MissingExtraError, SaccadeError, TrainingStopped, nearest
+from saccade.errors import ConfigError, MissingExtraError, SaccadeError, TrainingStopped
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -35,11 +35,7 @@ REASONS: tuple[Reason | None, ...] = (None, "time", "signal")
 def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strategy: str) -> Fabric:
     """Fabric for the asked devices, or its stand-in for a single one; a ConfigError in plain words."""
     kind, _, index = device.partition(":")
-    known = ("auto", "cpu", "cuda", "mps")
-    is_known = kind in known and (not index or (kind == "cuda" and index.isdigit()))
-    if not is_known or (kind == "cuda" and not torch.cuda.is_available()):
-        found = f"torch finds {torch.cuda.device_count()} CUDA devices"
-        raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N; {found}")
+    chosen = pick_device("mps" if kind == "auto" and torch.backends.mps.is_available() else device)
     if recipe.replicas > 1 and devices * nodes > 1:
         raise ConfigError("replicas > 1 train on one device; use `devices=1`, or replicas: 1")
     if "TORCHELASTIC_RUN_ID" in os.environ:
@@ -48,10 +44,10 @@ def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strateg
             raise ConfigError(
                 f"torchrun started {started} processes, {each} here; use `devices={each}` and `nodes={started // each}`"
             )
-    on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
-    precision = ("bf16-mixed" if on_cuda else "32-true") if recipe.precision == "auto" else recipe.precision
+    precision: Any = recipe.precision
+    if precision == "auto":
+        precision = "bf16-mixed" if chosen.type == "cuda" else "32-true"
     if devices == nodes == 1 and strategy == "auto":
-        chosen = pick_device("mps" if kind == "auto" and torch.backends.mps.is_available() else device)
         one = torch.device(chosen.type, chosen.index or 0) if chosen.type == "cuda" else chosen
         return cast("Fabric", SingleDevice(one, precision))
     try:
@@ -95,7 +91,7 @@ class SingleDevice:
         """``module`` with the casts of the precision, and ``optimizer`` as it is."""
         if self._loading is not None:  # nothing else may use the device while a step is captured
             self._loading.join()
-        return module if self.precision == "32-true" else _Cast(module, self.device.type), optimizer
+        return module if self.precision == "32-true" else _in_bfloat16(module, self.device.type), optimizer
 
     def backward(self, loss: Tensor) -> None:
         """Backpropagate ``loss``."""
@@ -114,23 +110,21 @@ def _load_libraries(device: torch.device) -> None:
         return
 
 
-class _Cast:
-    """A module that computes in bfloat16 where torch's autocast says so; its outputs are float32."""
+def _in_bfloat16(module: nn.Module, device: str) -> Callable[..., Any]:
+    """``module``, computing in bfloat16 where torch's autocast says so; its outputs are float32."""
 
-    def __init__(self, module: nn.Module, device: str) -> None:
-        self._module, self._device = module, device
+    def cast_to(dtype: torch.dtype, tree: object) -> Any:
+        def cast(leaf: object) -> object:
+            return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
 
-    def __call__(self, **inputs: object) -> dict[str, Tensor]:
-        narrow = tree_map(lambda leaf: _cast(leaf, torch.bfloat16), inputs)
-        with torch.autocast(self._device, dtype=torch.bfloat16):
-            outputs = self._module(**narrow)
-        # torch has no types here
-        return tree_map(lambda leaf: _cast(leaf, torch.get_default_dtype()), outputs)  # type: ignore[no-any-return]
+        return tree_map(cast, tree)
 
+    def forward(**inputs: object) -> Any:
+        with torch.autocast(device, dtype=torch.bfloat16):
+            outputs = module(**cast_to(torch.bfloat16, inputs))
+        return cast_to(torch.get_default_dtype(), outputs)
 
-def _cast(leaf: object, dtype: torch.dtype) -> object:
-    """A tensor of floats as ``dtype``; anything else as it is."""
-    return leaf.to(dtype) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf
+    return forward
 
 
 def on_rank_zero(fabric: Fabric, work: Callable[[], T]) -> T:

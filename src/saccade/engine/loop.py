@@ -17,23 +17,22 @@ import math
 import shlex
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from saccade.config import to_dict
-from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, restore_rng, seed_all
+from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, seed_all
 from saccade.engine.cuda_graph import GraphedStep
 from saccade.engine.ema import WeightAverage
 from saccade.engine.hardware import agree, explain_lost_rank, gather_rng, on_rank_zero, pick_hardware, shutdown
 from saccade.engine.phases import apply_phase, build_optimizer, make_learner, plan_phases, train_mode
-from saccade.engine.progress import Journal, ProgressMode, Reporter, StopRequest, make_reporter
-from saccade.engine.protocol import Trainable
+from saccade.engine.progress import Journal, ProgressMode, StopRequest
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import BEGINS_ANEW, RunFolder, made_with, versions
@@ -43,6 +42,8 @@ from saccade.files import folder_in_place
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+    from saccade.tasks.task import Task
 
 Stopped = Literal["finished", "early", "time", "signal"]
 
@@ -66,7 +67,7 @@ class RunResult:
 
 
 def fit(
-    task: Trainable,
+    task: Task,
     recipe: Recipe,
     out: str | Path,
     *,
@@ -77,7 +78,7 @@ def fit(
     devices: int = 1,
     nodes: int = 1,
     strategy: str = "auto",
-    progress: ProgressMode | Reporter = "auto",
+    progress: ProgressMode = "auto",
 ) -> RunResult:
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
@@ -94,7 +95,7 @@ def fit(
         devices: how many, on each of ``nodes`` machines.
         nodes: machines.
         strategy: a Fabric strategy, such as ``ddp``, ``ddp_spawn`` or ``ddp_find_unused_parameters_true``.
-        progress: ``auto`` shows a bar on a terminal and plain lines elsewhere; a `Reporter` is used as it is.
+        progress: ``auto`` shows a bar on a terminal and plain lines elsewhere.
 
     Returns:
         Where the run ended, why, and its best validation.
@@ -108,8 +109,8 @@ def fit(
     if recipe.tensorboard and find_spec("tensorboard") is None:
         raise MissingExtraError("tensorboard: true", "tensorboard")
     if (accept_changed_data and not resume) or (max_minutes is not None and not max_minutes > 0):
-        found = f"{accept_changed_data=}, {resume=}, {max_minutes=}"
-        raise ConfigError(f"accept_changed_data needs `resume=True`, and max_minutes is above 0; found {found}")
+        values = f"{accept_changed_data=}, {resume=}, {max_minutes=}"
+        raise ConfigError(f"accept_changed_data needs `resume=True`, and max_minutes is above 0; found {values}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
     run = Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
@@ -121,29 +122,30 @@ def fit(
 class Run:
     """One run: each process that is launched with it sets it up and trains."""
 
-    task: Trainable
+    task: Task
     recipe: Recipe
     folder: RunFolder
     goes_on: bool
     accept_changed_data: bool
     max_minutes: float | None
-    progress: ProgressMode | Reporter
+    progress: ProgressMode
 
     def __call__(self, fabric: Fabric) -> RunResult:
         """Lock the folder, set everything up, train, and part."""
         recipe, folder, asked_to_resume = self.recipe, self.folder, self.goes_on
-        with ExitStack() as held:  # the lock, in the first process
+        with ExitStack() as stack:  # holds the lock, in the first process
             run_with = {"seed": recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
-            self.goes_on = on_rank_zero(fabric, lambda: folder.open(held, recipe, run_with, resume=asked_to_resume))
+            self.goes_on = on_rank_zero(fabric, lambda: folder.open(stack, recipe, run_with, resume=asked_to_resume))
             if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
                 for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
                     tensor.data = tensor.data.clone()
+            # Before the seed: importing rich draws a number.
+            self.journal = Journal(folder, self.progress, writes=fabric.is_global_zero, tensorboard=recipe.tensorboard)
             seed_all(recipe.seed, rank=fabric.global_rank)
-            self.reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
-            with explain_lost_rank(fabric), StopRequest(self.max_minutes) as self.stop, self.reporter:
+            with explain_lost_rank(fabric), StopRequest(self.max_minutes) as self.stop, self.journal:
                 try:
                     if asked_to_resume and not self.goes_on:
-                        self.reporter.note(BEGINS_ANEW)
+                        self.journal.say(BEGINS_ANEW)
                     self.set_up(fabric)
                     result = self.train()
                 except (ConfigError, DataError):
@@ -156,10 +158,9 @@ class Run:
 
     def set_up(self, fabric: Fabric) -> None:
         """Data, model, average, phases, and where a run that goes on stands."""
-        task, recipe, folder, reporter = self.task, self.recipe, self.folder, self.reporter
+        task, recipe, folder = self.task, self.recipe, self.folder
         self.fabric = fabric
-        self.journal = Journal(folder, reporter, writes=fabric.is_global_zero, tensorboard=recipe.tensorboard)
-        task.on_progress = reporter.preparing
+        task.on_progress = self.journal.preparing
         data, accepted, changes = on_rank_zero(
             fabric, lambda: folder.compare_data(task.data_parts(), resume=self.goes_on, accept=self.accept_changed_data)
         )
@@ -167,8 +168,6 @@ class Run:
         self.learner = make_learner(task, recipe, fabric.device)
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
-        # The moving average in place of the weights, if the recipe keeps one.
-        self._averaged: Callable[[], AbstractContextManager[None]] = self.ema.applied if self.ema else nullcontext
         parts = recipe.accumulate * fabric.world_size
         self.micro_batch, left = divmod(recipe.batch_size, parts)
         if left:
@@ -229,7 +228,6 @@ class Run:
             how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
             again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
             self.journal.say(f"stopped by {how} after step {self.at.step}; continue with: {again}")
-        self.journal.close()
         return RunResult(
             out=self.folder.path,
             stopped=stopped,
@@ -248,7 +246,7 @@ class Run:
         if self.at.phase_ended is not None:
             return None
         total = phase.total_steps(self.epoch)
-        self.reporter.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
+        self.journal.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
         batches = self._batches(phase)
         self._mark = (time.monotonic(), self.at.step)
         interrupted: Stopped | None = None
@@ -270,7 +268,7 @@ class Run:
                 self.log(phase, lr)
             if validates:
                 saves |= self.validate(phase)
-            self.reporter.advance(self.at.phase_step)
+            self.journal.advance(self.at.phase_step)
             if (saves or interrupted is not None) and not (is_last or self.at.phase_ended):
                 self.save()
             if validates or saves:
@@ -312,13 +310,10 @@ class Run:
             return
         if fabric.world_size > 1 and self.at.phase_step and self.at.phase_ended is None:
             self.step.arrange_buckets(next(self._batches(phase)))
-        state = checkpoint.rng(fabric.global_rank)
-        if state is not None:
-            restore_rng(state, fabric.device)
-        else:  # more ranks than when it was saved
+        if not checkpoint.restore_rng(fabric.global_rank, fabric.device):  # more ranks than when it was saved
             seed_all(self.recipe.seed + self.at.step, rank=fabric.global_rank)
 
-    def _batches(self, phase: Phase) -> Iterator[object]:
+    def _batches(self, phase: Phase) -> Iterator[Any]:
         """The data of a phase, from where the run stands."""
         return iter(
             self.task.train_batches(
@@ -345,38 +340,42 @@ class Run:
     def validate(self, phase: Phase) -> bool:
         """Validate every replica; publish the weights if they are the best of the phase, and say whether."""
         with self._averaged():
-            found = on_rank_zero(self.fabric, self._measure)
+            metrics = on_rank_zero(self.fabric, self._measure)
         train_mode(self.learner, phase)
-        winner, self.at.validation, replicas = 0, found[0], None
-        if len(found) > 1:
-            winner, self.at.validation, replicas = compare_replicas(found, phase.select)
+        winner, self.at.validation, replicas = 0, metrics[0], None
+        if len(metrics) > 1:
+            winner, self.at.validation, replicas = compare_replicas(metrics, phase.select)
         self.journal.record(
             "validation", self.at.step, phase.name, self.at.validation, self.seconds(), replicas=replicas
         )
         if phase.select is None:
             return False
-        still_gains = self.at.note_beside(phase.select, found[winner])
-        if phase.select.beats(found[winner], self.at.best.metrics if self.at.best else None):
-            score = found[winner].get(phase.select.metric, math.nan)
-            self.at.best, self.at.stale = Best(score, self.at.step, winner, found[winner]), 0
-            self.publish(winner, found[winner])
+        still_gains = self.at.note_beside(phase.select, metrics[winner])
+        if phase.select.beats(metrics[winner], self.at.best.metrics if self.at.best else None):
+            score = metrics[winner].get(phase.select.metric, math.nan)
+            self.at.best, self.at.stale = Best(score, self.at.step, winner, metrics[winner]), 0
+            self.publish(winner, metrics[winner])
             return True
         self.at.stale = 0 if still_gains else self.at.stale + 1
         if phase.patience is not None and self.at.stale >= phase.patience:
             self.at.phase_ended = "early"
-            metrics = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
+            names = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
             so_long = f"{self.at.stale} validation{'s' if self.at.stale != 1 else ''}"
-            self.journal.say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
+            self.journal.say(f"{phase.name}: no better {names} for {so_long}, ending it")
         return False
 
     def _measure(self) -> list[dict[str, float]]:
         """The task's metrics of each replica, in eval mode and on a random stream of its own."""
-        found = []
+        metrics = []
         for index in range(self.learner.replicas):
             model = self.learner.replica(index).eval()
             with torch.no_grad(), isolated_rng(self.recipe.seed, self.fabric.device):
-                found.append({name: float(value) for name, value in self.task.validate(model).items()})
-        return found
+                metrics.append({name: float(value) for name, value in self.task.validate(model).items()})
+        return metrics
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The moving average in place of the weights, if the recipe keeps one."""
+        return nullcontext() if self.ema is None else self.ema.applied()
 
     def save(self) -> None:
         """Write a checkpoint."""
@@ -436,11 +435,11 @@ class Run:
         if self.fabric.device.type != "cpu" and (fault := self.step.fault()) is not None:
             raise self._broken(self.phases[self.at.phase], fault, [])
 
-    def _broken(self, phase: Phase, fault: Fault, micro: list[object]) -> TrainingStopped:
+    def _broken(self, phase: Phase, fault: Fault, micro: list[Any]) -> TrainingStopped:
         """The error that says where it broke and what is still good."""
-        told = fault.told(phase.name, self.learner, [self.task.inputs(batch) for batch in micro])
+        where = fault.describe(phase.name, self.learner, [self.task.inputs(batch) for batch in micro])
         text = (
-            f"training stopped at {told}. The last good state is {self._saved}. Try a lower learning rate, a "
+            f"training stopped at {where}. The last good state is {self._saved}. Try a lower learning rate, a "
             "clip_norm, or look at the data of that step"
         )
         if self.fabric.is_global_zero:

@@ -8,23 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import OptimizerSpec, Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError, nearest
 
+if TYPE_CHECKING:
+    from saccade.tasks.task import Task
+
 SCORE = "score"
 """What a recipe may choose by without knowing the data: whichever metric its task puts first."""
 
 
-def make_learner(task: Trainable, recipe: Recipe, device: torch.device) -> Learner:
+def make_learner(task: Task, recipe: Recipe, device: torch.device) -> Learner:
     """What ``recipe`` trains of the task, on the device: its model, or several of them as a stack."""
     if recipe.replicas > 1:
         models = [task.new_model(recipe.seed + index) for index in range(recipe.replicas)]
@@ -34,7 +36,7 @@ def make_learner(task: Trainable, recipe: Recipe, device: torch.device) -> Learn
     return Learner(task.model, compiled=recipe.compile and device.type == "cuda").to(device)
 
 
-def plan_phases(task: Trainable, recipe: Recipe, learner: Learner) -> tuple[int | None, list[Phase], list[Any]]:
+def plan_phases(task: Task, recipe: Recipe, learner: Learner) -> tuple[int | None, list[Phase], list[Any]]:
     """Steps of one pass over the data (None: it has no end), the phases of ``recipe``, and the loss of each.
 
     A phase that chooses by ``score`` chooses by the metric that the task puts first.

@@ -9,190 +9,18 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from saccade.engine.run_folder import RunFolder
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
+Kind = Literal["train", "validation"]
 Reason = Literal["time", "signal"]
 STOPPING = b"\nstopping after the step or validation under way; a second signal ends it at once\n"
 ProgressMode = Literal["auto", "rich", "plain", "quiet"]
-_NO_NUMBERS: dict[str, Any] = {"rate": "", "train": "", "validation": ""}
-
-
-class Reporter:
-    """Says nothing; the two talkative ones build on it. Also a context manager."""
-
-    def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
-        """A phase starts (or goes on) at step ``done`` of ``total``."""
-
-    def advance(self, done: int) -> None:
-        """``done`` steps of the phase are behind us; called every step, so it must be cheap."""
-
-    def preparing(self, what: str, done: int, total: int) -> None:
-        """Before a step can be made, ``done`` of ``total`` are there of ``what`` it needs."""
-
-    def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
-        """Fresh numbers."""
-
-    def note(self, text: str) -> None:
-        """Something worth a line: a stop, a warning, a new phase."""
-
-    def __enter__(self) -> Reporter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Leave the screen in order."""
-
-
-class PlainReporter(Reporter):
-    """One line every few seconds, for logs and pipes."""
-
-    def __init__(self, stream: IO[str] | None = None, every: float = 5.0) -> None:
-        self._stream, self._every = stream or sys.stderr, every
-        self._latest: dict[str, str] = {}
-        self._prepared = 0.0  # when something was last said of it
-
-    def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
-        """Start the clock of the phase."""
-        self._phase, self._total, self._images = phase, total, images_per_step
-        self._first = self._last = (time.monotonic(), done)
-        self._latest = {}
-
-    def advance(self, done: int) -> None:
-        """Write a line if the last one is old enough, or the phase is over."""
-        now = time.monotonic()
-        if now - self._last[0] < self._every and done < self._total:
-            return
-        rate = (done - self._last[1]) / max(now - self._last[0], 1e-9)
-        left = (self._total - done) * (now - self._first[0]) / max(done - self._first[1], 1)
-        said = "".join(f"  {text}" for text in self._latest.values())
-        speed = f"{rate * self._images:.0f} examples/s"
-        self._write(f"{self._phase} {done}/{self._total}  {speed}  {clock(left)} left{said}")
-        self._last = (now, done)
-
-    def preparing(self, what: str, done: int, total: int) -> None:
-        """Write a line if the last one is old enough; of what takes no time nothing is said."""
-        now = time.monotonic()
-        if done >= total:
-            self._prepared = 0.0
-        elif not self._prepared:
-            self._prepared = now
-        elif now - self._prepared >= self._every:
-            self._write(f"{what} {done:,}/{total:,}")
-            self._prepared = now
-
-    def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
-        """Keep the numbers for the next line."""
-        self._latest[kind] = brief(values, kind)
-
-    def note(self, text: str) -> None:
-        """Write it at once."""
-        self._write(text)
-
-    def _write(self, text: str) -> None:
-        self._stream.write(text + "\n")
-        self._stream.flush()
-
-
-class RichReporter(Reporter):
-    """A live bar with rate, time left, loss and the last validation."""
-
-    def __init__(self) -> None:
-        self._bar = _bar()
-        self._task: TaskID | None = None
-        self._prepared: TaskID | None = None
-        self._images = 0
-
-    def __enter__(self) -> RichReporter:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._bar.stop()
-
-    def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
-        """A new bar."""
-        self._images = images_per_step
-        self._task = self._bar.add_task(phase, total=total, completed=done, **_NO_NUMBERS)
-
-    def advance(self, done: int) -> None:
-        """Move the bar; rich draws it four times a second at most."""
-        speed = self._bar.tasks[-1].speed
-        rate = f"{speed * self._images:.0f} examples/s" if speed else ""
-        self._bar.update(self._task, completed=done, rate=rate)  # type: ignore[arg-type]  # a field of the bar
-
-    def preparing(self, what: str, done: int, total: int) -> None:
-        """A bar of its own, gone when all is there."""
-        if self._prepared is None:
-            self._prepared = self._bar.add_task(what, total=total, **_NO_NUMBERS)
-        self._bar.update(self._prepared, completed=done)
-        if done >= total:
-            self._bar.remove_task(self._prepared)
-            self._prepared = None
-
-    def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
-        """Show the numbers beside the bar."""
-        self._bar.update(self._task, **{kind: brief(values, kind)})  # type: ignore[arg-type]  # a field of the bar
-
-    def note(self, text: str) -> None:
-        """A line above the bar."""
-        self._bar.console.print(text, markup=False, highlight=False)
-
-
-def _bar() -> Progress:
-    """A bar on standard error: description, bar, steps, rate, time left, training and validation."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=40),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[train]}"),
-        TextColumn("[green]{task.fields[validation]}"),
-        console=Console(stderr=True),
-        refresh_per_second=4,
-    )
-
-
-def make_reporter(mode: ProgressMode | Reporter) -> Reporter:
-    """The reporter for ``mode``, which may be one already; ``auto`` looks whether standard error is a terminal."""
-    if isinstance(mode, Reporter):
-        return mode
-    if mode == "quiet":
-        return Reporter()
-    if mode == "rich" or (mode == "auto" and sys.stderr.isatty()):
-        return RichReporter()
-    return PlainReporter()
-
-
-def brief(values: Mapping[str, float], kind: str) -> str:
-    """The few numbers that fit beside a bar, and whose they are: of training the loss, of validation the first three.
-
-    >>> brief({"gradient_norm": 3.0, "loss": 0.25}, "train")
-    'train: loss 0.25'
-    >>> brief({"accuracy": 0.98765, "loss": 0.5}, "validation")
-    'val: accuracy 0.9877, loss 0.5'
-    """
-    if kind == "train":
-        return f"train: loss {values['loss']:.4g}" if "loss" in values else ""
-    return "val: " + ", ".join(f"{name} {value:.4g}" for name, value in list(values.items())[:3])
-
-
-def clock(seconds: float) -> str:
-    """Seconds as h:mm:ss.
-
-    >>> clock(3725)
-    '1:02:05'
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+EVERY = 5.0
+"""Seconds between two lines where there is no bar."""
 
 
 class Journal:
@@ -200,24 +28,82 @@ class Journal:
 
     Args:
         folder: of the run.
-        reporter: tells who watches.
-        writes: whether this process is the one that writes.
+        mode: a bar (rich), a line every few seconds (plain), or nothing; ``auto``: a bar on a terminal, else lines.
+        writes: whether this process is the one that writes; the others are quiet.
         tensorboard: write curves too; needs the extra.
     """
 
-    def __init__(self, folder: RunFolder, reporter: Reporter, *, writes: bool, tensorboard: bool) -> None:
-        self._folder, self._reporter, self._writes, self._curves = folder, reporter, writes, writes and tensorboard
+    def __init__(self, folder: RunFolder, mode: ProgressMode, *, writes: bool, tensorboard: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._folder, self._writes, self._curves = folder, writes, writes and tensorboard
         self._board: Any = None
+        is_quiet = mode == "quiet" or not writes
+        has_bar = mode == "rich" or (mode == "auto" and sys.stderr.isatty())
+        self._console = Console(stderr=True, quiet=is_quiet)
+        self._has_lines = not is_quiet and not has_bar
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=40),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[train]}"),
+            TextColumn("[green]{task.fields[validation]}"),
+            console=self._console,
+            refresh_per_second=4,
+            disable=is_quiet or not has_bar,  # it still keeps count
+        )
+        self._numbers: dict[str, Any] = {"rate": "", "train": "", "validation": ""}
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Journal:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+        if self._board is not None:
+            self._board.close()
+
+    def begin(self, phase: str, done: int, total: int, examples_per_step: int) -> None:
+        """A phase starts (or goes on) at step ``done`` of ``total``."""
+        self._examples, self._total = examples_per_step, total
+        self._numbers = dict.fromkeys(self._numbers, "")
+        self._task = self._bar.add_task(phase, total=total, completed=done, **self._numbers)
+        self._began = self._last = (time.monotonic(), done)
+
+    def advance(self, done: int) -> None:
+        """``done`` steps of the phase are behind us; called every step, so it must be cheap."""
+        now = time.monotonic()
+        seconds, steps = now - self._last[0], done - self._last[1]
+        if seconds >= EVERY or done == self._total:
+            self._last = (now, done)
+            self._numbers["rate"] = f"{steps * self._examples / max(seconds, 1e-9):.0f} examples/s"
+            left = (now - self._began[0]) / max(done - self._began[1], 1) * (self._total - done)
+            if self._has_lines:
+                rate, *values = (text for text in self._numbers.values() if text)
+                place = f"{self._bar.tasks[-1].description} {done}/{self._total}"
+                self._print("  ".join([place, rate, f"{timedelta(seconds=round(left))} left", *values]))
+        self._bar.update(self._task, completed=done, **self._numbers)
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        """Before a step can be made, ``done`` of ``total`` are there of ``what`` it needs."""
+        now = time.monotonic()
+        if done < total and now - self._said >= EVERY:
+            self._said = now
+            self._print(f"{what} {done:,}/{total:,}")
 
     def say(self, text: str) -> None:
         """A line for who watches, and for log.txt."""
         if self._writes:
             self._folder.log(text)
-        self._reporter.note(text)
+        self._print(text)
 
     def record(
         self,
-        kind: Literal["train", "validation"],
+        kind: Kind,
         step: int,
         phase: str,
         values: Mapping[str, float],
@@ -239,12 +125,23 @@ class Journal:
                 self._board = SummaryWriter(self._folder.path / "tensorboard")
             for name, value in values.items():
                 self._board.add_scalar(f"{kind}/{name}", value, step)
-        self._reporter.values(kind, values)
+        self._numbers[kind] = brief(values, kind)
 
-    def close(self) -> None:
-        """Finish the curves."""
-        if self._board is not None:
-            self._board.close()
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def brief(values: Mapping[str, float], kind: Kind) -> str:
+    """The few numbers that fit beside a bar, and whose they are: of training the loss, of validation the first three.
+
+    >>> brief({"gradient_norm": 3.0, "loss": 0.25}, "train")
+    'train: loss 0.25'
+    >>> brief({"accuracy": 0.98765, "loss": 0.5}, "validation")
+    'val: accuracy 0.9877, loss 0.5'
+    """
+    if kind == "train":
+        return f"train: loss {values['loss']:.4g}" if "loss" in values else ""
+    return "val: " + ", ".join(f"{name} {value:.4g}" for name, value in list(values.items())[:3])
 
 
 class StopRequest:

@@ -10,15 +10,19 @@ from __future__ import annotations
 import copy
 import math
 import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Select
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError
+
+if TYPE_CHECKING:
+    from saccade.tasks.task import Task
 
 Metrics = dict[str, float]
 
@@ -49,7 +53,7 @@ def compare_replicas(found: list[Metrics], select: Select | None) -> tuple[int, 
 class ReplicaStack(Learner):
     """Several models of one architecture, trained side by side."""
 
-    def __init__(self, models: list[nn.Module]) -> None:
+    def __init__(self, models: Sequence[nn.Module]) -> None:
         _refuse_recurrent(models[0])
         super().__init__(_stacked(models))
         self.replicas = len(models)
@@ -72,7 +76,7 @@ class ReplicaStack(Learner):
 
         return vmap(one, randomness="different")(_tensors(self.model))
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
+    def losses(self, task: Task, raw: dict[str, Tensor], batch: Any, loss: object) -> dict[str, Tensor]:
         """The task's scalars, one per replica: (R,)."""
         return vmap(lambda one: task.loss(one, batch, loss), randomness="different")(raw)
 
@@ -115,7 +119,7 @@ def _tensors(model: nn.Module) -> dict[str, Tensor]:
     return {**dict(parameters), **dict(model.named_buffers(remove_duplicate=False))}
 
 
-def _stacked(models: list[nn.Module]) -> nn.Module:
+def _stacked(models: Sequence[nn.Module]) -> nn.Module:
     """A copy of the first model whose parameters and buffers hold those of all, (R,…); never called itself."""
     everything = [_tensors(model) for model in models]
     result = copy.deepcopy(models[0])

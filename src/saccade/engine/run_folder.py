@@ -40,14 +40,14 @@ from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.files import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
 
-CONFIG, DATA, METRICS, LOCK = "config.yaml", "data.json", "metrics.jsonl", "saccade.lock"
+CONFIG, DATA, METRICS, LOG, LOCK = "config.yaml", "data.json", "metrics.jsonl", "log.txt", "saccade.lock"
 DATA_VERSION = 2
 IN_WORDS = "settings"
 """The part of the data whose values are kept in plain words."""
 Parts = Mapping[str, Sequence[tuple[str, str]]]
 """What a task learns from: names and values in order, part by part."""
 BEGINS_ANEW = "nothing to resume: the run was stopped before its first checkpoint; it begins anew"
-_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, "log.txt", "checkpoints", LOCK})
+_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, "checkpoints", LOCK})
 """What a run may have written before its first step."""
 
 
@@ -67,14 +67,14 @@ class RunFolder:
         """Where the model folder of restart ``number`` goes, at the end of a run with several."""
         return self.path / "replicas" / str(number)
 
-    def open(self, held: ExitStack, recipe: Recipe, facts: Mapping[str, object], *, resume: bool) -> bool:
-        """Lock the folder while ``held``, make it what a run begins with; whether there is a run to go on with."""
+    def open(self, stack: ExitStack, recipe: Recipe, facts: Mapping[str, object], *, resume: bool) -> bool:
+        """Lock the folder until ``stack`` closes, and make it ready; says whether there is a run to go on with."""
         with writing(self.path):  # it may not even be allowed to look into it
             if resume and not self.has_no_state:
                 self.check_same(recipe)
             elif not (self.path / LOCK).is_file():
                 self.check_free()  # before a lock is put into somebody's folder
-        held.enter_context(self.locked())
+        stack.enter_context(self.locked())
         if resume and not self.has_no_state:
             return True
         if resume and (self.path / CONFIG).is_file():
@@ -96,7 +96,7 @@ class RunFolder:
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
-                sweep(self.path, own=(CONFIG, DATA, METRICS, self.model.name))
+                sweep(self.path, everything=True)
                 yield
         finally:
             if not (self.path / CONFIG).exists():
@@ -105,12 +105,8 @@ class RunFolder:
 
     def check_free(self) -> None:
         """Refuse a place that holds something other than a run that never began."""
-        is_folder = self.path.is_dir()
-        if (self.path.exists() and not is_folder) or (
-            is_folder and any(self.path.iterdir()) and not self._never_began()
-        ):
-            found = "is not empty; continue it with `resume=True`" if is_folder else "is a file; `out` needs a folder"
-            raise OutputError(f"{self.path} {found}, or choose another `out`")
+        if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
+            raise OutputError(f"{self.path} is not empty; continue it with `resume=True`, or choose another `out`")
 
     def create(self, recipe: Recipe, facts: Mapping[str, object]) -> None:
         """Start a new run; a folder that already holds something is refused."""
@@ -122,14 +118,13 @@ class RunFolder:
 
     def discard_if_unstarted(self) -> None:
         """Remove what a run left that was refused before its first step: a mistake leaves nothing behind."""
-        if not self.path.is_dir() or not self._never_began():
-            return
-        shutil.rmtree(self.checkpoints.folder, ignore_errors=True)
-        with writing(self.path):
-            for name in _BEFORE_FIRST_STEP - {LOCK, self.checkpoints.folder.name}:
-                (self.path / name).unlink(missing_ok=True)
-        with suppress(OSError):
-            self.path.rmdir()  # while it is locked, the lock stays in it
+        if self.path.is_dir() and self._never_began():
+            shutil.rmtree(self.checkpoints.folder, ignore_errors=True)
+            with writing(self.path):
+                for name in (CONFIG, DATA, LOG):
+                    (self.path / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                self.path.rmdir()  # while it is locked, the lock stays in it
 
     @property
     def has_no_state(self) -> bool:
@@ -137,28 +132,25 @@ class RunFolder:
 
         An empty folder does not count, because it may not belong to a run.
         """
-        try:
-            return self.path.is_dir() and self._never_began() and not self.checkpoints.paths()
-        except OSError:  # Not readable; the later read reports it.
-            return False
+        return self.path.is_dir() and self._never_began() and not self.checkpoints.paths()
 
     def _never_began(self) -> bool:
         """Whether all there is was left by a run that ended before its first step: it may start anew."""
-        found = {entry.name for entry in self.path.iterdir()}
-        whole = {name for name in found if not is_draft(name)}
-        is_ours = CONFIG in found or LOCK in found or (bool(found) and not whole)
+        names = {entry.name for entry in self.path.iterdir()}
+        whole = {name for name in names if not is_draft(name)}
+        is_ours = CONFIG in names or LOCK in names or (bool(names) and not whole)
         return is_ours and whole <= _BEFORE_FIRST_STEP and not any(self.checkpoints.steps())
 
     def recorded(self) -> Recipe:
         """The resolved recipe that the run began with."""
         place = self.path / CONFIG
         try:
-            found: Any = parse_yaml(place.read_text(encoding="utf-8"), str(place))
-            values = dict(found["recipe"])
+            content: Any = parse_yaml(place.read_text(encoding="utf-8"), str(place))
+            values = dict(content["recipe"])
             check_schema(values.get("schema_version"), SCHEMA_VERSION, what=str(place))
         except (OSError, ValueError, TypeError, LookupError, ConfigError) as error:
-            told = f"{place.name} cannot be read ({error}); start without `resume`"
-            raise CheckpointError(f"{self.path} is not a run folder: {told}") from error
+            reason = f"{place.name} cannot be read ({error}); start without `resume`"
+            raise CheckpointError(f"{self.path} is not a run folder: {reason}") from error
         return from_dict(Recipe, values, where=str(place))
 
     def check_same(self, recipe: Recipe) -> None:
@@ -225,7 +217,7 @@ class RunFolder:
     def log(self, text: str) -> None:
         """Append one line with the time to log.txt."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self._append("log.txt", f"{now} {text}")
+        self._append(LOG, f"{now} {text}")
 
     def _append(self, name: str, line: str) -> None:
         with writing(self.path / name), open(self.path / name, "a", encoding="utf-8") as file:
@@ -256,10 +248,10 @@ def _revision() -> str | None:
         return None
     command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return found.stdout.strip() or None
+    return done.stdout.strip() or None
 
 
 def _digest(entries: Sequence[tuple[str, str]]) -> str:
@@ -278,12 +270,12 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     >>> _changes({"settings": {"seed": "0"}, "rows": "6 (ab)"}, {"settings": {"seed": "1"}, "rows": "4 (cd)"})
     ['settings: seed was 0, now 1', 'rows: was 6 (ab), now 4 (cd)']
     """
-    told = []
+    changes = []
     for part in dict.fromkeys((*old, *new)):
         before, now = old.get(part), new.get(part)
         if part == IN_WORDS and before is not None and now is not None:
             names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
-            told += [f"{part}: {name} was {before.get(name)}, now {now.get(name)}" for name in names]
+            changes += [f"{part}: {name} was {before.get(name)}, now {now.get(name)}" for name in names]
         elif before != now:
-            told.append(f"{part}: was {before or 'not there'}, now {now or 'gone'}")
-    return told
+            changes.append(f"{part}: was {before or 'not there'}, now {now or 'gone'}")
+    return changes

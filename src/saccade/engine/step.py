@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from saccade.engine.ema import WeightAverage
-from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+    from saccade.tasks.task import Task
 
 CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 UNTAUGHT = "did not receive grad"  # what DistributedDataParallel says of the step before
@@ -47,7 +48,6 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.replicas = 1
-        # every model has it, see Trainable
         plain: Callable[..., dict[str, Tensor]] = model.forward_raw  # type: ignore[assignment]
         self._forward_raw = torch.compile(plain, dynamic=False) if compiled else plain
 
@@ -60,7 +60,7 @@ class Learner(nn.Module):
         """What the model's ``forward_raw`` says."""
         return self._forward_raw(**inputs)
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: object, loss: object) -> dict[str, Tensor]:
+    def losses(self, task: Task, raw: dict[str, Tensor], batch: Any, loss: object) -> dict[str, Tensor]:
         """The task's scalars, each as a vector over replicas: (R,)."""
         return {key: value.reshape(1) for key, value in task.loss(raw, batch, loss).items()}
 
@@ -85,7 +85,7 @@ class Learner(nn.Module):
 class TrainStep:
     """Runs optimisation steps of one phase; ``loss`` is what the task built for it."""
 
-    task: Trainable
+    task: Task
     learner: Learner
     phase: Phase
     loss: object
@@ -106,14 +106,14 @@ class TrainStep:
         self._next = torch.tensor(self.first_step, device=device)  # number of the coming step, counted from 0
         self._check_each = device.type == "cpu"
 
-    def __call__(self, batches: Sequence[object], lr: float) -> Fault | None:
+    def __call__(self, batches: Sequence[Any], lr: float) -> Fault | None:
         """Take one step on the micro-batches; on the CPU a fault is returned before anything is updated."""
         self._set_rate(lr)
         healthy = self._compute(batches)
         self._count += 1
         return None if healthy else self.fault()
 
-    def arrange_buckets(self, batch: object) -> None:
+    def arrange_buckets(self, batch: Any) -> None:
         """Run a forward and a backward pass that changes nothing.
 
         After the first backward pass of a phase, DDP arranges gradients anew in the buckets that it sums over
@@ -147,7 +147,7 @@ class TrainStep:
             else:
                 group["lr"] = lr
 
-    def _compute(self, batches: Sequence[object]) -> bool:
+    def _compute(self, batches: Sequence[Any]) -> bool:
         """The step itself; False when the update was withheld because the gradient is not finite."""
         self.optimizer.zero_grad(set_to_none=True)
         for number, batch in enumerate(batches):
@@ -179,7 +179,7 @@ class TrainStep:
         self._next += 1
         return True
 
-    def _forward(self, batch: object) -> dict[str, Tensor]:
+    def _forward(self, batch: Any) -> dict[str, Tensor]:
         try:
             return self.module(**self.task.inputs(batch), **self._options)
         except RuntimeError as error:
@@ -215,10 +215,10 @@ class Fault:
     parameter: str
     replica: int
 
-    def told(self, phase: str, learner: Learner, inputs: Iterable[dict[str, Tensor]]) -> str:
+    def describe(self, phase: str, learner: Learner, inputs: Iterable[dict[str, Tensor]]) -> str:
         """Where it broke, and what broke first in a forward pass of the step's ``inputs``, as far as they are known."""
         model = learner.replica(self.replica)
-        causes = (origin(model, each) for each in inputs)
+        causes = (origin(model, batch) for batch in inputs)
         cause = next((f"; {cause}" for cause in causes if cause is not None), "")
         which = f" of replica {self.replica}" if learner.replicas > 1 else ""
         return f"step {self.step + 1} (phase '{phase}'): the gradient of '{self.parameter}'{which} is not finite{cause}"
@@ -265,7 +265,7 @@ def origin(model: nn.Module, inputs: dict[str, Tensor]) -> str | None:
     try:
         with torch.no_grad():
             model.eval()  # a diagnosis must not move the statistics
-            model.forward_raw(**inputs)  # type: ignore[operator]  # every model has it, see Trainable
+            model.forward_raw(**inputs)  # type: ignore[operator]  # every model has it
     finally:
         model.train(was_training)
         for handle in handles:

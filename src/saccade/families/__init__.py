@@ -341,7 +341,9 @@ def family_of_data(reference: str) -> Family:
 
 def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
     """The family whose columns are in the table: of several, the one that asks for the most."""
-    found = _columns(reader, path)
+    from saccade.data.tables.references import columns_of
+
+    found = columns_of(reader, path)
     fits = {
         each.name: max((len(needed) for needed in each.columns if needed <= found), default=0) for each in candidates
     }
@@ -352,23 +354,6 @@ def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
             f"{path}: its columns {', '.join(sorted(found)) or '(none)'} fit no family; needed are {wanted}"
         )
     return next(each for each in candidates if fits[each.name] == best)
-
-
-def _columns(reader: str, path: Path) -> frozenset[str]:
-    """The columns of a table in any form."""
-    if reader == "metadata":
-        from saccade.data.tables.folders import metadata_columns
-
-        return metadata_columns(path)
-    if reader == "parquet":
-        from saccade.data.tables.parquet import parquet_columns
-
-        return parquet_columns(path)
-    if path.is_dir() or reader == "coco":
-        return LABEL_COLUMNS  # a folder has its classes' names as labels
-    from saccade.data.tables.rows import columns_of
-
-    return columns_of(reader, path)
 
 
 def _loaded(point: EntryPoint) -> Family | None:

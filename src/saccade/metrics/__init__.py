@@ -13,26 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.metrics.intervals import Interval as Interval
-    from saccade.metrics.intervals import jackknife_interval as jackknife_interval
-    from saccade.metrics.intervals import mean_defined as mean_defined
     from saccade.metrics.intervals import mean_interval as mean_interval
     from saccade.metrics.intervals import paired_difference as paired_difference
-    from saccade.metrics.labels import accuracy as accuracy
     from saccade.metrics.labels import accuracy_by_scale as accuracy_by_scale
-    from saccade.metrics.labels import correct as correct
-    from saccade.metrics.maps import baselines as baselines
     from saccade.metrics.maps.baselines import Grid as Grid
     from saccade.metrics.maps.baselines import Grids as Grids
-    from saccade.metrics.maps.baselines import grids_of as grids_of
-    from saccade.metrics.maps.faithfulness import blurred as blurred
-    from saccade.metrics.maps.faithfulness import deletion as deletion
     from saccade.metrics.maps.faithfulness import deletion_and_insertion as deletion_and_insertion
-    from saccade.metrics.maps.faithfulness import insertion as insertion
-    from saccade.metrics.maps.interventions import CausalAnswers as CausalAnswers
     from saccade.metrics.maps.interventions import Moved as Moved
     from saccade.metrics.maps.interventions import causal_follow as causal_follow
-    from saccade.metrics.maps.interventions import causal_hold as causal_hold
     from saccade.metrics.maps.interventions import cause_pairs as cause_pairs
     from saccade.metrics.maps.interventions import cause_top as cause_top
     from saccade.metrics.maps.interventions import map_follow as map_follow
@@ -42,56 +30,29 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.interventions import misplaced as misplaced
     from saccade.metrics.maps.interventions import object_effects as object_effects
     from saccade.metrics.maps.interventions import off_objects as off_objects
-    from saccade.metrics.maps.interventions import scores_of_answers as scores_of_answers
-    from saccade.metrics.maps.interventions import swapped_query as swapped_query
     from saccade.metrics.maps.localisation import iou as iou
     from saccade.metrics.maps.localisation import mass_on as mass_on
-    from saccade.metrics.maps.localisation import no_counts as no_counts
     from saccade.metrics.maps.localisation import pointing as pointing
     from saccade.metrics.maps.localisation import pr_counts as pr_counts
     from saccade.metrics.maps.localisation import selectivity as selectivity
     from saccade.metrics.maps.localisation import total_variation as total_variation
     from saccade.metrics.maps.localisation import true_positive_strength as true_positive_strength
     from saccade.metrics.maps.points import PointScorer as PointScorer
-    from saccade.metrics.maps.points import at_glimpses as at_glimpses
-    from saccade.metrics.maps.points import at_random as at_random
-    from saccade.metrics.maps.points import attention_near as attention_near
     from saccade.metrics.maps.points import auc_judd as auc_judd
     from saccade.metrics.maps.points import auc_shuffled as auc_shuffled
-    from saccade.metrics.maps.points import cells_in_boxes as cells_in_boxes
-    from saccade.metrics.maps.points import distance as distance
-    from saccade.metrics.maps.points import most_salient as most_salient
     from saccade.metrics.maps.points import nss as nss
-    from saccade.metrics.maps.points import pointing_at as pointing_at
     from saccade.metrics.maps.scorer import Baseline as Baseline
     from saccade.metrics.maps.scorer import MapScorer as MapScorer
     from saccade.metrics.maps.scorer import MapScores as MapScores
-    from saccade.metrics.maps.words import same_caption as same_caption
-    from saccade.metrics.maps.words import word_follow as word_follow
-    from saccade.metrics.maps.words import words_among as words_among
     from saccade.metrics.result import summarise as summarise
-    from saccade.metrics.sets import average_precision as average_precision
-    from saccade.metrics.sets import average_precisions as average_precisions
     from saccade.metrics.sets import exact_match as exact_match
     from saccade.metrics.sets import macro_f1 as macro_f1
-    from saccade.metrics.sets import macro_f1_by_presence as macro_f1_by_presence
-    from saccade.metrics.sets import macro_f1_interval as macro_f1_interval
-    from saccade.metrics.sets import multiset_counts as multiset_counts
     from saccade.metrics.sets import weighted_map as weighted_map
-    from saccade.metrics.text.meteor import MeteorWords as MeteorWords
     from saccade.metrics.text.meteor import meteor_jar as meteor_jar
     from saccade.metrics.text.meteor import meteor_lite as meteor_lite
-    from saccade.metrics.text.meteor import meteor_missing as meteor_missing
-    from saccade.metrics.text.meteor import meteor_of_words as meteor_of_words
-    from saccade.metrics.text.ngrams import NGramRarity as NGramRarity
     from saccade.metrics.text.ngrams import bleu as bleu
-    from saccade.metrics.text.ngrams import bleu_intervals as bleu_intervals
-    from saccade.metrics.text.ngrams import bleu_of_words as bleu_of_words
     from saccade.metrics.text.ngrams import cider as cider
-    from saccade.metrics.text.ngrams import cider_each as cider_each
-    from saccade.metrics.text.ngrams import cider_of_words as cider_of_words
     from saccade.metrics.text.ngrams import rouge_l as rouge_l
-    from saccade.metrics.text.ngrams import rouge_l_each as rouge_l_each
 else:
     from saccade import lazy_names
 

@@ -339,6 +339,23 @@ class Values(ColumnBuffer):
         }
 
 
+class ByName(dict[str, Values]):
+    """Values by the name of what they are of: a look, a rival."""
+
+    def add_values(self, name: str, values: Mapping[str, Tensor]) -> None:
+        """Keep values (B,) of a batch."""
+        self.setdefault(name, Values()).add_values(values)
+
+    def join(self, later: ByName) -> None:
+        """Add what was measured of later examples."""
+        for name, values in later.items():
+            self.setdefault(name, Values()).join(values)
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """The means of each, NaN where nothing is defined."""
+        return {name: values.means() for name, values in self.items()}
+
+
 ENDS: dict[str, Ends] = dict.fromkeys(("distance", "nss", "map_follow", "map_turn"))
 """Scores that are not shares have no ends."""
 

@@ -37,7 +37,7 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import mean_interval
-from saccade.metrics.result import Part
+from saccade.metrics.result import Part, without_nan
 
 SCALE_EDGES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 """Edges of the paper's five bins of object scale; bins are open on the left, except that 0.5 itself is inside."""
@@ -62,11 +62,6 @@ def correct(answers: Tensor, truth: Tensor) -> Tensor:
     return (answers == truth.to(answers.device)).float()
 
 
-def accuracy(answers: Tensor, truth: Tensor) -> float:
-    """The share of right answers; NaN for no examples."""
-    return float(correct(answers, truth).double().mean())
-
-
 def accuracy_by_scale(answers: Tensor, truth: Tensor, scales: Tensor) -> tuple[ScaleBin, ...]:
     """Accuracy in the five bins [0.5,1], (1,1.5], (1.5,2], (2,2.5], (2.5,3] of the asked object's scale.
 
@@ -76,8 +71,7 @@ def accuracy_by_scale(answers: Tensor, truth: Tensor, scales: Tensor) -> tuple[S
         scales: (B,) in 0.5..3; anything else is a :class:`DataError`, because leaving it out would hide it.
     """
     right = correct(answers, truth).cpu().double()  # (B,)
-    edges = torch.tensor(SCALE_EDGES, dtype=torch.float64)
-    at = scales.detach().cpu().double()
+    edges, at = torch.tensor(SCALE_EDGES, dtype=torch.float64), scales.detach().cpu().double()
     if not bool(((at >= edges[0]) & (at <= edges[-1])).all()):  # NaN is outside too
         raise DataError(f"scales: found {float(at.min()):g} … {float(at.max()):g}, and the bins go from 0.5 to 3")
     bins = (torch.bucketize(at, edges) - 1).clamp(min=0)  # bucketize: edges[i-1] < x ≤ edges[i]; 0.5 itself into bin 0
@@ -117,11 +111,6 @@ def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> fl
     bin_of = (sure * bins).ceil().long().clamp(1, bins) - 1  # (N,): bins are open on the left, 0 lies in the first
     gap = torch.bincount(bin_of, weights=sure - right, minlength=bins)  # (bins,) sums of what is too much
     return float(gap.abs().sum() / len(sure))
-
-
-def confusion_matrix(answers: Tensor, truth: Tensor, classes: int) -> Tensor:
-    """How often each class (row) was answered as each (column): (K,K) whole numbers."""
-    return torch.bincount(truth.to(answers.device) * classes + answers, minlength=classes**2).reshape(classes, classes)
 
 
 WORST = 20
@@ -175,77 +164,51 @@ class Details:
         Args:
             place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
         """
-        few = len(self.names) <= MATRIX
-        shown: Part = {"classes": list(self.names), "matrix": self.matrix.tolist()} if few else {}
-        found = confusions(self.matrix, self.names)
-        answered, held, hits = self.matrix.sum(0), self.matrix.sum(1), self.matrix.diagonal()  # (K,) each
-        pairs: list[Part] = [{"true": true, "said": said, "n": times} for true, said, times in found]
-        return {
-            "confusion": {**shown, "mistakes": pairs},
-            "per_class": {
-                name: {
-                    "pictures": int(held[number]),
-                    "recall": _known(float(hits[number] / held[number])),  # 0/0 is NaN
-                    "precision": _known(float(hits[number] / answered[number])),
-                }
-                for number, name in enumerate(self.names)
-                if held[number] or answered[number]
-            },
-            "mistakes": [
-                {
-                    **place(each.picture),
-                    "true": each.true,
-                    "said": each.said,
-                    "confidence": each.confidence,
-                    "of_true": each.of_true,
-                }
-                for each in self.mistakes
-                if place is not None
-            ],
+        names, matrix = self.names, self.matrix
+        confusion: Part = {"classes": list(names), "matrix": matrix.tolist()} if len(names) <= MATRIX else {}
+        wrong = matrix.clone().fill_diagonal_(0)
+        most = torch.argsort(wrong.flatten(), descending=True, stable=True)[:CONFUSIONS].tolist()
+        pairs = [divmod(at, len(names)) for at in most]
+        confusion["mistakes"] = [
+            {"true": names[true], "said": names[said], "n": int(wrong[true, said])}
+            for true, said in pairs
+            if wrong[true, said]
+        ]
+        answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()  # (K,) each
+        per_class = {
+            name: {
+                "pictures": int(held[number]),
+                "recall": float(hits[number] / held[number]),  # 0/0 is NaN
+                "precision": float(hits[number] / answered[number]),
+            }
+            for number, name in enumerate(names)
+            if held[number] or answered[number]
         }
+        mistakes = []
+        if place is not None:
+            for mistake in self.mistakes:
+                facts = mistake._asdict()
+                mistakes.append({**place(facts.pop("picture")), **facts})
+        return without_nan({"confusion": confusion, "per_class": per_class, "mistakes": mistakes})
 
 
 def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor, classes: Sequence[str]) -> Details:
     """From answers and labels (N,), the probability of the answer (N,) and that of the right answer (N,)."""
-    right = said == labels  # (N,)
-    matrix = confusion_matrix(said, labels, len(classes))  # (K,K)
+    right, count = said == labels, len(classes)  # (N,)
     wrong = (~right).nonzero()[:, 0]
     order = wrong[(confidence - of_true)[wrong].argsort(descending=True, stable=True)][:WORST].tolist()
-    mistakes = tuple(
+    mistakes = [
         Mistake(n, classes[int(labels[n])], classes[int(said[n])], float(confidence[n]), float(of_true[n]))
         for n in order
-    )
-    return Details(
-        names=tuple(classes),
-        matrix=matrix,
-        mistakes=mistakes,
-        calibration=calibration_error(confidence, right.float()),
-        bins=_bins(confidence, right),
-    )
-
-
-def _bins(confidence: Tensor, right: Tensor) -> tuple[Bin, ...]:
-    place = (confidence * TABLE_BINS).long().clamp(max=TABLE_BINS - 1)  # (N,)
-    found = []
+    ]
+    bins, bin_of = [], (confidence * TABLE_BINS).long().clamp(max=TABLE_BINS - 1)  # (N,)
     for number in range(TABLE_BINS):
-        inside = place == number
+        inside = bin_of == number
         if bool(inside.any()):
             means = (float(confidence[inside].double().mean()), float(right[inside].double().mean()))
-            found.append(Bin(number / TABLE_BINS, (number + 1) / TABLE_BINS, int(inside.sum()), *means))
-    return tuple(found)
-
-
-def confusions(matrix: Tensor, classes: Sequence[str], most: int = CONFUSIONS) -> list[tuple[str, str, int]]:
-    """True class, answer and how often, the most frequent mistakes first."""
-    wrong = matrix.clone().fill_diagonal_(0)
-    order = torch.argsort(wrong.flatten(), descending=True, stable=True)[:most].tolist()
-    places = [(place // len(classes), place % len(classes)) for place in order]
-    return [(classes[true], classes[said], int(wrong[true, said])) for true, said in places if wrong[true, said]]
-
-
-def _known(value: float) -> float | None:
-    """JSON has no NaN."""
-    return value if value == value else None
+            bins.append(Bin(number / TABLE_BINS, (number + 1) / TABLE_BINS, int(inside.sum()), *means))
+    matrix = torch.bincount(labels.to(said.device) * count + said, minlength=count**2).reshape(count, count)
+    return Details(tuple(classes), matrix, tuple(mistakes), calibration_error(confidence, right), tuple(bins))
 
 
 _RANGE = (0.05, 20.0)

@@ -86,27 +86,27 @@ def summarise(
         return {**(means if keep_undefined else only_defined(means))}
 
     maps = MapScorer() if maps is None else maps
-    looks = None if maps.by_look is None else {name: told(held.means()) for name, held in maps.by_look.items()}
-    rivals: dict[str, dict[str, ScoreValue]] = {name: {**means} for name, means in (baselines or {}).items()}
-    for name, held in maps.baselines.items():
-        if means := told(held.means()):
+    seen: Scores = {**told(maps.total.means()), **(attention or {})}
+    if maps.by_look is not None:
+        seen["by_look"] = {name: told(scores.means()) for name, scores in maps.by_look.items()}
+    rivals: dict[str, Scores] = {name: {**means} for name, means in (baselines or {}).items()}
+    for name, scores in maps.baselines.items():
+        if means := told(scores.means()):
             rivals.setdefault(name, {}).update(means)
     found = maps.intervals()
     for values, groups in measured:
         found |= values.intervals(groups)
     found = {name: each for name, each in found.items() if keep_undefined or each.n}
-    summary: Summary = {
+    return without_nan({
         "n": len(maps.groups) if n is None else n,
         "definition": DEFINITION,
         "metrics": dict(metrics or {}),
-        "attention": {**told(maps.total.means()), **(attention or {}), **({} if looks is None else {"by_look": looks})},
+        "attention": seen,
         "baselines": rivals,
         "intervals": {name: [each.low, each.high] for name, each in ({**(intervals or {}), **found}).items()},
         "counts": {**{name: each.n for name, each in found.items()}, **(counts or {})},
-    }
-    if units:
-        summary["units"] = dict(units)
-    return without_nan(summary)
+        **({"units": dict(units)} if units else {}),
+    })  # fmt: skip
 
 
 def only_defined(means: Mapping[str, float]) -> dict[str, float]:
@@ -119,12 +119,11 @@ T = TypeVar("T")
 
 def without_nan(value: T) -> T:
     """The same plain values with None for NaN: it means undefined, and JSON says null."""
-    return cast(T, _without_nan(value))  # a copy: of a dictionary one with its keys, of a list one of its length
-
-
-def _without_nan(value: object) -> object:
+    plain: Any = value
     if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+        plain = {key: without_nan(item) for key, item in value.items()}
+    elif isinstance(value, list):
+        plain = [without_nan(item) for item in value]
+    elif isinstance(value, float) and math.isnan(value):
+        plain = None
+    return cast(T, plain)

@@ -54,17 +54,12 @@ from saccade.metrics.maps.localisation import where_defined
 Interpolation = Literal["11-point", "all-point"]
 
 
-def average_precision(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> float:
-    """Average precision of ``scores`` (N,), the higher the surer, for ``truth`` (N,) bool; NaN without a positive.
-
-    >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([True, False, True]), "all-point")
-    0.8333333333333333
-    """
-    return float(average_precisions(scores[:, None], truth[:, None], interpolation)[0])
-
-
 def average_precisions(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> Tensor:
-    """Average precision of every attribute (K,) from ``scores`` (N,K); NaN for one that is never true."""
+    """Average precision of every attribute (K,) from ``scores`` (N,K); NaN for one that is never true.
+
+    >>> average_precisions(torch.tensor([[0.9], [0.8], [0.7]]), torch.tensor([[1], [0], [1]]), "all-point").tolist()
+    [0.8333333333333333]
+    """
     if truth.shape != scores.shape:
         raise ShapeError("truth", f"{tuple(scores.shape)} as the scores", truth.shape)
     scores, truth = scores.detach().double(), truth.to(scores.device) > 0
@@ -142,21 +137,13 @@ def macro_f1(said: Tensor, truth: Tensor) -> float:
 
 
 def overall_precision(said: Tensor, truth: Tensor) -> float:
-    """The share of all said labels (B,K) that are right; NaN when none was said.
+    """The share of all said labels (B,K) that are right; NaN when none was said. Recall: the other way round.
 
     >>> overall_precision(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))  # one of three too many
     0.6666666666666666
     """
-    return _share_of(said, truth, of=said)
-
-
-def overall_recall(said: Tensor, truth: Tensor) -> float:
-    """The share of all true labels (B,K) that were said; NaN when there is none.
-
-    >>> overall_recall(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))
-    1.0
-    """
-    return _share_of(said, truth, of=truth)
+    total = int(said.sum())
+    return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
 
 
 def macro_f1_interval(said: Tensor, truth: Tensor, *, level: float = 0.95) -> Interval:
@@ -183,12 +170,6 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHO
         f1 = 2 * precision * recall / (precision + recall).clamp(min=1e-12)  # (K,)
         scores.append(f1[present.any(0)].mean())
     return float(torch.stack(scores).nanmean()) if scores else float("nan")
-
-
-def _share_of(said: Tensor, truth: Tensor, *, of: Tensor) -> float:
-    """What was said rightly, as a share of all counts in ``of``."""
-    total = int(of.sum())
-    return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
 
 
 def _tallies(said: Tensor, truth: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from saccade.metrics.maps.localisation import where_defined
+
 
 def _wide(weights: Tensor) -> Tensor:
     """The weights (B,S) in float64, without their gradients."""
@@ -47,11 +49,6 @@ def shares(weights: Tensor, present: Tensor) -> Tensor:
     return torch.where(total > 0, kept / total.clamp(min=1e-300), torch.nan)
 
 
-def where_any(score: Tensor, has: Tensor) -> Tensor:
-    """The score (B,) where ``has`` (B,), NaN elsewhere."""
-    return torch.where(has, score, torch.nan)
-
-
 def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """Whether the heaviest sentence is a supporting fact (B,); of several heaviest, the share that are.
 
@@ -63,7 +60,7 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     weights, supporting = _wide(weights), supporting & present
     heaviest = _heaviest(weights, present)  # (B,S)
     share = (heaviest & supporting).sum(1) / heaviest.sum(1).clamp(min=1)
-    return where_any(share.double(), _is_defined(weights, supporting, present))
+    return where_defined(share.double(), _is_defined(weights, supporting, present))
 
 
 def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
@@ -77,14 +74,14 @@ def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
     mine, theirs = weights.gather(1, places).unsqueeze(2), weights.unsqueeze(1)  # (B,F,1), (B,1,S)
     before = ((theirs > mine) & others).sum(2).double() + 0.5 * ((theirs == mine) & others).sum(2)  # (B,F)
     total = ((1 / (1 + before)) * is_fact).sum(1) / count.clamp(min=1)
-    return where_any(total, _is_defined(weights, supporting, present))
+    return where_defined(total, _is_defined(weights, supporting, present))
 
 
 def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
     weights, supporting = _wide(weights), supporting & present
     on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
-    return where_any(on, _is_defined(weights, supporting, present))
+    return where_defined(on, _is_defined(weights, supporting, present))
 
 
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
@@ -99,14 +96,14 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
         heaviest = _heaviest(weights, present) & ((weights * present).sum(1, keepdim=True) > 0)  # (B,S)
         missed = missed * (1 - heaviest.double() / heaviest.sum(1, keepdim=True).clamp(min=1))
     total = ((1 - missed) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
-    return where_any(total, supporting.any(1))
+    return where_defined(total, supporting.any(1))
 
 
 def mass_elsewhere(weights: Tensor, present: Tensor) -> Tensor:
     """The share of all weight that lies on slots without a sentence (B,); NaN where there is no weight."""
     weights = _wide(weights)
     total = weights.sum(1)
-    return where_any((weights * ~present).sum(1) / total.clamp(min=1e-300), total > 0)
+    return where_defined((weights * ~present).sum(1) / total.clamp(min=1e-300), total > 0)
 
 
 def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import ColumnBuffer, Interval, Values, mean_defined, mean_interval, paired_difference
+from saccade.metrics.intervals import ColumnBuffer, Values, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Part, without_nan
@@ -146,43 +146,36 @@ class EvidenceReliance:
         self.values.add_values({**found, "guess": guessed[rows.to(guessed.device)]})
         self._kept.append(picture=pictures[rows.to(pictures.device)])
 
-    @property
-    def without(self) -> str:
-        """The way of removing the evidence that the model answers worse."""
-        means = self.values.means()
-        return min(EVIDENCE_GONE, key=lambda name: means[name])
+    def sentence(self) -> str:
+        """What is to be said of a model that answers without the evidence; "" where there is nothing, or no telling.
 
-    def reads_the_rest(self) -> bool:
-        """Whether (1) holds, and the model beats guessing, both beyond their intervals."""
+        It is said where (1) holds and the model beats guessing, both beyond their intervals.
+        """
         if len(self) < 2:
-            return False
-        values, pictures = self.values.values(), self._kept["picture"]
-        own, gone, guess = values[WITH], values[self.without], values["guess"]  # (N,) each
+            return ""
+        values, means, pictures = self.values.values(), self.values.means(), self._kept["picture"]
+        without = min(EVIDENCE_GONE, key=lambda name: means[name])  # the way that the model answers worse
+        own, gone, guess = values[WITH], values[without], values["guess"]  # (N,) each
         knows = paired_difference(own, guess, pictures)
         keeps = mean_interval(gone - guess - KEPT * (own - guess), pictures, ends=(-1.0 - KEPT, 1.0 + KEPT))
-        return knows.low > 0 and keeps.low > 0
-
-    def sentence(self) -> str:
-        """What is to be said of a model that answers without the evidence; "" where there is nothing, or no telling."""
-        if not self.reads_the_rest():
+        if knows.low <= 0 or keeps.low <= 0:
             return ""
-        gone = self.values.intervals(self._kept["picture"])[self.without]
-        own = self.values.means()[WITH]
+        right = self.values.intervals(pictures)[without]
         return (
-            f"{100 * gone.mean:.0f} % right with the evidence gone ({100 * gone.low:.0f} to {100 * gone.high:.0f}; "
-            f"{100 * own:.0f} % with it): it reads the background"
+            f"{100 * right.mean:.0f} % right with the evidence gone ({100 * right.low:.0f} to {100 * right.high:.0f}; "
+            f"{100 * means[WITH]:.0f} % with it): it reads the background"
         )
 
     def summary(self) -> Part:
         """Plain values; nothing where no example counted."""
         if not len(self):
             return {}
-        found = self.values.intervals(self._kept["picture"])
+        intervals = self.values.intervals(self._kept["picture"])
         return {
             "n": len(self),
             "pictures": len(torch.unique(self._kept["picture"])),
-            "accuracy": {name: each.mean for name, each in found.items()},
-            "intervals": {name: [each.low, each.high] for name, each in found.items()},
+            "accuracy": {name: each.mean for name, each in intervals.items()},
+            "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
             "says": self.sentence(),
         }
 
@@ -221,27 +214,25 @@ def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Ten
         return {}
     name = max(guesses, key=lambda each: mean_defined(guesses[each]).mean)
     own, guess = mean_defined(right).mean, mean_defined(guesses[name]).mean
-    found = paired_difference(right.double(), guesses[name].double(), pictures)
+    less = paired_difference(right.double(), guesses[name].double(), pictures)
+    ends = f"{100 * less.low:+.1f} to {100 * less.high:+.1f}"
+    if math.isnan(less.low):
+        judged = "too few pictures to tell a difference"
+    elif less.low > 0:
+        judged = f"it beats guessing by {100 * less.mean:.1f} points ({ends})"
+    elif less.high < 0:
+        judged = f"it has lost to guessing ({100 * less.mean:+.1f} points, {ends})"
+    else:
+        judged = f"no difference from guessing detected ({ends} points)"
     beginning = f"{100 * own:.1f} % against {100 * guess:.1f} % by {GUESSES.get(name, name.replace('_', ' '))}"
     return {
-        "says": f"{beginning}: {_told(found)}",
+        "says": f"{beginning}: {judged}",
         "accuracy": own,
         "guess": name,
         "guess_accuracy": guess,
-        "difference": found.mean,
-        "interval": [found.low, found.high],
+        "difference": less.mean,
+        "interval": [less.low, less.high],
     }
-
-
-def _told(found: Interval) -> str:
-    if math.isnan(found.low):
-        return "too few pictures to tell a difference"
-    ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
-    if found.low > 0:
-        return f"it beats guessing by {100 * found.mean:.1f} points ({ends})"
-    if found.high < 0:
-        return f"it has lost to guessing ({100 * found.mean:+.1f} points, {ends})"
-    return f"no difference from guessing detected ({ends} points)"
 
 
 def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
@@ -256,18 +247,18 @@ def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
         and its ``interval``.
     """
     among = torch.ones(len(maps.groups), dtype=torch.bool) if among is None else among
-    own = _only(maps.total.values(), among)
     for score in POINTING:
-        rivals = {name: _only(maps.baselines[name].values(), among) for name in BLIND if name in maps.baselines}
-        held = {name: values[score] for name, values in rivals.items() if score in values}
-        held = {name: values for name, values in held.items() if not bool(values.isnan().all())}
-        if score in own and not bool(own[score].isnan().all()) and held:
+        values = {"": maps.total, **{name: maps.baselines[name] for name in BLIND if name in maps.baselines}}
+        of = {name: each[score][among] for name, each in values.items() if score in each}
+        of = {name: each for name, each in of.items() if not bool(each.isnan().all())}
+        if "" in of and len(of) > 1:
             break
     else:
         return {}
-    name = max(held, key=lambda each: mean_defined(held[each]).mean)
-    value, chance = mean_defined(own[score]).mean, mean_defined(held[name]).mean
-    found = paired_difference(own[score], held[name], maps.groups[among])
+    own = of.pop("")
+    name = max(of, key=lambda each: mean_defined(of[each]).mean)
+    value, chance = mean_defined(own).mean, mean_defined(of[name]).mean
+    found = paired_difference(own, of[name], maps.groups[among])
     if math.isnan(found.low):
         return {}
     rival = f"{100 * chance:.1f} % by {BLIND[name]}, the best blind map"
@@ -288,25 +279,20 @@ def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
     }
 
 
-def _only(values: Mapping[str, Tensor], among: Tensor) -> dict[str, Tensor]:
-    """Of each score (N,) the values where ``among`` (N,) is True."""
-    return {name: each[among] for name, each in values.items()}
-
-
 def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:
     """Every blind map: its ``value`` by ``score``, and how much more the model's maps have, with its interval."""
-    own = maps.total.values()[score]
-    found: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     for name in BLIND:
-        blind = maps.baselines[name].values().get(score) if name in maps.baselines else None
-        if blind is not None and not bool(blind.isnan().all()):
-            less = paired_difference(own, blind, maps.groups)
+        if name in maps.baselines and score in maps.baselines[name]:
+            blind = maps.baselines[name][score]  # (N,)
+            less = paired_difference(maps.total[score], blind, maps.groups)
             value = mean_defined(blind).mean
-            found[name] = {"value": value, "difference": less.mean, "interval": [less.low, less.high]}
-    return found
+            if value == value:
+                parts[name] = {"value": value, "difference": less.mean, "interval": [less.low, less.high]}
+    return parts
 
 
-def joined(parts: Iterable[Part | Part]) -> str:
+def joined(parts: Iterable[Part]) -> str:
     """What all parts say, in one line."""
     return "; ".join(each["says"] for each in parts if each.get("says"))
 
@@ -320,12 +306,8 @@ def verdict(
     rests_on: EvidenceReliance | None = None,
 ) -> Part:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
-    parts = {"answers": against_guessing(right, guesses, pictures)}
-    rests: Part = {} if rests_on is None else rests_on.summary()
-    if maps is not None:
-        parts["maps"] = against_chance(maps)
-    said = joined([parts["answers"], rests, *([parts["maps"]] if "maps" in parts else [])])
-    found: Part = {"verdict": said, "against": {name: part for name, part in parts.items() if part}}
-    if rests:
-        found["rests_on"] = rests
-    return without_nan(found)
+    answers, chance = against_guessing(right, guesses, pictures), {} if maps is None else against_chance(maps)
+    rests = {} if rests_on is None else rests_on.summary()
+    against = {name: part for name, part in (("answers", answers), ("maps", chance)) if part}
+    found: Part = {"verdict": joined([answers, rests, chance]), "against": against}
+    return without_nan({**found, "rests_on": rests} if rests else found)

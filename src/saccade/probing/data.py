@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -37,6 +38,8 @@ MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""
 MAX_QUESTIONS = 500
 """Questions that a probe asks at most: some rivals have weights for each of them."""
+MIN_GROUPS = 3
+"""Groups of pictures that a class needs: one to learn from, one to choose with, one to be tested on."""
 DECODED = 2 << 30
 """Bytes of decoded pictures that are kept in memory."""
 _NAMED = 5
@@ -45,229 +48,6 @@ _UNSEEN = ("label never seen in train", "query never seen in train")
 
 OnProgress = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
-
-
-@dataclass(frozen=True)
-class ProbedPictures:
-    """Examples that a probe can use: pictures with a label each, or questions about pictures."""
-
-    paths: tuple[Path, ...]
-    """(P,) the files."""
-    labels: Tensor
-    """(N,) the number of each example's class."""
-    classes: tuple[str, ...]
-    groups: tuple[int, ...]
-    """The group number of each example; examples of one group belong together."""
-    store: PreparedPictures
-    places: Tensor
-    """(P,) where each picture is in the store."""
-    remarks: tuple[str, ...]
-    """What was left out, and what else is to be known, in words."""
-    copies: tuple[tuple[str, str], ...]
-    """A picture and the first one with the same bytes."""
-    questions: Questions
-    evidence: Evidence | None = None
-    """Where labels can be seen, by row; None where the data does not say."""
-    rows: Tensor | None = None
-    """(N,) the row of each example's evidence."""
-    folder: FeatureFolder | None = None
-    """Whose maps stand in for a network, if any."""
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def path(self, example: int) -> Path:
-        """The file of an example."""
-        return self.paths[int(self.questions.picture[example])]
-
-    def asked(self, example: int) -> str:
-        """The question of an example in words; "" where nothing is asked."""
-        return self.questions.words[int(self.questions.query[example])]
-
-    def inputs(self, pictures: Tensor) -> Tensor:
-        """Pictures by number, as the network sees them: (B,3,H,W)."""
-        return self.store.take(self.places[pictures])
-
-    def images(self, examples: Tensor) -> Tensor:
-        """The pictures of examples, as the network sees them: (B,3,H,W)."""
-        return self.inputs(self.questions.picture[examples])
-
-    def query(self, examples: Tensor) -> Tensor | None:
-        """The numbers (B,) of the questions; None where nothing is asked."""
-        return self.questions.query[examples] if self.questions.are_asked else None
-
-    def row(self, examples: Tensor) -> Tensor:
-        """Where the evidence of examples is, (B,)."""
-        return self.places[examples] if self.rows is None else self.rows[examples]
-
-    def evidence_of(self, examples: Tensor) -> Tensor | None:
-        """The evidence (B,H,W) bool of examples; None where the data has none."""
-        return None if self.evidence is None else self.evidence.take(self.row(examples))
-
-    def canvas(self, examples: Tensor) -> tuple[Tensor, Tensor]:
-        """For each picture: the frame from the network input to it (B,2,3), and its height and width (B,2)."""
-        place = self.places[self.questions.picture[examples]]
-        size = self.store.image_size[place]
-        return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size
-
-
-def with_maps(table: Table, folder: FeatureFolder) -> tuple[Table, str]:
-    """The rows of ``table`` whose pictures have a map in ``folder``, and a remark on the others.
-
-    Raises:
-        DataError: no picture has one, or two have the same.
-    """
-    rows = table.as_found or table.rows
-    kept = tuple(row for row in rows if folder.file_of(row.image) is not None)
-    if not kept:
-        raise DataError(
-            f"{folder.folder}: no map has the name of a picture of {table.name}, such as {rows[0].image.stem}"
-        )
-    folder.check_apart([row.image for row in kept])
-    lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
-    said = f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
-    return replace(table, rows=kept, as_found=kept), said
-
-
-def usable_pictures(table: Table, size: Size, on_progress: OnProgress) -> ProbedPictures:
-    """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
-
-    Raises:
-        DataError: fewer than two classes can be compared, or too many.
-    """
-    rows = table.as_found or table.rows
-    _check_count(table.name, "classes", {row.label for row in rows}, MAX_CLASSES)
-    remarks = _doubts(table, rows)
-    files = [*dict.fromkeys(row.image for row in rows)]
-    number_of = {path: number for number, path in enumerate(files)}
-    own = [number_of[row.image] for row in rows]
-    store = PreparedPictures(
-        files,
-        size,
-        torch.device("cpu"),
-        limit=DECODED,
-        progress=lambda done, total: on_progress("pictures", done, total),
-    )
-    if store.unreadable:
-        broken = [files[number].name for number in sorted(store.unreadable)]
-        remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
-    readable = [number for number in range(len(files)) if number not in store.unreadable]
-    if not readable:
-        raise DataError(f"{table.name}: {remarks[-1]}; nothing is left to probe")
-    evidence = Evidence(rows, store, torch.device("cpu"), limit=DECODED, picture_of=own)
-    if evidence.wrong:
-        remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
-    first_of = copy_groups([files[number] for number in readable])
-    like = {number: readable[first] for number, first in zip(readable, first_of)}  # picture → picture
-    usable = [place for place in range(len(rows)) if own[place] in like]  # rows
-    first_row: dict[int, int] = {}
-    alike = [first_row.setdefault(like[own[place]], at) for at, place in enumerate(usable)]
-    groups = together([rows[place].group for place in usable], alike)
-    named = {rows[place].group for place in usable} - {""}
-    if named:
-        remarks.append(
-            f"{pluralise(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
-            "one side of every split"
-        )
-    kept = _frequent(rows, usable, groups, "groups" if named else "pictures", remarks)
-    classes = tuple(sorted({rows[usable[at]].label for at in kept}))
-    if len(classes) < 2:
-        raise DataError(
-            f"{table.name}: {pluralise(len(classes), 'class', 'classes')} with {MIN_GROUPS} different pictures or "
-            f"more; a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
-        )
-    chosen = [usable[at] for at in kept]  # rows
-    pictures = [*dict.fromkeys(own[place] for place in chosen)]  # of the store
-    label_of = {word: number for number, word in enumerate(classes)}
-    return ProbedPictures(
-        paths=tuple(files[number] for number in pictures),
-        labels=torch.tensor([label_of[rows[place].label] for place in chosen]),
-        classes=classes,
-        groups=tuple(groups[at] for at in kept),
-        store=store,
-        places=torch.tensor(pictures),
-        remarks=tuple(remarks),
-        copies=tuple((files[each].name, files[like[each]].name) for each in pictures if like[each] != each),
-        evidence=evidence if evidence.is_there else None,
-        rows=torch.tensor(chosen),
-        questions=_questions(table.name, [rows[place] for place in chosen], [own[place] for place in chosen], pictures),
-    )
-
-
-def _doubts(table: Table, rows: Sequence[Row]) -> list[str]:
-    """What is wrong with a table before a picture is opened, in words."""
-    skipped = [entry for entry in table.skipped if not entry.startswith(_UNSEEN)]
-    asked = sorted({row.query for row in rows} - {""})
-    said = (
-        f"left out when {table.name} was read: {summarised(skipped)}" if skipped else "",
-        spellings(sorted({row.label for row in rows}), "labels"),
-        spellings(asked, "questions"),
-        contradictions(((row.image, row.query, (row.label,)) for row in rows), "question") if asked else "",
-    )
-    return [each for each in said if each]
-
-
-def _frequent(
-    rows: Sequence[Row], usable: Sequence[int], groups: Sequence[int], what: str, remarks: list[str]
-) -> list[int]:
-    """The places in ``usable`` whose label and question come in enough groups; the others are said in ``remarks``."""
-    kept = [*range(len(usable))]
-    kinds: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
-        ("question", "questions", lambda row: row.query),
-        ("class", "classes", lambda row: row.label),
-    )
-    for thing, several, word in kinds:
-        words = sorted({word(rows[usable[at]]) for at in kept})
-        number = {each: place for place, each in enumerate(words)}
-        own = [number[word(rows[usable[at]])] for at in kept]
-        held = groups_of_class(own, [groups[at] for at in kept])
-        few = [each for each in words if held[number[each]] < MIN_GROUPS]
-        if few and (thing == "class" or words != [""]):
-            remarks.append(
-                f"{pluralise(len(few), thing, several)} left out with fewer than {MIN_GROUPS} different {what}: "
-                f"{first_few(few, _NAMED)}"
-            )
-            gone = {*few}
-            kept = [at for at in kept if word(rows[usable[at]]) not in gone]
-    return kept
-
-
-def _questions(name: str, rows: Sequence[Row], own: Sequence[int], pictures: Sequence[int]) -> Questions:
-    """What the rows ask about their pictures (of the store)."""
-    words = tuple(sorted({row.query for row in rows}))
-    _check_count(name, "questions", words, MAX_QUESTIONS)
-    number = {word: place for place, word in enumerate(words)}
-    place = {picture: at for at, picture in enumerate(pictures)}
-    query = torch.tensor([number[row.query] for row in rows])
-    return Questions(words, query, torch.tensor([place[each] for each in own]))
-
-
-def _check_count(name: str, several: str, found: Collection[str], most: int) -> None:
-    if len(found) > most:
-        raise DataError(f"{name}: {len(found):,} {several}; a probe compares {most:,} at most: name a part of the data")
-
-
-def together(named: Sequence[str], alike: Sequence[int]) -> list[int]:
-    """The group of each picture: pictures of one name, and those that look alike, are in one; (N,) numbers.
-
-    Args:
-        named: the group that the data names for each picture; "" where it names none.
-        alike: number of the first picture that each one looks like; its own where there is none.
-    """
-    first_of: dict[str, int] = {}
-    parent = [*range(len(named))]
-
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
-    for number, (name, other) in enumerate(zip(named, alike)):
-        for friend in (other, first_of.setdefault(name, number) if name else number):
-            low, high = sorted((root(number), root(friend)))
-            parent[high] = low
-    return [root(number) for number in range(len(named))]
 
 
 class Part(NamedTuple):
@@ -322,8 +102,9 @@ class Questions:
 
     def parts(self, examples: Tensor, size: int) -> Iterator[Part]:
         """The ``examples`` (n,) in parts about ``size`` pictures each."""
-        pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
-        if not self.are_asked:
+        if self.are_asked:
+            pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
+        else:
             pictures, own = examples, torch.arange(len(examples))
         for first in range(0, len(pictures), size):
             places = ((own >= first) & (own < first + size)).nonzero()[:, 0]  # (R,)
@@ -332,16 +113,214 @@ class Questions:
 
     def pictures_of(self, examples: Tensor) -> Tensor:
         """The pictures that the ``examples`` (n,) are about, each once."""
-        found: Tensor = torch.unique(self.picture[examples])
-        return found
+        return cast(Tensor, torch.unique(self.picture[examples]))
 
 
-MIN_GROUPS = 3
-"""Groups of pictures that a class needs: one to learn from, one to choose with, one to be tested on."""
+@dataclass(frozen=True)
+class Examples:
+    """What is learned: labels of pictures, or answers to questions about pictures. Nothing here is a file."""
+
+    labels: Tensor
+    """(N,) the number of each example's class."""
+    classes: Sequence[str]
+    groups: Sequence[int]
+    """The group number of each example; examples of one group belong together."""
+    questions: Questions
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def query(self, examples: Tensor) -> Tensor | None:
+        """The numbers (B,) of the questions; None where nothing is asked."""
+        return self.questions.query[examples] if self.questions.are_asked else None
+
+    def asked(self, example: int) -> str:
+        """The question of an example in words; "" where nothing is asked."""
+        return self.questions.words[int(self.questions.query[example])]
+
+
+@dataclass(frozen=True)
+class ProbedPictures(Examples):
+    """Examples of a table, with their files."""
+
+    paths: Sequence[Path]
+    """(P,) the files."""
+    store: PreparedPictures
+    places: Tensor
+    """(P,) where each picture is in the store."""
+    rows: Tensor
+    """(N,) the row of each example's evidence."""
+    evidence: Evidence | None
+    """Where labels can be seen, by row; None where the data does not say."""
+    remarks: Sequence[str]
+    """What was left out, and what else is to be known, in words."""
+    copies: Sequence[tuple[str, str]]
+    """A picture and the first one with the same bytes."""
+    folder: FeatureFolder | None = None
+    """Whose maps stand in for a network, if any."""
+
+    def path(self, example: int) -> Path:
+        """The file of an example."""
+        return self.paths[int(self.questions.picture[example])]
+
+    def inputs(self, pictures: Tensor) -> Tensor:
+        """Pictures by number, as the network sees them: (B,3,H,W)."""
+        return self.store.take(self.places[pictures])
+
+    def canvas(self, examples: Tensor) -> tuple[Tensor, Tensor]:
+        """For each picture: the frame from the network input to it (B,2,3), and its height and width (B,2)."""
+        place = self.places[self.questions.picture[examples]]
+        size = self.store.image_size[place]
+        return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size
+
+
+def with_maps(table: Table, folder: FeatureFolder) -> tuple[Table, str]:
+    """The rows of ``table`` whose pictures have a map in ``folder``, and a remark on the others.
+
+    Raises:
+        DataError: no picture has one, or two have the same.
+    """
+    rows = table.as_found or table.rows
+    kept = tuple(row for row in rows if folder.file_of(row.image) is not None)
+    if not kept:
+        raise DataError(
+            f"{folder.folder}: no map has the name of a picture of {table.name}, such as {rows[0].image.stem}"
+        )
+    folder.check_apart([row.image for row in kept])
+    lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
+    remark = f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
+    return replace(table, rows=kept, as_found=kept), remark
+
+
+def usable_pictures(table: Table, size: Size, on_progress: OnProgress) -> ProbedPictures:
+    """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
+
+    Raises:
+        DataError: fewer than two classes can be compared, or too many.
+    """
+    rows = table.as_found or table.rows
+    _check_count(table.name, "classes", {row.label for row in rows}, MAX_CLASSES)
+    remarks = _doubts(table, rows)
+    files = [*dict.fromkeys(row.image for row in rows)]
+    own = _numbers([row.image for row in rows], files)  # the picture of each row
+    cpu = torch.device("cpu")
+    store = PreparedPictures(files, size, cpu, limit=DECODED, progress=partial(on_progress, "pictures"))
+    if store.unreadable:
+        broken = [files[number].name for number in sorted(store.unreadable)]
+        remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
+    readable = [number for number in range(len(files)) if number not in store.unreadable]
+    if not readable:
+        raise DataError(f"{table.name}: {remarks[-1]}; nothing is left to probe")
+    evidence = Evidence(rows, store, cpu, limit=DECODED, picture_of=own)
+    if evidence.wrong:
+        remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
+    copied = copy_groups([files[number] for number in readable])
+    original = {number: readable[first] for number, first in zip(readable, copied)}  # picture → first with its bytes
+    usable = [place for place in range(len(rows)) if own[place] in original]  # rows
+    first_row: dict[int, int] = {}
+    alike = [first_row.setdefault(original[own[place]], at) for at, place in enumerate(usable)]
+    groups = together([rows[place].group for place in usable], alike)
+    named = {rows[place].group for place in usable} - {""}
+    if named:
+        remarks.append(
+            f"{pluralise(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
+            "one side of every split"
+        )
+    kept = _frequent([rows[place] for place in usable], groups, "groups" if named else "pictures", remarks)
+    places = [usable[at] for at in kept]  # rows
+    classes = sorted({rows[place].label for place in places})
+    if len(classes) < 2:
+        raise DataError(
+            f"{table.name}: {pluralise(len(classes), 'class', 'classes')} with {MIN_GROUPS} different pictures or "
+            f"more; a probe needs two of them: add pictures{''.join(f'; {remark}' for remark in remarks)}"
+        )
+    words = sorted({rows[place].query for place in places})
+    _check_count(table.name, "questions", words, MAX_QUESTIONS)
+    pictures = [*dict.fromkeys(own[place] for place in places)]  # of the store
+    return ProbedPictures(
+        labels=torch.tensor(_numbers([rows[place].label for place in places], classes)),
+        classes=tuple(classes),
+        groups=tuple(groups[at] for at in kept),
+        questions=Questions(
+            tuple(words),
+            torch.tensor(_numbers([rows[place].query for place in places], words)),
+            torch.tensor(_numbers([own[place] for place in places], pictures)),
+        ),
+        paths=tuple(files[number] for number in pictures),
+        store=store,
+        places=torch.tensor(pictures),
+        rows=torch.tensor(places),
+        evidence=evidence if evidence.is_there else None,
+        remarks=remarks,
+        copies=[(files[n].name, files[original[n]].name) for n in pictures if original[n] != n],
+    )
+
+
+def _numbers(values: Sequence[Any], known: Sequence[Any]) -> list[int]:
+    """The place of each value among the known ones."""
+    number = {value: place for place, value in enumerate(known)}
+    return [number[value] for value in values]
+
+
+def _doubts(table: Table, rows: Sequence[Row]) -> list[str]:
+    """What is wrong with a table before a picture is opened, in words."""
+    skipped = [entry for entry in table.skipped if not entry.startswith(_UNSEEN)]
+    asked = sorted({row.query for row in rows} - {""})
+    doubts = (
+        f"left out when {table.name} was read: {summarised(skipped)}" if skipped else "",
+        spellings(sorted({row.label for row in rows}), "labels"),
+        spellings(asked, "questions"),
+        contradictions(((row.image, row.query, (row.label,)) for row in rows), "question") if asked else "",
+    )
+    return [doubt for doubt in doubts if doubt]
+
+
+def _frequent(rows: Sequence[Row], groups: Sequence[int], what: str, remarks: list[str]) -> list[int]:
+    """The ``rows`` whose question and label come in enough groups; the others are said in ``remarks``."""
+    kept = [*range(len(rows))]
+    for thing, several, column in (("question", "questions", "query"), ("class", "classes", "label")):
+        words = [getattr(rows[at], column) for at in kept]
+        count = Counter(word for word, _ in {(word, groups[at]) for word, at in zip(words, kept)})
+        few = sorted(word for word in count if count[word] < MIN_GROUPS)
+        if few and (column == "label" or {*words} != {""}):
+            remarks.append(
+                f"{pluralise(len(few), thing, several)} left out with fewer than {MIN_GROUPS} different {what}: "
+                f"{first_few(few, _NAMED)}"
+            )
+            kept = [at for word, at in zip(words, kept) if word not in few]
+    return kept
+
+
+def _check_count(name: str, several: str, words: Collection[str], most: int) -> None:
+    if len(words) > most:
+        raise DataError(f"{name}: {len(words):,} {several}; a probe compares {most:,} at most: name a part of the data")
+
+
+def together(named: Sequence[str], alike: Sequence[int]) -> list[int]:
+    """The group of each picture: pictures of one name, and those that look alike, are in one; (N,) numbers.
+
+    Args:
+        named: the group that the data names for each picture; "" where it names none.
+        alike: number of the first picture that each one looks like; its own where there is none.
+    """
+    first_of: dict[str, int] = {}
+    parent = [*range(len(named))]
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    for number, (name, other) in enumerate(zip(named, alike)):
+        for friend in (other, first_of.setdefault(name, number) if name else number):
+            low, high = sorted((root(number), root(friend)))
+            parent[high] = low
+    return [root(number) for number in range(len(named))]
 
 
 class Split(NamedTuple):
-    """Numbers of pictures, (n,) each."""
+    """Numbers of examples, (n,) each."""
 
     train: Tensor
     val: Tensor
@@ -357,13 +336,13 @@ def deal(labels: Sequence[int], groups: Sequence[int], folds: int, seed: int = 0
     members: dict[int, list[int]] = {}
     for number, group in enumerate(groups):
         members.setdefault(group, []).append(number)
-    label_of = {
-        group: min(Counter(labels[each] for each in held).items(), key=lambda pair: (-pair[1], pair[0]))[0]
-        for group, held in members.items()
-    }
-    order = sorted(
-        members, key=lambda group: (label_of[group], -len(members[group]), hashed_share(f"{seed} {group}"), group)
-    )
+
+    def class_of(group: int) -> int:
+        count = Counter(labels[number] for number in members[group])
+        return min(count, key=lambda label: (-count[label], label))
+
+    label_of = {group: class_of(group) for group in members}
+    order = sorted(members, key=lambda g: (label_of[g], -len(members[g]), hashed_share(f"{seed} {g}"), g))
     of_class: Counter[tuple[int, int]] = Counter()
     total: Counter[int] = Counter()
     fold_of = [0] * len(labels)
@@ -380,17 +359,11 @@ def deal(labels: Sequence[int], groups: Sequence[int], folds: int, seed: int = 0
 def splits_of(fold_of: Sequence[int], folds: int) -> list[Split]:
     """The J splits of pictures that were dealt into J folds."""
     fold = torch.tensor(fold_of)  # (N,)
-    made = []
+    splits = []
     for number in range(folds):
-        chosen = (fold == number, fold == (number + 1) % folds)
-        parts = (~(chosen[0] | chosen[1]), chosen[1], chosen[0])
-        made.append(Split(*(part.nonzero()[:, 0] for part in parts)))
-    return made
-
-
-def groups_of_class(labels: Sequence[int], groups: Sequence[int]) -> Counter[int]:
-    """How many groups each class has."""
-    return Counter(label for label, _ in {*zip(labels, groups)})
+        test, val = fold == number, fold == (number + 1) % folds
+        splits.append(Split(*(part.nonzero()[:, 0] for part in (~(test | val), val, test))))
+    return splits
 
 
 def some_of(split: Split, share: float, labels: Tensor, questions: Questions) -> Tensor:
@@ -398,14 +371,13 @@ def some_of(split: Split, share: float, labels: Tensor, questions: Questions) ->
 
     With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
     """
+
+    def ranked(numbers: Tensor) -> Tensor:
+        order = sorted(numbers.tolist(), key=lambda number: hashed_share(f"share {number}"))
+        return torch.tensor(order[: max(1, round(share * len(order)))])
+
     if questions.are_asked:
-        pictures = questions.pictures_of(split.train).tolist()
-        ranked = sorted(pictures, key=lambda number: hashed_share(f"share {number}"))
-        some = torch.tensor(ranked[: max(1, round(share * len(ranked)))])
+        some = ranked(questions.pictures_of(split.train))
         return split.train[torch.isin(questions.picture[split.train], some)]
-    order = torch.tensor(sorted(split.train.tolist(), key=lambda number: hashed_share(f"share {number}")))
-    kept: list[Tensor] = []
-    for label in sorted({*labels[order].tolist()}):
-        own = order[labels[order] == label]
-        kept.append(own[: max(1, round(share * len(own)))])
-    return torch.cat(kept).sort().values
+    own = labels[split.train]
+    return torch.cat([ranked(split.train[own == label]) for label in torch.unique(own)]).sort().values

@@ -15,6 +15,7 @@ Axes: N examples, n examples of a part, A questions, H and W pixels.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -33,39 +34,163 @@ from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.data import OnProgress, ProbedPictures
 from saccade.probing.features import Features
-from saccade.probing.head_stack import Places
+from saccade.probing.heads import Places
 from saccade.probing.probe import ProbeResult
-from saccade.probing.report import HeadModel
 from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
 from saccade.trace import AttentionTrace
 
+MAX_MAPS = 1000
+"""Pictures whose maps are scored."""
+_AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
-class UsualPlaces:
-    """Where evidence lies on the mean over examples, question by question.
+HeadModel = Callable[[int], AnyProbe]
+"""Number of a split → a model with the head of that split."""
+
+
+def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
+    """Where labels can be seen on the cells of the features, for heads that are taught where to look.
 
     Args:
-        pictures: all examples.
-        evidence: theirs.
-        examples: (n,) those that are known, the training examples of a split.
-    """
+        pictures: N pictures.
+        frame: (2,3) cells of the features → pixels of the network input.
+        grid: (h, w) of the features.
+        weight: of the loss; 0: no such loss.
 
-    def __init__(self, pictures: ProbedPictures, evidence: Evidence, examples: Tensor) -> None:
+    Raises:
+        ConfigError: the pictures have no evidence.
+    """
+    if not weight:
+        return None
+    evidence = pictures.evidence
+    if evidence is None:
+        raise ConfigError(
+            "evidence weight: no picture has evidence; name data with boxes or masks (a table with a column box or "
+            "mask, COCO annotations), or leave it out"
+        )
+    cells = [seen_by_cells(evidence.take(rows), frame, grid) for rows in torch.split(pictures.rows, _AT_ONCE)]
+    everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
+    return Places(torch.cat(cells), seen_by_cells(everywhere, frame, grid), weight)
+
+
+@torch.no_grad()
+def with_evidence(
+    probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel, on_progress: OnProgress
+) -> ProbeResult:
+    """The same probe, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
+    if pictures.evidence is None:
+        return probed
+    rests = _rests_on(probed, pictures, pictures.evidence, model_of, on_progress).summary()
+    maps: Part = {}
+    if probed.kept.name != LINEAR:
+        scores = _map_scores(probed, pictures, pictures.evidence, features, model_of)
+        maps = against_chance(scores)
+        if maps:
+            maps["blind_maps"] = beside_blind_maps(scores, maps["score"])
+    verdict = "; ".join(filter(None, (probed.verdict, joined([rests, maps]))))
+    return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
+
+
+def _tested(probed: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """The number of each split, with those of its test examples that are ``chosen`` (n,), part by part.
+
+    They come in a fixed random order, in parts of which none is small: donors come from the same part.
+    """
+    for number, split in enumerate(probed.splits):
+        tested = split.test[torch.isin(split.test, chosen)]
+        order = tested[torch.randperm(len(tested), generator=torch.Generator().manual_seed(0))]
+        for part in torch.tensor_split(order, max(1, len(order) // _AT_ONCE)):
+            if len(part):
+                yield number, part
+
+
+def _rests_on(
+    probed: ProbeResult, pictures: ProbedPictures, evidence: Evidence, model_of: HeadModel, on_progress: OnProgress
+) -> EvidenceReliance:
+    """Answers to changed test pictures of all splits."""
+    rests, questions, done = EvidenceReliance(), pictures.questions, 0
+    chosen = sampled(len(pictures))
+    for number, part in _tested(probed, chosen):
+        model, train = model_of(number), probed.splits[number].train
+        common = habits(pictures.labels, train, questions.query[train], len(questions.words))  # (A,)
+        label, query, picture = pictures.labels[part], pictures.query(part), questions.picture[part]  # (n,) each
+        rests.add(
+            pictures.inputs(picture),
+            evidence.objects(pictures.rows[part]),
+            partial(_right, model, label, query),
+            labels=label,
+            pictures=picture,
+            guessed=label == common[questions.query[part]],
+            kinds=query,
+        )
+        done += len(part)
+        on_progress("pictures without their evidence", done, len(chosen))
+    return rests
+
+
+def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
+    """Whether the examples ``rows`` (n,) of a part are answered right when their pictures are ``images``: (n,)."""
+    asked = () if query is None else (query[rows],)
+    answers: Tensor = in_parts(model, images, *asked).logits.argmax(-1)
+    return answers == label[rows]
+
+
+def _map_scores(
+    probed: ProbeResult, pictures: ProbedPictures, evidence: Evidence, features: Features, model_of: HeadModel
+) -> MapScorer:
+    """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
+    scorer = MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
+    size, usual = pictures.store.size, {}
+    clicked = not bool(evidence.points(pictures.rows).isnan().all())  # of the same kind in every part
+    for number, part in _tested(probed, sampled(len(pictures), MAX_MAPS)):
+        if number not in usual:
+            usual[number] = UsualPlaces(pictures, evidence, probed.splits[number].train)
+        rows, picture, model = pictures.rows[part], pictures.questions.picture[part], model_of(number)
+        marked = evidence.take(rows)  # (n,H,W)
+        if not bool(marked.any()):
+            continue
+        encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
+        trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
+        clicks = Clicks.at(evidence.points(rows), evidence.boxes(rows), size) if clicked else None
+        box = evidence.boxes_of_objects(rows)  # (n,4)
+        points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[number].of(part)}  # (n,2) each
+        beside = _blind_maps(points, trace, size, exact=not bool(evidence.points(rows).isnan().all()))
+        scorer.add_trace(trace, marked, groups=picture, clicks=clicks, beside=beside)
+    return scorer
+
+
+def _blind_maps(points: dict[str, Tensor], trace: AttentionTrace, size: Size, *, exact: bool) -> dict[str, Baseline]:
+    """Maps that look at ``points`` (n,2), on the grids of ``trace``; with ``exact`` at the pixel itself too."""
+    grids = grids_of(trace, size)
+    maps: dict[str, Baseline] = {}
+    for name, at in points.items():
+        known = ~at.isnan().any(1)  # (n,)
+        if grids is not None and bool(known.any()):
+            maps[name] = Baseline(grids.through(partial(at_points, at, size=size)), known)  # (n,H,W)
+            if exact:
+                maps[f"{name}_exact"] = Baseline(exactly_at(at, size), known)
+    return maps
+
+
+class UsualPlaces:
+    """Where evidence lies on the mean over the examples ``train`` (n,), question by question."""
+
+    def __init__(self, pictures: ProbedPictures, evidence: Evidence, train: Tensor) -> None:
         self._pictures, self._evidence = pictures, evidence
-        centre = torch.cat([_centres(evidence, pictures.row(part)) for part in torch.split(examples, _AT_ONCE)])
-        box = self._box(examples)  # (n,4), as centre (n,2)
-        self._in_picture = self._means(examples, centre)
-        self._in_box = self._means(examples, (centre - box[:, :2]) / (box[:, 2:] - box[:, :2]))
+        parts = torch.split(pictures.rows[train], _AT_ONCE)
+        centre = torch.cat([_centres(evidence, rows) for rows in parts])  # (n,2)
+        box = self._box(train)  # (n,4)
+        self._in_picture = self._means(train, centre)
+        self._in_box = self._means(train, (centre - box[:, :2]) / (box[:, 2:] - box[:, :2]))
 
     def of(self, examples: Tensor) -> Tensor:
         """The place (n,2) as (x, y) for examples; NaN where nothing is known."""
         query, box = self._pictures.questions.query[examples], self._box(examples)
         inside = box[:, :2] + self._in_box[query] * (box[:, 2:] - box[:, :2])  # (n,2)
-        known = ~inside.isnan().any(1)[:, None]
-        return torch.where(known, inside, self._in_picture[query]).float()
+        return torch.where(inside.isnan().any(1)[:, None], self._in_picture[query], inside).float()
 
     def _box(self, examples: Tensor) -> Tensor:
-        return self._evidence.boxes_of_objects(self._pictures.row(examples)).double()
+        return self._evidence.boxes_of_objects(self._pictures.rows[examples]).double()
 
     def _means(self, examples: Tensor, points: Tensor) -> Tensor:
         """The mean point of each question (A,2); NaN where none is known."""
@@ -84,142 +209,3 @@ def _centres(evidence: Evidence, rows: Tensor) -> Tensor:
     middle = torch.stack([(marked.sum(1) @ across) / pixels, (marked.sum(2) @ down) / pixels], 1)  # (n,2)
     clicked = evidence.points(rows).double()
     return torch.where(clicked.isnan().any(1)[:, None], middle, clicked)
-
-
-def blind_maps(
-    pictures: ProbedPictures, evidence: Evidence, part: Tensor, usual: UsualPlaces, trace: AttentionTrace
-) -> dict[str, Baseline]:
-    """Both maps of the examples ``part`` (n,), on the grids of ``trace``."""
-    size = pictures.store.size
-    grids = grids_of(trace, size)
-    if grids is None:
-        return {}
-    rows = pictures.row(part)
-    box = evidence.boxes_of_objects(rows)  # (n,4)
-    points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual.of(part)}  # (n,2) each
-    clicked = not bool(evidence.points(rows).isnan().all())
-    found = {}
-    for name, at in points.items():
-        known = ~at.isnan().any(1)  # (n,)
-        if bool(known.any()):
-            found[name] = Baseline(grids.through(partial(at_points, at, size=size)), known)  # (n,H,W)
-            if clicked:
-                found[f"{name}_exact"] = Baseline(exactly_at(at, size), known)
-    return found
-
-
-MAX_MAPS = 1000
-"""Pictures whose maps are scored."""
-_AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
-
-
-def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
-    """Where labels can be seen on the cells of the features, for heads that are taught where to look.
-
-    Args:
-        pictures: N pictures.
-        frame: (2,3) cells of the features → pixels of the network input.
-        grid: (h, w) of the features.
-        weight: of the loss; 0: no such loss.
-
-    Raises:
-        ConfigError: the pictures have no evidence.
-    """
-    if not weight:
-        return None
-    if pictures.evidence is None:
-        raise ConfigError(
-            "evidence weight: no picture has evidence; name data with boxes or masks (a table with a column box or "
-            "mask, COCO annotations), or leave it out"
-        )
-    parts = torch.split(torch.arange(len(pictures)), _AT_ONCE)
-    found = [seen_by_cells(pictures.evidence.take(pictures.row(part)), frame, grid) for part in parts]
-    everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
-    return Places(torch.cat(found), seen_by_cells(everywhere, frame, grid), weight)
-
-
-@torch.no_grad()
-def with_evidence(probed: ProbeResult, features: Features, model_of: HeadModel, on_progress: OnProgress) -> ProbeResult:
-    """The same probe, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
-    if probed.pictures.evidence is None:
-        return probed
-    rests = _rests_on(probed, probed.pictures.evidence, model_of, on_progress).summary()
-    maps: Part = {}
-    if probed.kept.name != LINEAR:
-        scores = _map_scores(probed, probed.pictures.evidence, features, model_of)
-        maps = against_chance(scores)
-        if maps:
-            maps["blind_maps"] = beside_blind_maps(scores, maps["score"])
-    verdict = "; ".join(filter(None, (probed.verdict, joined([rests, maps]))))
-    return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
-
-
-def _rests_on(probed: ProbeResult, held: Evidence, model_of: HeadModel, on_progress: OnProgress) -> EvidenceReliance:
-    """Answers to changed test pictures of all splits."""
-    rests, pictures = EvidenceReliance(), probed.pictures
-    chosen = torch.zeros(len(pictures), dtype=torch.bool)
-    chosen[sampled(len(pictures))] = True
-    total, done = int(chosen.sum()), 0
-    for number, split in enumerate(probed.splits):
-        model = model_of(number)
-        guess = _guesses(pictures, split.train)
-        tested = split.test[chosen[split.test]]
-        for part in _mixed(tested):
-            label, query = pictures.labels[part], pictures.query(part)  # (n,) each
-            picture, region = pictures.questions.picture[part], held.objects(pictures.row(part))  # (n,), (n,H,W)
-            rests.add(
-                pictures.images(part),
-                region,
-                partial(_right, model, label, query),
-                labels=label,
-                pictures=picture,
-                guessed=label == guess[pictures.questions.query[part]],
-                kinds=query,
-            )
-            done += len(part)
-            on_progress("pictures without their evidence", done, total)
-    return rests
-
-
-def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
-    """Whether the examples ``rows`` (n,) of a part are answered right when their pictures are ``images``: (n,)."""
-    asked = () if query is None else (query[rows],)
-    found: Tensor = in_parts(model, images, *asked).logits.argmax(-1) == label[rows]
-    return found
-
-
-def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
-    """The commonest answer to each question in the training examples, (A,); of labels, the commonest class, (1,)."""
-    return habits(pictures.labels, train, pictures.questions.query[train], len(pictures.questions.words))
-
-
-def _map_scores(probed: ProbeResult, held: Evidence, features: Features, model_of: HeadModel) -> MapScorer:
-    """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
-    pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
-    chosen = torch.zeros(len(pictures), dtype=torch.bool)
-    chosen[sampled(len(pictures), MAX_MAPS)] = True
-    size = pictures.store.size
-    every = pictures.row(torch.arange(len(pictures)))
-    clicked = not bool(held.points(every).isnan().all())  # of the same kind in every part
-    for number, split in enumerate(probed.splits):
-        model = model_of(number)
-        usual = UsualPlaces(pictures, held, split.train)
-        for part in _mixed(split.test[chosen[split.test]]):
-            rows = pictures.row(part)
-            evidence = held.take(rows)  # (n,H,W)
-            if not bool(evidence.any()):
-                continue
-            picture = pictures.questions.picture[part]
-            encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
-            trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
-            clicks = [Clicks.at(held.points(rows), held.boxes(rows), size)] if clicked else []
-            beside = blind_maps(pictures, held, part, usual, trace)
-            scorer.add_trace(trace, evidence, groups=picture, also=clicks, beside=beside)
-    return scorer
-
-
-def _mixed(numbers: Tensor) -> list[Tensor]:
-    """The pictures in a fixed random order, in parts of which none is small: donors come from the same part."""
-    order = numbers[torch.randperm(len(numbers), generator=torch.Generator().manual_seed(0))]
-    parts = max(1, len(order) // _AT_ONCE)
-    return [part for part in torch.tensor_split(order, parts) if len(part)]

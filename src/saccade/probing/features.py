@@ -6,6 +6,7 @@ Axes: N pictures, B pictures of a batch, C channels, H and W cells.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import cast
 
 import torch
@@ -13,12 +14,15 @@ from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.backbones.stages import Level, Stages, folded, levels_of
+from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised
-from saccade.models.probe_heads import PYRAMID
+from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.probing.data import OnProgress, ProbedPictures
 from saccade.tasks.cached_features import CachedFeatures
 
+CLASS_TOKEN = "class-token"  # noqa: S105
+"""A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
 RESIDENT = 2 << 30
 """Bytes of features that are kept in memory; of more, batches are read from disk."""
 STANDARDISED = 1 << 30
@@ -44,8 +48,11 @@ class View:
         self._bytes = 4 * count * self.shape[0] * self.shape[1] * self.shape[2]
         self._all: Tensor | None = None
         if self._bytes <= RESIDENT:
-            self._all = torch.cat([channels_together(read(part)) for part in torch.split(torch.arange(count), 64)])
+            self._all = self._whole(read)
         self._known: dict[bytes, tuple[Tensor, Tensor]] = {}
+
+    def _whole(self, read: Batch) -> Tensor:
+        return torch.cat([channels_together(read(part)) for part in torch.split(torch.arange(self._count), 64)])
 
     def take(self, numbers: Tensor) -> Tensor:
         """(B,C,H,W), channels together in memory."""
@@ -55,30 +62,31 @@ class View:
         """Mean and standard deviation (C,) of each channel over all cells of the pictures ``numbers``."""
         key = numbers.numpy().tobytes()
         if key not in self._known:
-            self._known[key] = self._counted(numbers)
+            total, squares, cells = torch.zeros(self.shape[0]).double(), torch.zeros(self.shape[0]).double(), 0
+            for part in torch.split(numbers, 64):
+                values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).double()  # (n,C)
+                total += values.sum(0)
+                squares += values.square().sum(0)
+                cells += len(values)
+            centre = total / cells
+            spread = (squares / cells - centre.square()).clamp_min(0).sqrt()
+            least = 1e-3 * float(spread.max().clamp_min(1e-6))
+            self._known[key] = centre.float(), spread.clamp_min(least).float()
         return self._known[key]
-
-    def _counted(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        total, squares, cells = torch.zeros(self.shape[0]).double(), torch.zeros(self.shape[0]).double(), 0
-        for part in torch.split(numbers, 64):
-            values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).double()  # (n,C)
-            total += values.sum(0)
-            squares += values.square().sum(0)
-            cells += len(values)
-        centre = total / cells
-        spread = (squares / cells - centre.square()).clamp_min(0).sqrt()
-        return centre.float(), spread.clamp_min(1e-3 * float(spread.max().clamp_min(1e-6))).float()
 
     def batches(self, centre: Tensor, spread: Tensor) -> Batch:
         """Numbers (B,) → standardised features (B,C,H,W).
 
         Where they fit into memory they are standardised once: to do it in every step took as long as a small head.
         """
+
+        def read(numbers: Tensor) -> Tensor:
+            return standardised(self.take(numbers), centre, spread)
+
         if self._bytes > STANDARDISED:
-            return lambda numbers: standardised(self.take(numbers), centre, spread)
-        parts = torch.split(torch.arange(self._count), 64)
-        made = torch.cat([channels_together(standardised(self.take(part), centre, spread)) for part in parts])
-        return lambda numbers: made[numbers]
+            return read
+        whole = self._whole(read)
+        return lambda numbers: whole[numbers]
 
 
 class Features:
@@ -102,24 +110,30 @@ class Features:
         folded: Batch | None = None,
         levels: Sequence[Level] = (),
     ) -> None:
-        self.levels = tuple(levels)
+        self.levels = levels
         self.map = View((lambda numbers: read(numbers)[:, :, :-1]) if token else read, count)
         parts = torch.split(torch.arange(count), 256)
         self.pooled = torch.cat([self.map.take(part).flatten(2).mean(-1) for part in parts])
         """(N,C): the mean of all cells."""
-        self.mean = View(lambda numbers: self.pooled[numbers][..., None, None], count, cells=self.map.take)
-        """The mean of standardised cells is the standardised mean: a linear head needs one cell."""
-        self.token = View(lambda numbers: read(numbers)[:, :, -1:, :1], count) if token else None
-        """The class token as a map of one cell."""
-        self.pyramid: View | None = None
-        """All maps of the pyramid, folded into one."""
-        if folded is not None:
-            self.pyramid = View(lambda numbers: torch.cat([folded(numbers), self.map.take(numbers)], 1), count)
+        self._views: dict[str, View] = {
+            # the mean of standardised cells is the standardised mean: a linear head needs one cell
+            LINEAR: View(lambda numbers: self.pooled[numbers][..., None, None], count, cells=self.map.take)
+        }
+        if token:  # as a map of one cell
+            self._views[CLASS_TOKEN] = View(lambda numbers: read(numbers)[:, :, -1:, :1], count)
+        if folded is not None:  # all maps, folded into one
+            self._views[PYRAMID] = View(lambda n: torch.cat([folded(n), self.map.take(n)], 1), count)
+
+    def view(self, name: str) -> View:
+        """What a rival reads."""
+        if name in (CLASS_TOKEN, PYRAMID) and name not in self._views:
+            lacks = "no class token" if name == CLASS_TOKEN else "one stage only at this size"
+            raise ConfigError(f"heads: '{name}' cannot be trained: this backbone has {lacks}; leave it out")
+        return self._views.get(name, self.map)
 
     def encoded(self, head: str, numbers: Tensor) -> Tensor:
         """What a model with that head has encoded of pictures: (B,C,H,W)."""
-        view = self.pyramid if head == PYRAMID and self.pyramid is not None else self.map
-        return view.take(numbers)
+        return (self.view(PYRAMID) if head == PYRAMID else self.map).take(numbers)
 
 
 def features_of(
@@ -135,21 +149,24 @@ def features_of(
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
     stages = cast(Stages, model.encoder)  # as of every model of a probe
-    token = stages.has_class_token
-    seen = _Seen(model, stages, stages.with_class_token if token else stages, "" if not token else "+class token")
-    main = CachedFeatures(
-        pictures.paths, pictures.inputs, seen, limit_mb=limit_mb, what=seen.what, on_progress=on_progress
-    )
+    token, count = stages.has_class_token, len(pictures.paths)
+
+    def kept(encode: Batch, what: str) -> Batch:
+        return CachedFeatures(
+            pictures.paths,
+            pictures.inputs,
+            SimpleNamespace(config=model.config, encoder=stages, encode=encode),
+            limit_mb=limit_mb,
+            what=f"{stages.names[-1]}{what}",
+            on_progress=on_progress,
+        ).take
+
+    main = kept(stages.with_class_token, "+class token") if token else kept(stages, "")
     if not finer:
-        return Features(main.take, len(pictures.paths), token=token)
+        return Features(main, count, token=token)
     levels = levels_of(stages, finer)
-    below = _Seen(
-        model, stages, lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}"
-    )
-    kept = CachedFeatures(
-        pictures.paths, pictures.inputs, below, limit_mb=limit_mb, what=below.what, on_progress=on_progress
-    )
-    return Features(main.take, len(pictures.paths), token=token, folded=kept.take, levels=levels)
+    below = kept(lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}")
+    return Features(main, count, token=token, folded=below, levels=levels)
 
 
 def folder_features(pictures: ProbedPictures, folder: FeatureFolder) -> Features:
@@ -157,17 +174,9 @@ def folder_features(pictures: ProbedPictures, folder: FeatureFolder) -> Features
     paths = pictures.paths
     return Features(
         lambda numbers: folder.take([paths[number] for number in numbers.tolist()]),
-        len(pictures.paths),
+        len(paths),
         token=folder.has_class_token,
     )
-
-
-class _Seen:
-    """A backbone as a model that keeps something of it."""
-
-    def __init__(self, model: ImageModel, stages: Stages, encode: Batch, what: str) -> None:
-        self.config, self.encoder, self.encode = model.config, stages, encode
-        self.what = f"{stages.names[-1]}{what}"
 
 
 def channels_together(features: Tensor) -> Tensor:

@@ -1,41 +1,124 @@
-"""The whole probe: pictures, features, rivals, a verdict, and the head that is kept.
+"""The whole probe: rivals on the features of a frozen backbone, a verdict, and the head that is kept.
 
-The kept head is trained once more, on all pictures, with the setting that validation chose most often. Its expected
-score is that of the splits; nothing is left to test it on.
+Every rival is compared with the linear head on the same splits: differences of the test accuracies, split by split,
+with the corrected interval of :mod:`saccade.metrics.intervals`. The head that is kept, and that the verdict is about,
+is the attention head with the best validation accuracy. So the verdict rests on one comparison, not on the best of
+many. The kept head is trained once more, on all pictures, with the setting that validation chose most often. Its
+expected score is that of the splits; nothing is left to test it on.
+
+Everything here is in memory; :mod:`saccade.probing.run` reads pictures and writes a folder.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
+from saccade.metrics.intervals import Resplit, resplit_interval
 from saccade.metrics.labels import Details, details_of
-from saccade.metrics.result import Part
-from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
-from saccade.probing.data import OnProgress, ProbedPictures, Split, deal, splits_of
-from saccade.probing.features import Features
-from saccade.probing.head_stack import Places
-from saccade.probing.report import Compared, choose, compare, sentence, title_of
+from saccade.metrics.result import Part, without_nan
+from saccade.models.probe_heads import HEADS, LINEAR, TITLES, HeadName, ProbeHead
+from saccade.probing.data import Examples, OnProgress, Split, deal, splits_of
+from saccade.probing.features import CLASS_TOKEN, Features
+from saccade.probing.heads import Places
 from saccade.probing.trials import (
-    CLASS_TOKEN,
     RIVALS,
     Material,
     Plan,
     Setting,
     Training,
     Trial,
+    accuracy,
     habit_trial,
     habits,
     head_trial,
     neighbour_trial,
 )
+
+SIMPLE = {
+    "majority": "commonest class",
+    "prior": "commonest answer to the question",
+    "knn": "nearest neighbours",
+    CLASS_TOKEN: "linear on the class token",
+}
+"""Rivals that are not heads of a model, in words."""
+GUESSES = ("prior", "majority")
+"""What answers without looking; the first that there is."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One rival beside the linear head."""
+
+    name: str
+    title: str
+    val: float
+    """Mean validation accuracy of what was chosen."""
+    test: Resplit
+    difference: Resplit | None
+    """Test accuracy less that of the linear head; None for the linear head itself."""
+
+
+def title_of(name: str) -> str:
+    """What a rival is called in a sentence."""
+    return SIMPLE.get(name) or TITLES[name]
+
+
+def compare(trials: Mapping[str, Trial], splits: Sequence[Split]) -> list[Compared]:
+    """Every rival beside the linear head."""
+    trained, tested = (sum(len(split[part]) for split in splits) / len(splits) for part in (0, 2))
+
+    def interval(scores: Tensor) -> Resplit:
+        return resplit_interval(scores, trained=trained, tested=tested)
+
+    base = trials[LINEAR].by_split
+    return [
+        Compared(
+            name=name,
+            title=title_of(name),
+            val=sum(trial.val) / len(trial.val),
+            test=interval(trial.by_split),
+            difference=None if name == LINEAR else interval(trial.by_split - base),
+        )
+        for name, trial in trials.items()
+    ]
+
+
+def choose(rows: Sequence[Compared]) -> HeadName:
+    """The attention head with the best validation accuracy."""
+    heads = [row for row in rows if row.name in TITLES and row.name != LINEAR]
+    return cast(HeadName, max(heads, key=lambda row: row.val).name)
+
+
+def sentence(rows: Sequence[Compared], chosen: str) -> str:
+    """The verdict.
+
+    It tells the chosen head, the linear head and whether they differ; and it says so where the features tell nothing
+    that guessing would not.
+    """
+    of = {row.name: row for row in rows}
+    base, guess = of[LINEAR], next(of[name] for name in GUESSES if name in of)
+    head, against = of[chosen], guess.difference
+    text = f"{head.title} {100 * head.test.mean:.1f} ± {100 * head.test.half:.1f} %"
+    if head.difference is not None:
+        points, half = 100 * head.difference.mean, 100 * head.difference.half
+        differs = f"{'better' if points > 0 else 'worse'} by {abs(points):.1f} ± {half:.1f} points"
+        if not head.difference.is_beyond_zero:
+            differs = f"no difference detected (± {half:.1f})"
+        text += f", {base.title} {100 * base.test.mean:.1f} %: {differs}"
+    gains = head.difference is not None and head.difference.low > 0  # then the features do tell something
+    if against is None or against.high < 0 or gains:
+        return f"{text}; the {guess.title} alone is {100 * guess.test.mean:.1f} %"
+    return (
+        f"{text}; {base.title} is not detectably better than always giving the {guess.title} "
+        f"({100 * guess.test.mean:.1f} %): these features do not tell the classes apart, or there are too few pictures"
+    )
 
 
 class TrainedHead(NamedTuple):
@@ -54,7 +137,7 @@ class TrainedHead(NamedTuple):
 class ProbeResult:
     """All that came of it."""
 
-    pictures: ProbedPictures
+    examples: Examples
     splits: Sequence[Split]
     plan: Plan
     trials: dict[str, Trial]
@@ -62,106 +145,78 @@ class ProbeResult:
     kept: TrainedHead
     details: Details
     verdict: str
-    remarks: tuple[str, ...] = field(default=())
     rests_on: Part = field(default_factory=dict)
     """Answers without the evidence and without the rest; empty where no evidence is known."""
     maps: Part = field(default_factory=dict)
     """Maps of the kept head against chance; empty where no evidence is known."""
 
-    def to_json(self) -> dict[str, object]:
-        """Plain values; scores are fractions."""
-        classes, details = self.pictures.classes, self.details
-        return {
+    def to_json(self, place: Callable[[int], Part] | None = None) -> Part:
+        """Plain values; scores are fractions. ``place`` says what tells an example."""
+        examples, plan = self.examples, self.plan
+        questions = {"examples": len(examples), "questions": self.by_question()} if examples.questions.are_asked else {}
+        taught = {"evidence_weight": plan.evidence_weight} if plan.evidence_weight else {}
+        return without_nan({
             "verdict": self.verdict,
-            "pictures": len(self.pictures.paths),
-            **self._asked(),
-            "classes": {name: int(held) for name, held in zip(classes, torch.bincount(self.pictures.labels))},
-            "remarks": list(self.remarks),
-            "copies": [list(pair) for pair in self.pictures.copies],
+            **questions,
+            "classes": dict(zip(examples.classes, torch.bincount(examples.labels).tolist())),
             "plan": {
                 "splits": len(self.splits),
-                "seeds": self.plan.seeds,
-                "rates": list(self.plan.rates),
-                "decays": list(self.plan.decays),
+                "seeds": plan.seeds,
+                "rates": list(plan.rates),
+                "decays": list(plan.decays),
                 "steps": self.steps,
-                "batch_size": self.plan.batch_size,
-                **({"evidence_weight": self.plan.evidence_weight} if self.plan.evidence_weight else {}),
+                "batch_size": plan.batch_size,
+                **taught,
             },
-            "kept": {"head": self.kept.name, "rate": self.kept.setting.rate, "decay": self.kept.setting.decay},
+            "kept": {"head": self.kept.name, **self.kept.setting._asdict()},
             "rivals": {row.name: self._rival(row) for row in self.rows},
-            "calibration_error": details.calibration,
-            **details.to_json(self._place),
+            "calibration_error": self.details.calibration,
+            **self.details.to_json(place),
             **({"rests_on": self.rests_on} if self.rests_on else {}),
             **({"maps": self.maps} if self.maps else {}),
-        }
+        })  # fmt: skip
 
     @property
     def steps(self) -> int:
         """Batches that each head learned from."""
-        questions = self.pictures.questions
+        questions = self.examples.questions
         return self.plan.steps_for(max(len(questions.pictures_of(split.train)) for split in self.splits))
 
-    def _place(self, number: int) -> Part:
-        """What tells an example."""
-        place: Part = {"picture": str(self.pictures.path(number))}
-        if asked := self.pictures.asked(number):
-            place["asked"] = asked
-        return place
-
-    def _asked(self) -> dict[str, object]:
-        """What came of each question; nothing where nothing is asked."""
-        if not self.pictures.questions.are_asked:
-            return {}
-        return {"examples": len(self.pictures), "questions": self.by_question()}
-
-    def by_question(self) -> dict[str, dict[str, float | int]]:
+    def by_question(self) -> dict[str, dict[str, float]]:
         """Question → how often it was asked, and the test accuracy on it of the kept head, linear and guessing."""
-        questions, labels = self.pictures.questions, self.pictures.labels
+        questions, labels = self.examples.questions, self.examples.labels
         if not questions.are_asked:
             return {}
         guessed = torch.zeros_like(labels)
         for split in self.splits:
             common = habits(labels, split.train, questions.query[split.train], len(questions.words))
             guessed[split.test] = common[questions.query[split.test]]
-        said = {"commonest_answer": guessed}
-        for name in dict.fromkeys((LINEAR, self.kept.name)):
-            shares = self.trials[name].probabilities
-            said |= {} if shares is None else {name: shares.argmax(1)}
-        found: dict[str, dict[str, float | int]] = {}
+        answers = {"commonest_answer": guessed}
+        for name in (LINEAR, self.kept.name):
+            answers[name] = cast(Tensor, self.trials[name].probabilities).argmax(1)
+        scores = {}
         for number, word in enumerate(questions.words):
             own = questions.query == number
-            right = {name: float((each[own] == labels[own]).double().mean()) for name, each in said.items()}
-            found[word] = {"n": int(own.sum()), **right}
-        return found
+            right = {name: accuracy(said[own], labels[own]) for name, said in answers.items()}
+            scores[word] = {"n": int(own.sum()), **right}
+        return scores
 
-    def _rival(self, row: Compared) -> dict[str, object]:
-        trial = self.trials[row.name]
-        difference = row.difference
-        against = (
-            {}
-            if difference is None
-            else {
-                "difference": difference.mean,
-                "difference_half": _known(difference.half),
-                "differs": difference.is_beyond_zero,
-            }
-        )
-        curve = {"learning_curve": {str(share): found for share, found in trial.shares.items()}} if trial.shares else {}
-        return {
+    def _rival(self, row: Compared) -> Part:
+        trial, difference = self.trials[row.name], row.difference
+        scores: Part = {
             "title": row.title,
             "accuracy": row.test.mean,
-            "half": _known(row.test.half),
+            "half": row.test.half,
             "validation": row.val,
-            "seed_spread": _known(row.seed_spread),
+            "seed_spread": trial.seed_spread,
             "by_split": trial.test,
-            **against,
-            **curve,
         }
-
-
-def _known(value: float) -> float | None:
-    """JSON has no NaN."""
-    return value if value == value else None
+        if difference is not None:
+            scores |= {"difference": difference.mean, "difference_half": difference.half}
+            scores["differs"] = difference.is_beyond_zero
+        if trial.shares:
+            scores["learning_curve"] = {str(share): accuracies for share, accuracies in trial.shares.items()}
+        return scores
 
 
 def checked_heads(names: Sequence[str]) -> tuple[str, ...]:
@@ -176,7 +231,7 @@ def checked_heads(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def probe(
-    pictures: ProbedPictures,
+    examples: Examples,
     features: Features,
     *,
     plan: Plan,
@@ -188,7 +243,7 @@ def probe(
     """Compare all rivals.
 
     Args:
-        pictures: what is probed.
+        examples: what is learned.
         features: of the pictures, by their numbers.
         plan: splits, seeds and settings.
         heads: which heads are trained; the linear one is among them.
@@ -196,53 +251,32 @@ def probe(
         places: where labels can be seen, for heads that are taught where to look; None: they are not.
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
-    labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
-    if (groups := len({*pictures.groups})) < plan.splits:
+    labels, questions = examples.labels, examples.questions
+    if (groups := len({*examples.groups})) < plan.splits:
         raise ConfigError(
             f"splits: {groups} different pictures cannot be split {plan.splits} ways; ask for fewer splits"
         )
-    splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
-    material = Material(features, labels, answers, plan, questions, places)
-    simple = [habit_trial("majority", labels, splits, torch.zeros_like(labels)), neighbour_trial(material, splits)]
+    splits = splits_of(deal(labels.tolist(), examples.groups, plan.splits), plan.splits)
+    material = Material(features, examples, plan, places)
+    trials = {"majority": habit_trial("majority", labels, splits, torch.zeros_like(labels))}
     if len(questions.words) > 1:
-        simple.insert(1, habit_trial("prior", labels, splits, questions.query))
-    trials = {trial.name: trial for trial in simple}
-    total = len(heads) * len(splits)
+        trials["prior"] = habit_trial("prior", labels, splits, questions.query)
+    trials["knn"] = neighbour_trial(material, splits)
     for number, head in enumerate(heads):
-        done = partial(_add_up, on_progress, f"training {title_of(head)}", number * len(splits), total)
-        done(0)
-        trials[head] = head_trial(head, material, splits, done)
+
+        def on_split(done: int, what: str = f"training {title_of(head)}", before: int = number * len(splits)) -> None:
+            on_progress(what, before + done, len(heads) * len(splits))
+
+        on_split(0)
+        trials[head] = head_trial(head, material, splits, on_split)
     rows = compare(trials, splits)
     name = keep or choose(rows)
-    kept = _kept(next(head for head in HEADS if head == name), trials[name], material)
-    probabilities = cast(Tensor, trials[name].probabilities)  # as of every head
-    return ProbeResult(
-        pictures=pictures,
-        splits=splits,
-        plan=plan,
-        trials=trials,
-        rows=rows,
-        kept=kept,
-        details=_details(probabilities, labels, pictures.classes),
-        verdict=sentence(rows, name),
-        remarks=pictures.remarks,
-    )
-
-
-def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> Details:
-    """From probabilities (N,K) and labels (N,): each example is answered by the head of the split that tests it."""
-    confidence, said = probabilities.max(1)  # (N,)
-    return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
-
-
-def _add_up(on_progress: OnProgress, what: str, before: int, total: int, done: int) -> None:
-    on_progress(what, before + done, total)
-
-
-def _kept(name: HeadName, trial: Trial, material: Material) -> TrainedHead:
-    """The head with the setting chosen most often, trained on all pictures."""
-    setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
-    every = torch.arange(len(material.labels))
-    training = Training(name, material, every, len(trial.settings))
-    (head,) = training.run([0], [every], [setting])
-    return TrainedHead(name, head, *training.statistics, setting)
+    shares = cast(Tensor, trials[name].probabilities)  # (N,K): each example by the head of the split that tests it
+    confidence, answers = shares.max(1)  # (N,)
+    details = details_of(answers, labels, confidence, shares.gather(1, labels[:, None])[:, 0], examples.classes)
+    setting = Counter(trials[name].settings).most_common(1)[0][0]
+    every = torch.arange(len(labels))
+    training = Training(name, material, every, len(splits))
+    (final,) = training.run([0], [every], [setting])
+    kept = TrainedHead(name, final, *training.statistics, setting)
+    return ProbeResult(examples, splits, plan, trials, rows, kept, details, sentence(rows, name))

@@ -8,11 +8,13 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import save
+from torch import Tensor
 
 from saccade.backbones.catalog import FEATURES, has_imagenet_weights
 from saccade.backbones.feature_folder import FeatureFolder
@@ -35,16 +37,17 @@ from saccade.families import (
     read_table,
 )
 from saccade.files import parse_json, read_regular, write_bytes, write_json
+from saccade.metrics.result import Part
 from saccade.models.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
 from saccade.models.folder import note_inputs, save_model
 from saccade.models.likeness import ENCODING, FEWEST, fit_likeness, pooled
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
-from saccade.probing.data import usable_pictures, with_maps
+from saccade.probing.data import ProbedPictures, usable_pictures, with_maps
 from saccade.probing.evidence import places_of, with_evidence
-from saccade.probing.features import Features, features_of, folder_features
+from saccade.probing.features import CLASS_TOKEN, Features, features_of, folder_features
+from saccade.probing.page import probe_page
 from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
-from saccade.probing.report import probe_page
-from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
+from saccade.probing.trials import RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
 from saccade.tasks.task import evenly_spaced
 
@@ -62,6 +65,8 @@ class ProbeOutput:
     """Of the model, the page and the results."""
     probed: ProbeResult
     """Every trial."""
+    pictures: ProbedPictures
+    """What was probed, and remarks on what was left out."""
     results: dict[str, Any]
     """What results.json holds."""
 
@@ -104,43 +109,40 @@ def probe_pictures(
     wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
     if keep == CLASS_TOKEN:
         raise ConfigError(f"keep: {CLASS_TOKEN} has no attention; keep one of {', '.join(HEADS)}")
-    plan = plan or Plan()
+    plan, folder, reference = plan or Plan(), Path(out), as_reference(data)
     if offline:
         work_offline()
     maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
-    reference = as_reference(data)
     settings = {"data": reference, "backbone": backbone, "through": through, "size": size, "heads": heads, "keep": keep}
     settings |= {"ask": ask, "untrained": untrained, **asdict(plan)}
     settings = json.loads(json.dumps(settings, default=list))
-    folder = Path(out)
     _check_folder(folder, settings)
     family, probing = _prober(reference, asks=ask is not None)
-    with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
-        warnings.simplefilter("ignore", UserWarning)
-        table = _one_answer_each(read_table(reference, family.name))
-    if ask is not None:
-        table = _only_asked(table, ask)
-    remarks: list[str] = []
-    input_size = (size, size)
+    table, remarks, input_size = _asked_table(reference, family, ask), list[str](), (size, size)
     if maps is not None:
         table, lost = with_maps(table, maps)
         remarks += [lost] if lost else []
         input_size = maps.note.input_size
+    is_pretrained = not untrained and has_imagenet_weights(backbone)
     config = {"answers": 2, "backbone": backbone, "through": through, "hidden": plan.hidden}
-    config |= {"query_count": plan.queries, "pretrained": not untrained and has_imagenet_weights(backbone)}
-    make = _Maker(family, probing, config)
-    model = make.model(LINEAR)  # before pictures are read: what it lacks is said at once
+    config |= {"query_count": plan.queries, "pretrained": is_pretrained, "head": LINEAR}
+
+    def new_model() -> Any:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return family.models[probing.model].build(config)
+
+    model = new_model()  # before pictures are read: what it lacks is said at once
     model.check_input(input_size)
-    if config["pretrained"]:
+    if is_pretrained:
         model.load_pretrained()
     model.eval().requires_grad_(False)
     pictures = usable_pictures(table, input_size, on_progress)
     words = pictures.questions.words if pictures.questions.are_asked else ()
+    config |= {"answers": len(pictures.classes), **({"queries": len(words)} if words else {})}
     finer = finer_stages(model.backbone, input_size) if maps is None and PYRAMID in wanted else ()
-    make.config |= {"answers": len(pictures.classes), **({"queries": len(words)} if words else {})}
-    make.backbone, make.finer = model.backbone, finer
-    lacking = {CLASS_TOKEN: not model.backbone.has_class_token, PYRAMID: not finer}
     if heads is None:
+        lacking = {CLASS_TOKEN: not model.backbone.has_class_token, PYRAMID: not finer}
         wanted = tuple(name for name in wanted if not lacking.get(name) or name == keep)
         if lacking[PYRAMID]:
             remarks.append("no pyramid: this backbone has one map, or maps that do not fit together at this size")
@@ -149,27 +151,47 @@ def probe_pictures(
     else:
         features = folder_features(pictures, maps)
     pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
-    kept_name = next((head for head in HEADS if head == keep), None)
     grid = (features.map.shape[1], features.map.shape[2])
-    places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
-    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, on_progress=on_progress)
+    probed = probe(
+        pictures,
+        features,
+        plan=plan,
+        heads=wanted,
+        keep=cast("HeadName | None", keep),
+        places=places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight),
+        on_progress=on_progress,
+    )
     kept = probed.kept
-    trial = probed.trials[kept.name]
+    config |= {"head": kept.name, **({"pyramid": list(finer)} if kept.name == PYRAMID else {})}
 
+    def filled(head: ProbeHead, centre: Tensor, spread: Tensor) -> Any:
+        """A model on the one backbone, with a trained head and the statistics of its features."""
+        network = new_model()
+        network.backbone = model.backbone
+        network.head.load_state_dict(head.state_dict())
+        network.centre.copy_(centre)
+        network.spread.copy_(spread)
+        return network.eval().requires_grad_(False)
+
+    @cache
     def model_of(split: int) -> Any:
-        return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
+        trial = probed.trials[kept.name]
+        return filled(trial.heads[split], *trial.statistics[split])
 
     if maps is None:  # without a network nobody can see a changed picture
-        probed = with_evidence(probed, features, model_of, on_progress)
-    is_taught = plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID)
-    source = reference.partition(":")[0]
+        probed = with_evidence(probed, pictures, features, model_of, on_progress)
+    final = filled(kept.head, kept.centre, kept.spread)
+    taught = {}
+    if plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID):
+        taught["maps_supervised"] = f"by evidence, with weight {plan.evidence_weight:g}"
+    source, _, path = reference.partition(":")
     licence, research_only = family.licence_of_weights(source)
     facts = ModelFacts(
         architecture=probing.model,
-        model=to_dict(make.model(kept.name).config),
+        model=to_dict(final.config),
         family=family.name,
         queries=words,
-        answers=pictures.classes,
+        answers=tuple(pictures.classes),
         preprocessing=Preprocessing(size=input_size),
         name=folder.name,
         data={"name": source, "size": [*input_size]},
@@ -182,24 +204,37 @@ def probe_pictures(
             "verdict": probed.verdict,
             "trained_on": "all pictures of its probe: a score on those tells what it has learned; the score to expect "
             f"on others is in its {RESULTS}",
-            **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
+            **taught,
         },
     )
-    described = None
+    described = {}
     if maps is None:
-        save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
-        described = _describe(folder, facts, features, kept.name, len(pictures.paths))
+        save_model(final, folder, facts)
+        described["inputs"] = _describe(folder, facts, features, kept.name, len(pictures.paths))
     else:
         _save_head(folder, kept, facts)
-    results = {"backbone": backbone, "data": reference, "size": list(input_size), **probed.to_json()}
-    results |= {"inputs": described} if described is not None else {}
-    results |= {"maps_supervised": facts.training["maps_supervised"]} if is_taught else {}
-    results["settings"] = settings
-    results["seconds"] = round(time.monotonic() - began, 1)
+
+    def place(number: int) -> Part:
+        asked = pictures.asked(number)
+        return {"picture": str(pictures.path(number)), **({"asked": asked} if asked else {})}
+
+    results = {
+        "backbone": backbone,
+        "data": reference,
+        "size": list(input_size),
+        "pictures": len(pictures.paths),
+        **probed.to_json(place),
+        "remarks": list(pictures.remarks),
+        "copies": [list(pair) for pair in pictures.copies],
+        **described,
+        **taught,
+        "settings": settings,
+        "seconds": round(time.monotonic() - began, 1),
+    }
     write_json(folder / RESULTS, results)
-    page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
+    page = probe_page(probed, pictures, features, model_of, title=f"{backbone} on {Path(path).name}")
     page.save(folder / PAGE)
-    return ProbeOutput(folder, probed, results)
+    return ProbeOutput(folder, probed, pictures, results)
 
 
 def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, count: int) -> str:
@@ -210,50 +245,21 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
     numbers = evenly_spaced(count, MAX_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
         return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
-    held = torch.cat(
-        [pooled(features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
-    )  # (N,2C)
-    fitting, comparing = halves(len(held))
-    likeness = fit_likeness(held[fitting], held[comparing])
+    means = [pooled(features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
+    known = torch.cat(means)  # (N,2C)
+    fitting, comparing = halves(len(known))
+    likeness = fit_likeness(known[fitting], known[comparing])
     note = InputsNote(ENCODING, shown_by(facts), "pictures of the probe", len(fitting), len(comparing), sha256="")
     note_inputs(folder, likeness, note, None)
-    return f"what pictures it knows: by features of {len(held):,} of its pictures"
+    return f"what pictures it knows: by features of {len(known):,} of its pictures"
 
 
 def _save_head(folder: Path, kept: TrainedHead, facts: ModelFacts) -> None:
     """The head alone: its tensors, the statistics of its features, and what its answers mean."""
     tensors = {"centre": kept.centre, "spread": kept.spread, **kept.head.state_dict()}
-    said = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
+    meaning = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
     folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(folder / HEAD, save({name: tensor.contiguous() for name, tensor in tensors.items()}, said))
-
-
-class _Maker:
-    """Models that share one frozen backbone."""
-
-    def __init__(self, family: Family, probing: Probing, config: dict[str, Any]) -> None:
-        self._spec, self.config = family.models[probing.model], config
-        self.backbone: torch.nn.Module | None = None
-        self.finer: tuple[str, ...] = ()
-        """Stages of a pyramid beside the last."""
-
-    def model(self, head: HeadName) -> Any:
-        """A fresh model with that head; its backbone is the shared one as soon as there is one."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            stages = {"pyramid": list(self.finer)} if head == PYRAMID else {}
-            made: Any = self._spec.build({**self.config, "head": head, **stages})
-        if self.backbone is not None:
-            made.backbone = self.backbone
-        return made
-
-    def filled(self, name: HeadName, head: ProbeHead, centre: torch.Tensor, spread: torch.Tensor) -> Any:
-        """A model with a trained head and the statistics of its features."""
-        made = self.model(name)
-        made.head.load_state_dict(head.state_dict())
-        made.centre.copy_(centre)
-        made.spread.copy_(spread)
-        return made.eval().requires_grad_(False)
+    write_bytes(folder / HEAD, save({name: tensor.contiguous() for name, tensor in tensors.items()}, meaning))
 
 
 def as_reference(data: str) -> str:
@@ -274,45 +280,44 @@ def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
     are named.
     """
     name = reference.partition(":")[0]
-    of_data = [each for each, entry in data_entries().get(name, ()) if entry.kind == "reader"]
-    able = [(each, each.probing) for each in of_data if each.probing is not None]
+    able = [
+        (family, family.probing)
+        for family, entry in data_entries().get(name, ())
+        if entry.kind == "reader" and family.probing is not None
+    ]
     if not able or name in {**own_tables(""), **class_folders(), **picture_tables()}:
         meant = family_of_data(reference)  # which says what is wrong with a name that nobody knows
         able = [pair for pair in able if pair[0] is meant]
-    able.sort(key=lambda pair: pair[1].asks)  # labels first
-    fits = [pair for pair in able if pair[1].asks or not asks]
-    if fits:
-        return fits[0]
-    if able:
-        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave it out")
-    found = family_of_data(reference)
-    raise DataError(
-        f"'{reference}' is data of the family '{found.name}'; a probe takes pictures with one label each, or questions "
-        "about pictures with one answer each"
-    )
+    if not able:
+        raise DataError(
+            f"'{reference}' is data of the family '{family_of_data(reference).name}'; a probe takes pictures with one "
+            "label each, or questions about pictures with one answer each"
+        )
+    for family, probing in sorted(able, key=lambda pair: pair[1].asks):  # labels first
+        if probing.asks or not asks:
+            return family, probing
+    raise ConfigError(f"ask: '{reference}' has labels and no questions; leave it out")
 
 
-def _one_answer_each(table: Table) -> Table:
-    """The table without questions that have several answers."""
+def _asked_table(reference: str, family: Family, ask: Sequence[str] | None) -> Table:
+    """The table without questions that have several answers; with ``ask`` these questions alone, without case."""
+    with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
+        warnings.simplefilter("ignore", UserWarning)
+        table = read_table(reference, family.name)
     rows = table.as_found or table.rows
     kept = tuple(row for row in rows if len(row.labels) == 1)
     several = [f"several answers: {row.image.name}, {row.query}" for row in rows if len(row.labels) > 1]
     skipped = (*table.skipped, *several)
     check_usable(table.name, kept, skipped, strict=False, thing=table.columns.thing)
-    return replace(table, rows=kept, as_found=kept, skipped=skipped)
-
-
-def _only_asked(table: Table, ask: Sequence[str]) -> Table:
-    """The rows with these questions; a word is compared without case."""
-    rows = table.as_found or table.rows
-    known = {row.query.casefold(): row.query for row in rows}
-    for word in ask:
-        if word.strip().casefold() not in known:
-            raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(known.values()))}")
-    wanted = {known[word.strip().casefold()] for word in ask}
-    kept = tuple(row for row in rows if row.query in wanted)
-    others = tuple(f", {word}" for word in {*known.values()} - wanted)  # how an entry that is left out ends
-    skipped = tuple(entry for entry in table.skipped if not entry.endswith(others))
+    if ask is not None:
+        known = {row.query.casefold(): row.query for row in kept}
+        for word in ask:
+            if word.strip().casefold() not in known:
+                raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(known.values()))}")
+        wanted = {known[word.strip().casefold()] for word in ask}
+        kept = tuple(row for row in kept if row.query in wanted)
+        others = tuple(f", {word}" for word in {*known.values()} - wanted)  # how an entry that is left out ends
+        skipped = tuple(entry for entry in skipped if not entry.endswith(others))
     return replace(table, rows=kept, as_found=kept, skipped=skipped)
 
 
@@ -325,17 +330,11 @@ def _check_folder(folder: Path, settings: Mapping[str, Any]) -> None:
             raise OutputError(f"{folder}: holds something that no probe wrote; choose a new or empty folder")
         return
     try:
-        held = parse_json(read_regular(folder / RESULTS).decode("utf-8"))["settings"]
-        changed = [name for name, value in settings.items() if held[name] != value]
+        before = parse_json(read_regular(folder / RESULTS).decode("utf-8"))["settings"]
+        changed = [f"{name} was {before[name]}" for name, value in settings.items() if before[name] != value]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
-    for name in changed:
+    if changed:
         raise OutputError(
-            f"{folder}: holds another probe, whose {name} was {_shown(held[name])}, and now it is "
-            f"{_shown(settings[name])}; choose another folder, or delete that folder"
+            f"{folder}: holds another probe ({'; '.join(changed)}); choose another folder, or delete that folder"
         )
-
-
-def _shown(value: object) -> str:
-    """A setting as a message shows it."""
-    return "not given" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else f"'{value}'"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +19,10 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
-from saccade.probing.data import Questions, Split, some_of
-from saccade.probing.features import Features, View
-from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
+from saccade.probing.data import Examples, Split, some_of
+from saccade.probing.features import CLASS_TOKEN, Features
+from saccade.probing.heads import Places, fresh_heads, logits_of, members_at_once, train_heads
 
-CLASS_TOKEN = "class-token"  # noqa: S105
-"""A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
 """All rivals that are trained."""
 NEIGHBOURS = (1, 5, 20)
@@ -84,8 +82,8 @@ class Trial:
     """Accuracy on the test pictures of each split, for each seed: (J,S)."""
     shares: dict[float, list[float]] = field(default_factory=dict)
     """Share of the training pictures → accuracy on the test pictures of each split, (J,), of the first seed."""
-    settings: list[Setting | int] = field(default_factory=list)
-    """What validation chose in each split; of neighbours, how many."""
+    settings: list[Setting] = field(default_factory=list)
+    """What validation chose in each split."""
     probabilities: Tensor | None = None
     """(N,K) of the first seed: each picture as its own split tested it."""
     heads: list[ProbeHead] = field(default_factory=list)
@@ -98,28 +96,85 @@ class Trial:
         """Test accuracy of each split, the mean of its seeds: (J,)."""
         return torch.tensor(self.test, dtype=torch.float64).mean(1)
 
+    @property
+    def seed_spread(self) -> float:
+        """Standard deviation over seeds of the same split, the mean over splits; NaN for one seed."""
+        by_seed = torch.tensor(self.test, dtype=torch.float64)  # (J,S)
+        return float(by_seed.std(1).mean()) if by_seed.shape[1] > 1 else float("nan")
+
 
 class Material(NamedTuple):
     """What rivals learn from."""
 
     features: Features
-    labels: Tensor
-    """(N,) the class of each example."""
-    answers: int
-    """How many classes there are."""
+    examples: Examples
     plan: Plan
-    questions: Questions
     places: Places | None = None
     """Where labels can be seen, for heads that are taught where to look."""
 
 
+class Training:
+    """Heads of one kind on one set of features, standardised by the examples ``train`` (n,)."""
+
+    def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:
+        self._material, self._seed = material, seed
+        self._name: HeadName = LINEAR if name == CLASS_TOKEN else cast(HeadName, name)
+        view, questions = material.features.view(name), material.examples.questions
+        self.statistics = view.statistics(questions.pictures_of(train))
+        self._channels = view.shape[0]
+        self._batch = view.batches(*self.statistics)
+        asked = len(material.examples) / len(torch.unique(questions.picture))
+        answers, size = len(material.examples.classes), material.plan.batch_size
+        self._at_once = members_at_once(self._new(), view.shape, answers, size * asked)
+        self._places = None if name == PYRAMID else material.places  # those are of one grid
+
+    def _new(self) -> ProbeHead:
+        features, examples, plan, _ = self._material
+        return new_head(
+            self._name,
+            self._channels,
+            len(examples.classes),
+            hidden=plan.hidden,
+            queries=plan.queries,
+            levels=features.levels,
+            asked=len(examples.questions.words),
+        )
+
+    def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
+        """A trained head for each seed, set of training examples and setting."""
+        _, examples, plan, _ = self._material
+        learns = torch.zeros(len(seeds), len(examples), dtype=torch.bool)
+        for member, numbers in enumerate(sets):
+            learns[member, numbers] = True
+        return train_heads(
+            fresh_heads(self._new, seeds),
+            self._batch,
+            examples.labels,
+            learns,
+            rates=[setting.rate for setting in settings],
+            decays=[setting.decay for setting in settings],
+            steps=plan.steps_for(max(len(examples.questions.pictures_of(numbers)) for numbers in sets)),
+            batch_size=plan.batch_size,
+            seed=self._seed,
+            at_once=self._at_once,
+            places=self._places,
+            questions=examples.questions,
+        )
+
+    def logits(self, heads: Sequence[ProbeHead], numbers: Tensor) -> Tensor:
+        """(M,n,K) of the examples ``numbers`` (n,)."""
+        size, questions = self._material.plan.batch_size, self._material.examples.questions
+        return logits_of(heads, self._batch, numbers, size, self._at_once, questions)
+
+
 def head_trial(
-    name: str, material: Material, splits: Sequence[Split], told: Callable[[int], None] = lambda done: None
+    name: str, material: Material, splits: Sequence[Split], on_split: Callable[[int], None] = lambda done: None
 ) -> Trial:
-    """Train one of :data:`RIVALS` on all splits; ``told`` is called with the number of splits done."""
-    labels, plan, questions = material.labels, material.plan, material.questions
+    """Train one of :data:`RIVALS` on all splits; ``on_split`` is called with the number of splits done."""
+    _, examples, plan, _ = material
+    labels = examples.labels
     trial = Trial(name, shares={share: [] for share in plan.shares})
-    trial.probabilities = torch.zeros(len(labels), material.answers)
+    trial.probabilities = torch.zeros(len(labels), len(examples.classes))
     rates = plan.linear_rates if name in (LINEAR, CLASS_TOKEN) else plan.rates
     grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
     for number, split in enumerate(splits):
@@ -128,99 +183,41 @@ def head_trial(
         scores = training.logits(first, split.val)  # (M,n,K)
         best = _best(scores, labels[split.val])
         more = [*range(1, plan.seeds)]
-        parts = [some_of(split, share, labels, questions) for share in plan.shares]
+        parts = [some_of(split, share, labels, examples.questions) for share in plan.shares]
         sets = [split.train] * len(more) + parts
         rest = training.run(more + [0] * len(parts), sets, [grid[best]] * len(sets)) if sets else []
         heads = [first[best], *rest]
         tested = training.logits(heads, split.test)  # (M,n,K)
         right = (tested.argmax(-1) == labels[split.test]).double().mean(1).tolist()  # (M,)
-        trial.val.append(float((scores[best].argmax(-1) == labels[split.val]).double().mean()))
+        trial.val.append(accuracy(scores[best].argmax(-1), labels[split.val]))
         trial.test.append(right[: plan.seeds])
-        for share, accuracy in zip(plan.shares, right[plan.seeds :]):
-            trial.shares[share].append(accuracy)
+        for share, score in zip(plan.shares, right[plan.seeds :]):
+            trial.shares[share].append(score)
         trial.settings.append(grid[best])
         trial.probabilities[split.test] = tested[0].softmax(-1)
         trial.heads.append(heads[0])
         trial.statistics.append(training.statistics)
-        told(number + 1)
+        on_split(number + 1)
     return trial
-
-
-def view_of(name: str, features: Features) -> View:
-    """What a rival reads."""
-    found = {LINEAR: features.mean, PYRAMID: features.pyramid, CLASS_TOKEN: features.token}.get(name, features.map)
-    if found is None:
-        lacks = "no class token" if name == CLASS_TOKEN else "one stage only at this size"
-        raise ConfigError(f"heads: '{name}' cannot be trained: this backbone has {lacks}; leave it out")
-    return found
-
-
-class Training:
-    """Heads of one kind on one set of features, standardised by the examples ``train`` (n,)."""
-
-    def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:
-        self._material, self._seed = material, seed
-        self._name: HeadName = LINEAR if name == CLASS_TOKEN else next(head for head in HEADS if head == name)
-        labels, questions, view = material.labels, material.questions, view_of(name, material.features)
-        self.statistics = view.statistics(questions.pictures_of(train))
-        self._channels = view.shape[0]
-        self._batch: Batch = view.batches(*self.statistics)
-        examples = material.plan.batch_size * len(labels) / len(torch.unique(questions.picture))
-        self._at_once = members_at_once(self._new(), view.shape, material.answers, examples)
-        self._places = None if name == PYRAMID else material.places  # those are of one grid
-
-    def _new(self) -> ProbeHead:
-        plan, questions = self._material.plan, self._material.questions
-        return new_head(
-            self._name,
-            self._channels,
-            self._material.answers,
-            hidden=plan.hidden,
-            queries=plan.queries,
-            levels=self._material.features.levels,
-            asked=len(questions.words),
-        )
-
-    def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
-        """A trained head for each seed, set of training examples and setting."""
-        _, labels, _, plan, questions, _ = self._material
-        learns = torch.zeros(len(seeds), len(labels), dtype=torch.bool)
-        for member, examples in enumerate(sets):
-            learns[member, examples] = True
-        return train_heads(
-            fresh_heads(self._new, seeds),
-            self._batch,
-            labels,
-            learns,
-            rates=[each.rate for each in settings],
-            decays=[each.decay for each in settings],
-            steps=plan.steps_for(max(len(questions.pictures_of(each)) for each in sets)),
-            batch_size=plan.batch_size,
-            seed=self._seed,
-            at_once=self._at_once,
-            places=self._places,
-            questions=questions,
-        )
-
-    def logits(self, heads: Sequence[ProbeHead], examples: Tensor) -> Tensor:
-        """(M,n,K)."""
-        _, _, _, plan, questions, _ = self._material
-        return logits_of(heads, self._batch, examples, plan.batch_size, self._at_once, questions)
 
 
 def _best(scores: Tensor, truth: Tensor) -> int:
     """The member of ``scores`` (M,n,K) with the most right answers; of equal ones, that with the lowest loss."""
     right = (scores.argmax(-1) == truth).sum(1).tolist()
-    loss = [float(F.cross_entropy(each, truth)) for each in scores]
+    loss = [float(F.cross_entropy(own, truth)) for own in scores]
     return max(range(len(scores)), key=lambda member: (right[member], -loss[member]))
+
+
+def accuracy(answers: Tensor, truth: Tensor) -> float:
+    """The share of right answers."""
+    return float((answers == truth).double().mean())
 
 
 def habits(labels: Tensor, rows: Tensor, kinds: Tensor, count: int) -> Tensor:
     """The commonest class of the examples ``rows`` (n,) of each kind (n,): (count,); of all where a kind has none."""
-    answers = int(labels.max()) + 1
-    held = torch.zeros(count, answers, dtype=torch.long)
-    held.index_put_((kinds, labels[rows]), torch.ones_like(rows), accumulate=True)
-    return torch.where(held.sum(1) > 0, held.argmax(1), held.sum(0).argmax())
+    votes = torch.zeros(count, int(labels.max()) + 1, dtype=torch.long)
+    votes.index_put_((kinds, labels[rows]), torch.ones_like(rows), accumulate=True)
+    return torch.where(votes.sum(1) > 0, votes.argmax(1), votes.sum(0).argmax())
 
 
 def habit_trial(name: str, labels: Tensor, splits: Sequence[Split], kinds: Tensor) -> Trial:
@@ -228,10 +225,8 @@ def habit_trial(name: str, labels: Tensor, splits: Sequence[Split], kinds: Tenso
     trial = Trial(name)
     for split in splits:
         common = habits(labels, split.train, kinds[split.train], 1 + int(kinds.max()))  # (count,)
-        val, test = (float((labels[part] == common[kinds[part]]).double().mean()) for part in (split.val, split.test))
-        trial.val.append(val)
-        trial.test.append([test])
-        trial.settings.append(0)
+        trial.val.append(accuracy(common[kinds[split.val]], labels[split.val]))
+        trial.test.append([accuracy(common[kinds[split.test]], labels[split.test])])
     return trial
 
 
@@ -240,30 +235,26 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
 
     With questions, the pictures vote that are asked the same; where none is, all do.
     """
-    features, labels, answers, _, questions, _ = material
-    trial = Trial("knn")
-    query = questions.query  # (N,)
+    features, examples, trial = material.features, material.examples, Trial("knn")
+    labels, questions, query = examples.labels, examples.questions, examples.questions.query
     for split in splits:
         centre, spread = features.map.statistics(questions.pictures_of(split.train))
         values = F.normalize((features.pooled - centre) / spread, dim=1)  # (P,C)
-        said: dict[int, dict[int, Tensor]] = {}
-        for part, rows in enumerate((split.val, split.test)):
-            said[part] = {count: torch.zeros_like(rows) for count in NEIGHBOURS}
+        right: dict[int, list[float]] = {count: [] for count in NEIGHBOURS}
+        for rows in (split.val, split.test):
+            said = {count: torch.zeros_like(rows) for count in NEIGHBOURS}
             for number in torch.unique(query[rows]).tolist():
                 own = (query[rows] == number).nonzero()[:, 0]
                 voters = split.train[query[split.train] == number]
                 voters = voters if len(voters) else split.train
                 near = values[questions.picture[rows[own]]] @ values[questions.picture[voters]].T
-                for count, found in said[part].items():
-                    found[own] = _voted(near, labels[voters], min(count, len(voters)), answers)
-        right = {
-            count: [float((said[part][count] == labels[rows]).double().mean()) for part, rows in enumerate(split[1:])]
-            for count in NEIGHBOURS
-        }
-        best = max(right, key=lambda count: (right[count][0], -count))
-        trial.val.append(right[best][0])
-        trial.test.append([right[best][1]])
-        trial.settings.append(best)
+                for count, answers in said.items():
+                    answers[own] = _voted(near, labels[voters], min(count, len(voters)), len(examples.classes))
+            for count, answers in said.items():
+                right[count].append(accuracy(answers, labels[rows]))
+        val, test = max(right.values(), key=lambda scores: scores[0])  # of equal ones the fewest neighbours
+        trial.val.append(val)
+        trial.test.append([test])
     return trial
 
 

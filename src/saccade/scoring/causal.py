@@ -21,7 +21,7 @@ Axes: B scenes, h and w cells of a map, H and W pixels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,9 +119,9 @@ class CausalTruth(Truths):
 
 def _without_objects(scene: CausalScene) -> CausalScene:
     """The scene without what no score reads, as all scenes of a set are in memory."""
-    files = {name: {"image": twin.row["image"], "mask": twin.row["mask"]} for name, twin in scene.twins.items()}
-    row = {name: scene.row[name] for name in ("id", "image", "mask", "target", "other", "questions")}
-    return replace(scene, row={**row, "twins": files})
+    for picture in (scene, *scene.twins.values()):
+        picture.row = {}
+    return scene
 
 
 _Key = tuple[Size, Size, torch.dtype, torch.device]

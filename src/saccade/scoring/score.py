@@ -23,9 +23,9 @@ from saccade.data.maps.arrays import picture_of, short_names, truth_for
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval
-from saccade.metrics.maps.baselines import Grid, Grids
+from saccade.metrics.maps.baselines import Grid, Grids, can_exchange
 from saccade.metrics.maps.points import PointScorer
-from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
+from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.scoring.results import Policies, ScoreResult
 from saccade.scoring.sources import Maps, Points, Truths
 

@@ -130,7 +130,7 @@ def _in_files(path: Path, convert: Convert, key: str | None, *, grey: bool = Fal
     members = open_members(path, SUFFIXES)
     read = members.read
     names, ignored = members.names, members.ignored
-    return Maps(members.where, names, lambda name: convert(read(name, key, grey=grey), name), ignored=ignored)
+    return Maps(members.where, names, lambda name: convert(read(name, key, grey), name), ignored=ignored)
 
 
 def _in_memory(values: Any, what: str, convert: Convert, names: Sequence[str] | None, where: str = "") -> Maps:

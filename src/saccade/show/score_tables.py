@@ -11,7 +11,7 @@ from typing import Any
 
 from saccade.show.report import Block, Cell, Gallery, Picture, Section, Table, percent
 from saccade.show.score_words import ASKS, QUESTIONS, REMARKS, RIVALS, WAYS
-from saccade.show.tables import Value
+from saccade.show.tables import Row
 
 Scores = Mapping[str, Any]
 
@@ -202,8 +202,6 @@ MATRIX_CLASSES = 20
 """Classes of a confusion matrix that fits a page; of more, the most confused pairs are listed."""
 CLASSES = 200
 """Rows of the table of classes at most: the worst come first."""
-
-Row = Sequence[Cell | Value]
 
 
 def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | None:

@@ -43,6 +43,9 @@ class Cell:
         return self.shown.split(" ")[0] == DASH
 
 
+Row = Sequence[Cell | Value]
+
+
 def percent(value: float | None, *, note: str = "") -> Cell:
     """A fraction shown in percent: ``percent(0.979)`` reads 97.9 %."""
     if value is None or not math.isfinite(value):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.intervals import ByName, ColumnBuffer, Values
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
@@ -28,24 +28,6 @@ from saccade.tasks.forward_passes import BATCH, numbers_in_batches, thread_map
 
 Progress = Callable[[int, int], None]
 """Called with examples done and examples in all."""
-
-
-class ByName(dict[str, Values]):
-    """Values by the name of what they are of: a look, a rival."""
-
-    def add_values(self, name: str, values: Mapping[str, Tensor]) -> None:
-        """Keep values (B,) of a batch."""
-        self.setdefault(name, Values()).add_values(values)
-
-    def join(self, later: ByName) -> None:
-        """Add what was measured of later examples."""
-        for name, held in later.items():
-            self.setdefault(name, Values()).join(held)
-
-    def means(self) -> dict[str, dict[str, float]]:
-        """The means that are defined, of each that has any."""
-        found = {name: only_defined(held.means()) for name, held in self.items()}
-        return {name: means for name, means in found.items() if means}
 
 
 @dataclass
@@ -186,9 +168,10 @@ def _summary(scoring: Scoring, kept: Kept) -> Summary:
     if kept.acts.names:
         parts["measured"] = [*parts.get("measured", ()), (kept.acts, kept.columns["act_picture"])]
         parts["attention"] = {**parts.get("attention", {}), **only_defined(kept.acts.means())}
+    rivals = {name: only_defined(means) for name, means in kept.rivals.means().items()}
     baselines = parts.get("baselines", {})
     parts["baselines"] = baselines | {
-        name: {**baselines.get(name, {}), **means} for name, means in kept.rivals.means().items()
+        name: {**baselines.get(name, {}), **means} for name, means in rivals.items() if means
     }
     found = summarise(**parts)
     if guesses := scoring.guesses(kept):

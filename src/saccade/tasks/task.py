@@ -196,7 +196,7 @@ Batch = dict[str, Any]
 
 
 class Task(ABC):
-    """Trains and scores one model; the engine knows it as a ``Trainable``.
+    """Trains and scores one model; the engine asks for nothing but what is here.
 
     A recipe builds it with ``model``, ``model_config``, ``data``, ``protocol`` and ``seed``, by name.
 
@@ -409,7 +409,14 @@ class Task(ABC):
         data: str = "default",
         features: str = "auto",
     ) -> Iterator[Batch]:
-        """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
+        """Batches ``start``, ``start + 1``, … without end, on the device that :meth:`to` named.
+
+        Asked for anew whenever a phase begins, with its ``data`` and ``features``; what it freezes is frozen by then.
+        Batch ``n`` is a function of (recipe seed, data, features, n) alone: this is what makes resuming exact. Batch
+        ``n`` of all ranks together holds ``batch_size * world_size`` examples, of which this rank takes the ``rank``-th
+        slice. With ``graph: true`` every batch has the same shapes and is built from tensors, numbers, strings, lists,
+        tuples, dicts and dataclasses.
+        """
         split = self.training_split(data, features)
         together = batch_size * world_size
         _whole_batches(split.size, together)

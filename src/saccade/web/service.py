@@ -19,7 +19,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.pictures.reading import Picture
 from saccade.errors import CheckpointError
-from saccade.metrics.maps.baselines import all_objects_exact, centre_gaussian, uniform
+from saccade.metrics.maps.baselines import centre_gaussian, uniform
 from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
@@ -116,7 +116,7 @@ def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[
         that is not defined is None.
     """
     size = (evidence.shape[0], evidence.shape[1])
-    blind = {**_of_no_picture(size), "all_objects_exact": all_objects_exact(objects[None])}
+    blind = {**_of_no_picture(size), "all_objects_exact": objects[None].float()}
     maps = torch.cat([trace.image_map("total", size), *blind.values()])  # (1+K,H,W)
     target, all_objects = (mask.expand(len(maps), *size) for mask in (evidence, objects))  # (1+K,H,W)
     found = {

@@ -18,7 +18,8 @@ from saccade.families.caption.losses import JudgedPictures, SelfCritical
 from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
 from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses.policy import self_critical_loss
-from saccade.metrics import MeteorWords, cider_each, meteor_of_words
+from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
+from saccade.metrics.text.ngrams import cider_each
 from saccade.metrics.text.tokens import ptb_tokens
 from saccade.trace import CaptionOutput
 

@@ -12,7 +12,7 @@ from caption_stubs import Reciter, short_splits
 from saccade import geometry
 from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionKept, CaptionScoring
-from saccade.metrics import mean_defined
+from saccade.metrics.intervals import mean_defined
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import CaptionOutput, Look

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from multiset_stubs import PACK, SMALL, short_splits
+from saccade import geometry
 from saccade.engine.recipe import Phase
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.multiset.data import boxes_at_size
@@ -31,7 +32,6 @@ from saccade.families.multiset.task import (
     SingleObject,
 )
 from saccade.losses.hsal import hsal_loss
-from saccade.metrics import cells_in_boxes
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from saccade.trace import MultisetOutput
@@ -195,7 +195,7 @@ def test_what_is_rewarded_as_looked_at_is_what_is_scored_as_looked_at() -> None:
     batch = batches(task, 1)[0]
     model = task.model
     boxes = boxes_at_size(batch["boxes"], batch["images"], task.size)
-    scored = cells_in_boxes(boxes, model.backbone.frames[model.look_stage], model.grid)
+    scored = geometry.cells_in_boxes(boxes, model.backbone.frames[model.look_stage].double(), model.grid)
     assert torch.equal(model.cells_in(boxes), scored)
     assert scored.any((2, 3)).sum() == (batch["labels"] >= 0).sum()
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.metrics import grids_of, true_positive_strength
+from saccade.metrics.maps.baselines import grids_of
+from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.models.folder import load_model
 from saccade.zoo import resolve
 

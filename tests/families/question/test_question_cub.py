@@ -136,8 +136,8 @@ def test_missing_pictures_are_counted(tmp_path):
         (lambda base: (base / "images.txt").unlink(), "no images.txt here or in CUB_200_2011"),
         (lambda base: (base.parent / "attributes.txt").unlink(), "attributes.txt"),
         (lambda base: (base / "bounding_boxes.txt").write_text("0 1 2 3\n"), "line 1 has 4 cells, expected 5"),
-        (lambda base: (base / "train_test_split.txt").write_text("0 1\n"), "nothing about 79 pictures, the first is 1"),
-        (lambda base: (base / "classes.txt").write_text("1 Bird\n"), "8 lines for 1 species"),
+        (lambda base: (base / "train_test_split.txt").write_text("0 1\n"), "say nothing of number .1.; unpack"),
+        (lambda base: (base / "classes.txt").write_text("1 Bird\n"), "say nothing of number .2.; unpack"),
     ],
 )
 def test_damaged_folders_are_named(tmp_path, spoil, message):

@@ -13,7 +13,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.scores import right_answers
 from saccade.families.question.table_task import TableTask
 from saccade.families.question.task import Default, sampled_loss
-from saccade.metrics import weighted_map
+from saccade.metrics.sets import weighted_map
 from saccade.models.folder import load_model
 from saccade.trace import QuestionOutput
 

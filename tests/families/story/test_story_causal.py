@@ -28,10 +28,10 @@ def means():
     found = {}
     for kind in (Oracle, Noise, Constant, StoryBlind, QuestionBlind):
         tests = CausalTests(kind(WORDS), ASKED, WORDS)
-        scores = tests.scores()
+        scores = tests.scores
         found[kind, "rivals"] = {
             rival: {name: float(values.nanmean()) for name, values in own.items()}
-            for rival, own in tests.rivals().items()
+            for rival, own in tests.rivals.items()
         }
         assert all(values.shape == (len(ASKED),) for values in scores.values())
         found[kind] = {name: float(values.nanmean()) for name, values in scores.items()}
@@ -85,7 +85,7 @@ def test_maps_that_need_no_model_are_scored_on_the_same_changes(means):
 
 @pytest.mark.parametrize(("kind", "expected"), [(Oracle, 1), (Constant, 0), (AlwaysMary, 0), (Noise, 0)])
 def test_an_answer_that_is_a_name_goes_with_the_exchange(kind, expected):
-    scores = CausalTests(kind(GIFT_WORDS), GIFTS, GIFT_WORDS).scores()
+    scores = CausalTests(kind(GIFT_WORDS), GIFTS, GIFT_WORDS).scores
     assert int((~scores["swap_follow"].isnan()).sum()) == len(GIFTS), "the answer is always one of the two"
     assert scores["swap_hold"].isnan().all()
     assert float(scores["swap_follow"].mean()) == pytest.approx(expected, abs=0.15 * (kind is Noise))
@@ -101,7 +101,7 @@ def test_noise_does_neither(means):
 
 def test_a_memory_that_drops_the_start_of_a_story_compares_the_right_sentences():
     """Of six sentences the last four are in memory; without one of them, the one before them comes in."""
-    scores = CausalTests(Oracle(WORDS, memory=4), ASKED, WORDS).scores()
+    scores = CausalTests(Oracle(WORDS, memory=4), ASKED, WORDS).scores
     is_in_memory = torch.tensor([each.supporting[0] >= 2 for each in ASKED])
     for name in ("weights_hold", "causal_hold", "swap_weights_hold"):
         assert float(scores[name][is_in_memory].nanmean()) == pytest.approx(1), name
@@ -110,7 +110,7 @@ def test_a_memory_that_drops_the_start_of_a_story_compares_the_right_sentences()
 
 
 def test_what_is_drawn_is_a_function_of_the_seed():
-    one, two, other = (CausalTests(Noise(WORDS), ASKED, WORDS, seed=seed).scores() for seed in (0, 0, 1))
+    one, two, other = (CausalTests(Noise(WORDS), ASKED, WORDS, seed=seed).scores for seed in (0, 0, 1))
     assert all(torch.equal(one[name], two[name]) or bool(one[name].isnan().any()) for name in one)
     assert torch.equal(one["weights_hold"].nan_to_num(), two["weights_hold"].nan_to_num())
     assert not torch.equal(one["weights_hold"].nan_to_num(), other["weights_hold"].nan_to_num())
@@ -121,5 +121,5 @@ def test_nothing_holds_where_nobody_knows_which_sentences_matter(supporting, is_
     told = ("Zork orbits the moon.", "Blip orbits mars.", "Quux orbits venus.")
     asked = [StoryExample(told, "What does zork orbit?", "moon", supporting, "own")] * 4
     words = toy_words(asked)
-    scores = CausalTests(Constant(words), asked, words).scores()
+    scores = CausalTests(Constant(words), asked, words).scores
     assert bool((~scores["causal_hold"].isnan()).any()) == is_scored

@@ -20,7 +20,7 @@ WORDS = ("", "garden", "in", "is", "john", "kitchen", "living", "mary", "room", 
 
 def tensors(*asked: StoryExample, memory: int = 3, by_word: bool = False) -> StoryTensors:
     sizes = sizes_of(asked, memory)
-    return StoryTensors(asked, WORDS, Sizes(memory, 8, sizes.answer_words), split="test", by_word=by_word)
+    return StoryTensors(asked, WORDS, Sizes(memory, 8, sizes.answer_words), by_word=by_word)
 
 
 @pytest.mark.parametrize("memory", [1, 2, 3, 5])

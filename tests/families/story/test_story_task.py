@@ -265,7 +265,7 @@ def test_unusual_questions_are_answered_by_every_model(model: str) -> None:
     """With finite numbers, and looks that hold."""
     from saccade.families import model_spec
 
-    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(memory=4, longest=5, answer_words=1), split="test")
+    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(memory=4, longest=5, answer_words=1))
     taken = tensors.take(torch.arange(3))
     sizes = {"words": len(WORDS), "memory": 4, "longest": 5, "times": 4}
     spec = model_spec(model)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.metrics import Grid, Grids, baselines, grids_of, true_positive_strength
-from saccade.metrics.maps.baselines import derangement, seen_by_cells
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.baselines import Grid, Grids, derangement, grids_of, seen_by_cells
+from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.trace import AttentionTrace, Look
 
 VALID_STACK = geometry.scale_shift((16.0, 16.0), (15.0, 15.0))  # 4×4 cells, centres at 23, 39, 55, 71 of 100
@@ -58,17 +59,6 @@ def test_a_derangement_never_stays_with_its_image(images, seed):
     source = derangement(ids, seed=seed)
     assert sorted(source.tolist()) == list(range(len(images)))
     assert not bool((ids[source] == ids).any())
-
-
-def test_shuffled_exchanges_maps_between_pictures():
-    maps = torch.arange(6.0).view(6, 1, 1).expand(6, 2, 2)
-    pictures = torch.tensor([0, 0, 1, 1, 2, 2])
-    mixed = baselines.shuffled(maps, pictures)[:, 0, 0].long()
-    assert sorted(mixed.tolist()) == list(range(6))
-    assert not bool((pictures[mixed] == pictures).any())
-    assert not bool((baselines.shuffled(maps)[:, 0, 0] == maps[:, 0, 0]).any())
-    with pytest.raises(DataError, match="larger batch"):
-        baselines.shuffled(maps[:1])
 
 
 @pytest.mark.parametrize("frame", [VALID_STACK, TURNED], ids=["straight", "turned"])

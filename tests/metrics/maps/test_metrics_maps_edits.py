@@ -10,11 +10,13 @@ from saccade.metrics.maps.edits import (
     EditScores,
     anywhere_scores,
     beside,
+    cells_about,
     cells_on,
     centred,
     chosen_cells,
     crop_boxes,
     crop_scores,
+    edited_weights,
     grown,
     mask_boxes,
     over,
@@ -22,7 +24,6 @@ from saccade.metrics.maps.edits import (
     places_of,
     ratio_of_means,
     round_about,
-    uniform_like,
 )
 from saccade.trace import Look
 
@@ -62,8 +63,10 @@ def test_the_highest_cells_among_those_allowed():
 
 def test_even_and_permuted_weights():
     weights = torch.rand(4, 5, 5)
-    assert torch.allclose(uniform_like(weights).sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
-    assert (uniform_like(weights).flatten(1).std(1) < 1e-6).all()
+    cells = cells_about(torch.ones(4, 5, 5, dtype=torch.bool), weights, geometry.identity())
+    even = edited_weights(Look("l", "soft", "multiplier", weights), cells)["even"]
+    assert torch.allclose(even.sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
+    assert (even.flatten(1).std(1) < 1e-6).all()
     mixed = permuted(weights)
     assert torch.equal(mixed.flatten(1).sort(1).values, weights.flatten(1).sort(1).values)
     assert not torch.equal(mixed, weights)
@@ -122,7 +125,7 @@ def test_necessity_and_sufficiency_by_hand():
     assert necessity == pytest.approx({"model": 2 / 3, "random_cells": 0, "heaviest_cells": 1 / 3})
     sufficiency = {who: each.mean for who, each in found["edit_sufficiency"].items()}
     assert sufficiency == pytest.approx({"model": 2 / 3, "random_cells": 0})
-    summary = scores.summary()
+    summary = scores.interventions()["model"]["edits"]
     assert summary["n"] == 4
     assert summary["changed"]["all"]["move"] == 1
     assert summary["right"]["all"]["move"] == pytest.approx(2 / 3)

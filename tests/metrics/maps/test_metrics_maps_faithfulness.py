@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.metrics import blurred, deletion, deletion_and_insertion, insertion
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam, pixel_ranks
+from saccade.metrics.maps.faithfulness import (
+    blurred,
+    deletion_and_insertion,
+    gradient_times_input,
+    hirescam,
+    pixel_ranks,
+)
 
 
 def linear(weights):
@@ -40,17 +45,16 @@ def test_a_linear_model_by_hand():
     """
     weights = torch.tensor([[[0.2, 0.4], [0.1, 0.3]]])
     images = torch.ones(1, 1, 2, 2)
-    removed = deletion(linear(weights), images, weights, fill=0.0, steps=4)
+    removed, added = deletion_and_insertion(linear(weights), images, weights, fill=0.0, steps=4)
     assert removed.share.tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert removed.probability[0].tolist() == pytest.approx([1, 0.6, 0.3, 0.1, 0])
     assert removed.area.item() == pytest.approx(0.375)
-    added = insertion(linear(weights), images, weights, fill=0.0, steps=4)
     assert added.probability[0].tolist() == pytest.approx([0, 0.4, 0.7, 0.9, 1])
     assert added.area.item() == pytest.approx(0.625)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
-def test_both_at_once_are_both_and_ask_less(steps):
+def test_insertion_is_deletion_from_the_other_end_and_asks_less(steps):
     images, weights = scene()
     asked = []
 
@@ -60,10 +64,10 @@ def test_both_at_once_are_both_and_ask_less(steps):
 
     removed, added = deletion_and_insertion(probability, images, weights, fill=0.25, steps=steps)
     assert len(asked) == 3 * 2 * steps  # K + 1 of one and K - 1 of the other
-    for found, alone in ((removed, deletion), (added, insertion)):
-        expected = alone(linear(weights), images, weights, fill=0.25, steps=steps)
-        assert torch.equal(found.probability, expected.probability)
-        assert torch.equal(found.share, expected.share)
+    filled = torch.full_like(images, 0.25)
+    backwards, forwards = deletion_and_insertion(probability, filled, weights, fill=images, steps=steps)
+    assert torch.equal(added.probability, backwards.probability)
+    assert torch.equal(removed.probability, forwards.probability)
     none, nothing = deletion_and_insertion(probability, images[:0], weights[:0], fill=0.25, steps=steps)
     assert none.area.shape == nothing.area.shape == (0,)
 
@@ -75,12 +79,13 @@ def test_several_answers_of_one_picture_have_a_curve_each():
     def probability(altered, pictures):
         return (altered[:, :1] * halves[pictures]).sum(dim=(2, 3))  # (N,2)
 
-    expected = deletion(linear(weights), images, weights, fill=0.0, steps=4)
+    expected, _ = deletion_and_insertion(linear(weights), images, weights, fill=0.0, steps=4)
     removed, added = deletion_and_insertion(probability, images, weights, fill=0.0, steps=4)
     assert removed.probability.shape == added.probability.shape == (3, 2, 5)
     torch.testing.assert_close(removed.area, torch.stack([expected.area, expected.area / 2], dim=1))
+    too_sure = torch.tensor([[0.5, 0.5], [1.5, 1.5], [0.5, 0.5]])
     with pytest.raises(DataError, match=r"picture 1 is 1\.5"):
-        deletion(lambda x, i: torch.where(i[:, None] == 1, 1.5, 0.5).expand(-1, 2), images, weights, fill=0.0)
+        deletion_and_insertion(lambda altered, pictures: too_sure[pictures], images, weights, fill=0.0)
 
 
 @given(seed=st.integers(0, 500), steps=st.integers(1, 60), max_batch=st.integers(1, 100))
@@ -88,7 +93,7 @@ def test_several_answers_of_one_picture_have_a_curve_each():
 def test_the_right_order_is_best_and_the_reverse_worst(seed, steps, max_batch):
     images, weights = scene(seed)
     areas = {
-        name: deletion(linear(weights), images, maps, fill=0.0, steps=steps, max_batch=max_batch).area
+        name: deletion_and_insertion(linear(weights), images, maps, fill=0.0, steps=steps, max_batch=max_batch)[0].area
         for name, maps in {
             "right": weights, "random": random_order(seed + 1000), "wrong": weights.max() - weights
         }.items()
@@ -108,12 +113,14 @@ def test_batching_changes_nothing_and_is_bounded(seed, max_batch):
         sizes.append(len(batch))
         return linear(weights)(batch, pictures)
 
-    together = insertion(counted, images, maps, fill=0.2, steps=7, max_batch=max_batch)
+    together = deletion_and_insertion(counted, images, maps, fill=0.2, steps=7, max_batch=max_batch)
     assert max(sizes) <= max_batch
-    assert sum(sizes) == 3 * 8
+    assert sum(sizes) == 3 * (8 + 6)
     for i in range(3):
-        alone = insertion(linear(weights[i : i + 1]), images[i : i + 1], maps[i : i + 1], fill=0.2, steps=7)
-        torch.testing.assert_close(alone.probability[0], together.probability[i])
+        one = slice(i, i + 1)
+        alone = deletion_and_insertion(linear(weights[one]), images[one], maps[one], fill=0.2, steps=7)
+        for curve, curves in zip(alone, together):
+            torch.testing.assert_close(curve.probability[0], curves.probability[i])
 
 
 def test_ranks_by_hand():
@@ -133,7 +140,7 @@ def test_a_constant_map_is_a_random_order_and_not_a_sweep_from_the_top(constant)
     }[constant]
     weights = torch.zeros(1, 32, 32)
     weights[:, :16] = 1 / 512
-    curve = deletion(linear(weights), torch.ones(1, 1, 32, 32), maps, fill=0.0)
+    curve, _ = deletion_and_insertion(linear(weights), torch.ones(1, 1, 32, 32), maps, fill=0.0)
     assert curve.area.item() == pytest.approx(0.5, abs=0.03)
     assert torch.equal(pixel_ranks(maps), pixel_ranks(torch.ones(1, 32, 32)))
 

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.metrics import CausalAnswers, causal_follow, causal_hold, mean_defined, scores_of_answers
+from saccade.metrics.intervals import mean_defined
 from saccade.metrics.maps.interventions import (
+    CausalAnswers,
     Moved,
+    causal_follow,
     cause_pairs,
     cause_top,
     gained,
@@ -22,6 +24,7 @@ from saccade.metrics.maps.interventions import (
     misplaced,
     object_effects,
     off_objects,
+    scores_of_answers,
 )
 from saccade.metrics.maps.localisation import mass_on, total_variation
 from saccade.metrics.sets import exact_match, macro_f1
@@ -37,7 +40,8 @@ def test_follow_counts_all_pictures():
 
 
 def test_hold_asks_for_the_same_answer_not_for_the_right_one():
-    assert causal_hold(ids(4, 2, 0), ids(4, 1, 0)).tolist() == [1, 0, 1]
+    answers = CausalAnswers(ids(0, 2, 0), ids(4, 2, 0), others_changed={"moved": ids(4, 1, 0)})
+    assert scores_of_answers(answers)["causal_hold"].tolist() == [1, 0, 1]
 
 
 class Scenes(NamedTuple):

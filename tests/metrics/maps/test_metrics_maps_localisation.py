@@ -8,8 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.metrics import iou, no_counts, pointing, pr_counts, selectivity, true_positive_strength
-from saccade.metrics.maps.localisation import dequantise, quantise, scale_to_peak, where_defined
+from saccade.metrics.maps.localisation import (
+    iou,
+    pointing,
+    pr_counts,
+    quantise,
+    scale_to_peak,
+    selectivity,
+    true_positive_strength,
+    where_defined,
+)
 
 SCORES = [true_positive_strength, pointing, iou]
 
@@ -78,6 +86,11 @@ def batch_of_recall(seed, pictures=8, size=(12, 12), sharpness=1.0):
     return maps, evidence
 
 
+def dequantise(codes, bits):
+    """The float32 numbers that stand for the codes of ``quantise``."""
+    return (codes << (23 - bits)).view(torch.float32)
+
+
 def exact(maps, evidence):
     """Average precision of the pooled pixels, each map divided by its peak: sorted pixel by pixel, ties together."""
     scaled = scale_to_peak(maps).flatten()
@@ -94,11 +107,7 @@ def test_a_curve_worked_by_hand():
     """
     maps = torch.tensor([[[4.0, 2.0], [2.0, 1.0]]])
     evidence = torch.tensor([[[True, True], [False, False]]])
-    curve = pr_counts(maps, evidence).curve()
-    assert curve.thresholds.tolist() == [1, 0.5, 0.25]
-    assert curve.precision.tolist() == pytest.approx([1, 2 / 3, 1 / 2])
-    assert curve.recall.tolist() == [0.5, 1, 1]
-    assert curve.auc == exact(maps, evidence) == pytest.approx(5 / 6)
+    assert pr_counts(maps, evidence).auc == exact(maps, evidence) == pytest.approx(5 / 6)
 
 
 def test_perfect_inverted_constant_and_zero_maps_of_recall():
@@ -150,7 +159,7 @@ def test_batches_add_up_in_any_order():
     evidence[[1, 6]] = False
     whole = pr_counts(maps, evidence)
     parts = [pr_counts(maps[i : i + 2], evidence[i : i + 2]) for i in range(0, 9, 2)]
-    for total in (reduce(add, parts, no_counts()), reduce(add, reversed(parts))):
+    for total in (reduce(add, parts), reduce(add, reversed(parts))):
         assert torch.equal(total.positives, whole.positives)
         assert torch.equal(total.negatives, whole.negatives)
         assert (total.pictures, total.undefined) == (7, 2)

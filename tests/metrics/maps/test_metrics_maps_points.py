@@ -9,20 +9,19 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.metrics import (
+from saccade.metrics.maps.points import (
+    Clicks,
     PointScorer,
     at_glimpses,
+    at_points,
     at_random,
-    attention_near,
     auc_judd,
     auc_shuffled,
-    cells_in_boxes,
-    distance,
+    disc,
+    exactly_at,
     most_salient,
     nss,
-    pointing_at,
 )
-from saccade.metrics.maps.points import at_points, disc, exactly_at
 
 SIZE = (6, 8)
 NOWHERE = [math.nan, math.nan]
@@ -42,6 +41,12 @@ def radius(value, pictures=1):
     return torch.full((pictures,), float(value))
 
 
+def near(maps, points, radius):
+    """Scores where near is within ``radius``: of an object ten times as wide."""
+    boxes = torch.tensor([[0.0, 0.0, 10 * radius, 0.0]]).expand(len(maps), 4)
+    return Clicks.at(points, boxes, tuple(maps.shape[1:])).scores(maps)
+
+
 def test_a_disc_by_hand():
     """Within 1.0 of the centre of pixel (row 2, column 3): it and its four neighbours, not the diagonal ones."""
     found = disc(point(3.5, 2.5), radius(1.0), SIZE)[0].nonzero().tolist()
@@ -57,31 +62,27 @@ def test_no_point_or_one_far_outside_has_no_disc():
 def test_scores_by_hand():
     """Three quarters of the weight two pixels right of the click, a quarter on it; the box is 10 pixels across."""
     maps = 3 * one_pixel(2, 5) + one_pixel(2, 3)
-    click, unit = point(3.5, 2.5), radius(10)
-    assert attention_near(maps, click, radius(1.9)).tolist() == [0.25]
-    assert attention_near(maps, click, radius(2.0)).tolist() == [1.0]
-    assert pointing_at(maps, click, radius(1.9)).tolist() == [0.0]
-    assert pointing_at(maps, click, radius(2.0)).tolist() == [1.0]
-    assert distance(maps, click, unit).tolist() == pytest.approx([0.2])
+    click = point(3.5, 2.5)
+    assert near(maps, click, 1.9)["attention_near"].tolist() == [0.25]
+    assert near(maps, click, 2.0)["attention_near"].tolist() == [1.0]
+    assert near(maps, click, 1.9)["pointing_at"].tolist() == [0.0]
+    assert near(maps, click, 2.0)["pointing_at"].tolist() == [1.0]
+    assert near(maps, click, 1.0)["distance"].tolist() == pytest.approx([0.2])
 
 
 def test_a_constant_map_is_a_pixel_drawn_at_random():
     """Two pixels side by side, the click in the first: near half the time, half a pixel away on the mean."""
     maps, click = torch.full((1, 1, 2), 0.3), point(0.5, 0.5)
-    assert pointing_at(maps, click, radius(0.5)).tolist() == [0.5]
-    assert attention_near(maps, click, radius(0.5)).tolist() == [0.5]
-    assert distance(maps, click, radius(1.0)).tolist() == [0.5]
-    assert distance(0 * maps, click, radius(1.0)).tolist() == [0.5]
-    assert pointing_at(0 * maps, click, radius(0.5)).tolist() == [0]
+    found = near(maps, click, 0.5)
+    assert [float(values) for values in found.values()] == [0.5, 0.5, pytest.approx(0.5 / 5)]  # of 5 pixels
+    silent = near(0 * maps, click, 0.5)
+    assert silent["distance"].item() == pytest.approx(0.5 / 5)
+    assert silent["pointing_at"].item() == 0
 
 
 def test_without_a_click_there_is_no_score():
     maps, points = torch.ones(2, *SIZE), torch.tensor([[3.0, 3.0], NOWHERE])
-    for found in (
-        pointing_at(maps, points, radius(1, 2)),
-        attention_near(maps, points, radius(1, 2)),
-        distance(maps, points, radius(1, 2)),
-    ):
+    for found in near(maps, points, 1.0).values():
         assert found.isnan().tolist() == [False, True]
 
 
@@ -194,17 +195,3 @@ def test_nobody_finds_more_saliency_than_who_follows_it() -> None:
     best = at_glimpses(saliency, most_salient(saliency))
     assert torch.equal(best, saliency.flatten(2).amax(-1).double())
     assert bool((best >= at_random(saliency, 4)).all())
-
-
-def test_a_cell_is_in_a_box_if_its_centre_is() -> None:
-    """Cells of 10 pixels: centres at 5, 15, 25; a box from 5 to 25 holds the first two, its right edge excluded."""
-    frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
-    boxes = torch.tensor([[[5.0, 0.0, 25.0, 10.0], [16.0, 12.0, 30.0, 20.0], [float("nan")] * 4]])
-    inside = cells_in_boxes(boxes, frame, (2, 3))
-    assert inside.tolist() == [
-        [
-            [[True, True, False], [False, False, False]],
-            [[False, False, False], [False, False, True]],
-            [[False, False, False], [False, False, False]],
-        ]
-    ]

@@ -6,20 +6,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.metrics import (
-    Baseline,
-    Grid,
-    Grids,
-    MapScorer,
-    MapScores,
-    baselines,
-    true_positive_strength,
-)
-from saccade.metrics.maps.scorer import BASELINES, EXCHANGES, SCORES, can_exchange
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.baselines import EXCHANGES, Grid, Grids, can_exchange, derangement
+from saccade.metrics.maps.localisation import true_positive_strength
+from saccade.metrics.maps.points import Clicks
+from saccade.metrics.maps.scorer import BASELINES, SCORES, Baseline, MapScorer, MapScores
 from saccade.trace import AttentionTrace, Look
 
 
@@ -186,7 +180,7 @@ def test_batches_do_not_matter_but_for_the_exchange_of_maps(sizes, has_objects, 
     pairs += [(held, alone.baselines[name]) for name, held in whole.baselines.items() if name != "shuffled"]
     for one, other in pairs:
         assert one.means() == pytest.approx(other.means(), nan_ok=True, abs=1e-6)
-        assert one.curve().undefined == other.curve().undefined == 1
+        assert one._counts.undefined == other._counts.undefined == 1
 
 
 def test_baselines_are_the_maps_of_their_names():
@@ -196,7 +190,7 @@ def test_baselines_are_the_maps_of_their_names():
     expected = {
         "uniform": baselines.uniform(FRAME, CELLS, SIZE, pictures=7),
         "centre_gaussian": baselines.centre_gaussian(FRAME, CELLS, SIZE, pictures=7),
-        "shuffled": torch.cat([baselines.shuffled(maps, groups, seed=seed) for seed in range(EXCHANGES)]),
+        "shuffled": torch.cat([maps[derangement(groups, seed=seed)] for seed in range(EXCHANGES)]),
         "all_objects": baselines.all_objects(objects, FRAME, CELLS),
         "all_objects_exact": objects.float(),
         "grid_oracle": baselines.grid_oracle(evidence, FRAME, CELLS),
@@ -232,38 +226,25 @@ def test_maps_are_exchanged_where_no_picture_has_more_than_half(groups, can):
     assert can_exchange(torch.tensor(groups, dtype=torch.int64)) == can
 
 
-def test_further_baselines_and_truths_count_where_they_know_something():
-    class Corner:
-        """Right is what lies in the corner of the picture."""
-
-        def __init__(self, known):
-            self.known = known
-            self.mask = torch.zeros(len(known), *SIZE, dtype=torch.bool)
-            self.mask[:, 0, 0] = known
-
-        def scores(self, maps: Tensor) -> dict[str, Tensor]:
-            return {"in_corner": true_positive_strength(maps, self.mask)}
-
-        def only(self, known: Tensor) -> "Corner":
-            return Corner(self.known & known)
-
+def test_further_baselines_and_clicks_count_where_they_know_something():
     maps, evidence, _ = drawn(4)
     corner = torch.zeros(4, *SIZE)
     corner[:, 0, 0] = 1
+    points = torch.tensor([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [math.nan, math.nan]])
+    clicks = Clicks.at(points, torch.tensor([[0.0, 0.0, 1.0, 1.0]]).expand(4, 4), SIZE)  # near: the pixel alone
     known = torch.tensor([True, False, True, True])
     scorer = MapScorer()
     scorer.add(
-        maps, evidence, grids=GRIDS, looks=[("one", corner)],
-        also=[Corner(torch.tensor([True, True, True, False]))], beside={"corner": Baseline(corner, known)},
-    )  # fmt: skip
+        maps, evidence, grids=GRIDS, looks=[("one", corner)], clicks=clicks, beside={"corner": Baseline(corner, known)}
+    )
     in_corner = (maps[:, 0, 0] / maps.sum((1, 2)))[:3].mean().item()
-    assert scorer.total.means()["in_corner"] == pytest.approx(in_corner, rel=1e-5)
-    assert scorer.by_look["one"].means()["in_corner"] == 1
-    assert scorer.baselines["corner"]["in_corner"].isnan().tolist() == [False, True, False, True]
+    assert scorer.total.means()["attention_near"] == pytest.approx(in_corner, rel=1e-5)
+    assert scorer.by_look["one"].means()["attention_near"] == 1
+    assert scorer.baselines["corner"]["attention_near"].isnan().tolist() == [False, True, False, True]
     assert scorer.baselines["corner"]["pointing"].isnan().tolist() == [False, True, False, False]
-    best = baselines.grid_oracle(Corner(torch.ones(4, dtype=torch.bool)).mask, FRAME, CELLS)
+    best = baselines.grid_oracle(corner > 0, FRAME, CELLS)
     expected = float(true_positive_strength(best, corner > 0)[0])
-    assert scorer.baselines["grid_oracle"].means()["in_corner"] == pytest.approx(expected)
+    assert scorer.baselines["grid_oracle"].means()["attention_near"] == pytest.approx(expected)
 
 
 def stepped(pictures=4, steps=3):

@@ -15,8 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.errors import ConfigError, DataError, MissingExtraError
-from saccade.metrics import MeteorWords, meteor_jar, meteor_lite, meteor_missing, meteor_of_words
-from saccade.metrics.text.meteor import EXACT, STEM, Alignment, align
+from saccade.metrics.text.meteor import (
+    EXACT,
+    STEM,
+    Alignment,
+    MeteorWords,
+    align,
+    meteor_jar,
+    meteor_lite,
+    meteor_missing,
+    meteor_of_words,
+)
 from saccade.metrics.text.tokens import stem
 
 

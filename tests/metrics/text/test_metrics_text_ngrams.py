@@ -12,8 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.metrics import NGramRarity, bleu, bleu_intervals, bleu_of_words, cider_each, cider_of_words, rouge_l
-from saccade.metrics.text.ngrams import MAX_WORDS, _longest_common, judged_captions, ngram_keys, ngrams
+from saccade.metrics.text.ngrams import (
+    MAX_WORDS,
+    NGramRarity,
+    _longest_common,
+    bleu,
+    bleu_intervals,
+    bleu_of_words,
+    cider_each,
+    cider_of_words,
+    judged_captions,
+    ngram_keys,
+    ngrams,
+    rouge_l,
+)
 
 
 def test_ngrams_by_hand():

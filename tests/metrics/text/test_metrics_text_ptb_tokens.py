@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.metrics import (
-    bleu,
-    cider_each,
-    meteor_jar,
-    meteor_lite,
-    meteor_missing,
-    rouge_l_each,
-)
+from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
+from saccade.metrics.text.ngrams import bleu, cider_each, rouge_l_each
 from saccade.metrics.text.tokens import ptb_tokens
 
 FIXTURE = json.loads(Path(__file__).with_name("caption_hard_fixture.json").read_text())

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -36,24 +34,20 @@ from saccade.files import open_regular, read_json
 Masks = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
 class CausalPicture:
-    """The picture of a scene or of a twin."""
+    """The picture of a scene or of a twin.
 
-    folder: Path
-    size: int  # side in pixels
-    objects: int  # how many the scene has
-    row: Mapping[str, Any]  # what ``truth.jsonl`` says of it
+    Args:
+        folder: of the set.
+        size: side in pixels.
+        objects: how many the scene has.
+        row: what ``truth.jsonl`` says of it.
+    """
 
-    @property
-    def image_path(self) -> Path:
-        """The file of the picture."""
-        return self.folder / str(self.row["image"])
-
-    @property
-    def mask_path(self) -> Path:
-        """The file of its mask: 0 is background, k + 1 is object k."""
-        return self.folder / str(self.row["mask"])
+    def __init__(self, folder: Path, size: int, objects: int, row: Mapping[str, Any]) -> None:
+        self.folder, self.size, self.objects, self.row = folder, size, objects, row
+        self.image_path: Path = folder / row["image"]
+        self.mask_path: Path = folder / row["mask"]
 
     @property
     def image(self) -> Pixels:
@@ -63,91 +57,50 @@ class CausalPicture:
     @property
     def label_map(self) -> Pixels:
         """(H, W) uint8, read now: 0 is background, k + 1 is object k."""
-        found = _decoded(self.mask_path, "L", self.size)
-        if int(found.max()) > self.objects:
+        labels = _decoded(self.mask_path, "L", self.size)
+        if int(labels.max()) > self.objects:
             raise DataError(
-                f"{self.mask_path}: marks object {int(found.max()) - 1} of {self.objects}; make or copy the set again"
+                f"{self.mask_path}: marks object {int(labels.max()) - 1} of {self.objects}; make or copy the set again"
             )
-        return found
+        return labels
 
     @property
     def masks(self) -> Masks:
         """(N, H, W) bool: the visible pixels of each object; empty for one that was removed."""
-        numbers = np.arange(1, self.objects + 1, dtype=np.uint8)[:, None, None]
-        found: Masks = self.label_map == numbers
-        return found
+        masks: Masks = self.label_map == np.arange(1, self.objects + 1, dtype=np.uint8)[:, None, None]
+        return masks
 
 
-@dataclass(frozen=True, eq=False)
 class CausalTwin(CausalPicture):
-    """A scene with one thing changed."""
+    """A scene with one thing changed.
 
-    name: str = ""
+    ``object`` says which object was changed, None for the background. ``answer`` and ``other_answer`` are those to the
+    first and the second question, None where the object is gone.
+    """
 
-    @property
-    def object(self) -> int | None:
-        """Which object was changed; None for the background."""
-        found: int | None = self.row["object"]
-        return found
-
-    @property
-    def answer(self) -> str | None:
-        """To the first question; None where the target is gone."""
-        found: str | None = self.row["answers"][0]
-        return found
-
-    @property
-    def other_answer(self) -> str | None:
-        """To the second question; None where the other object is gone."""
-        found: str | None = self.row["answers"][1]
-        return found
+    def __init__(self, folder: Path, size: int, objects: int, row: Mapping[str, Any]) -> None:
+        super().__init__(folder, size, objects, row)
+        self.object: int | None = row["object"]
+        self.answer: str | None
+        self.other_answer: str | None
+        self.answer, self.other_answer = row["answers"]
 
 
-@dataclass(frozen=True, eq=False)
 class CausalScene(CausalPicture):
-    """A scene with its questions and twins."""
+    """A scene with its twins by name, and two questions.
 
-    @property
-    def id(self) -> str:
-        """Eight digits."""
-        return str(self.row["id"])
+    ``question`` is a digit whose colour is asked for, ``answer`` the colour, ``target`` the object. The second question
+    is about the object ``other``.
+    """
 
-    @property
-    def target(self) -> int:
-        """Which object the question asks about."""
-        return int(self.row["target"])
-
-    @property
-    def other(self) -> int:
-        """Which other object is changed, and asked about by the second question."""
-        return int(self.row["other"])
-
-    @property
-    def question(self) -> str:
-        """A digit: which colour has it?"""
-        return str(self.row["questions"][0]["query"])
-
-    @property
-    def answer(self) -> str:
-        """A colour."""
-        return str(self.row["questions"][0]["answer"])
-
-    @property
-    def other_question(self) -> str:
-        """The second question."""
-        return str(self.row["questions"][1]["query"])
-
-    @property
-    def other_answer(self) -> str:
-        """The answer to it."""
-        return str(self.row["questions"][1]["answer"])
-
-    @cached_property
-    def twins(self) -> dict[str, CausalTwin]:
-        """By name."""
-        return {
-            name: CausalTwin(self.folder, self.size, self.objects, row, name) for name, row in self.row["twins"].items()
-        }
+    def __init__(self, folder: Path, size: int, row: Mapping[str, Any]) -> None:
+        super().__init__(folder, size, len(row["objects"]), row)
+        self.id: str = row["id"]
+        self.target: int = row["target"]
+        self.other: int = row["other"]
+        self.question, self.other_question = (str(asked["query"]) for asked in row["questions"])
+        self.answer, self.other_answer = (str(asked["answer"]) for asked in row["questions"])
+        self.twins = {name: CausalTwin(folder, size, self.objects, twin) for name, twin in row["twins"].items()}
 
     def maps(self) -> dict[str, tuple[str, str]]:
         """Every map that can be handed in, by its name: its picture (``scene`` or a twin) and its query."""
@@ -180,7 +133,7 @@ class CausalSet:
         for row in self._rows():
             digest.update(bytes.fromhex(row["digest"]))
             found += 1
-            yield CausalScene(self.folder, self.facts.size, len(row["objects"]), row)
+            yield CausalScene(self.folder, self.facts.size, row)
         where = self.folder / ROWS
         if (found, digest.hexdigest()) != (self.facts.count, self.facts.digest):
             raise DataError(

@@ -1,8 +1,7 @@
 """Causal sets drawn and put on disk: pictures and masks as PNG, truth as JSON lines, and a data card; whole or not.
 
 A scene is used if at least two of its objects have a free place to be moved to; other scenes are skipped. The target is
-drawn from these objects by the number of the scene. One thread draws, others encode and write. At most :data:`_AHEAD`
-batches are in memory.
+drawn from these objects by the number of the scene. One thread draws, others encode and write.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +40,8 @@ from saccade.data.causal.truth import (
 )
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
-from saccade.data.scenes.render import InkedPixels, inked_pixels, render
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.render import inked_pixels, render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.twins import (
     OTHER_COLOUR,
@@ -79,23 +77,16 @@ class CausalBatch:
 
 def causal_batches(spec: SceneSpec, glyphs: GlyphSet, seed: int, start: int, count: int) -> Iterator[CausalBatch]:
     """The first ``count`` usable scenes from number ``start`` on, some at a time."""
-    kept: list[tuple[SceneLayout, Places, Tensor]] = []
-    ready, made, number = 0, 0, start
+    made, number = 0, start
     while made < count:
-        while ready < min(AT_ONCE, count - made):
-            layout = sample_layout(spec, glyphs, seed, torch.arange(number, number + AT_ONCE))
-            number += AT_ONCE
-            places, areas = free_places(layout), _areas(layout, inked_pixels(layout))
-            usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)
-            kept.append((layout[usable], places.of(usable), areas[usable]))
-            ready += len(usable)
-        layout = join_layouts([part[0] for part in kept])
-        places = Places(*map(torch.cat, zip(*(part[1] for part in kept))))
-        areas = torch.cat([part[2] for part in kept])
-        now = min(AT_ONCE, count - made)
-        yield _drawn(layout[:now], places.of(slice(0, now)), areas[:now])
-        rest = slice(now, None)
-        kept, ready, made = [(layout[rest], places.of(rest), areas[rest])], ready - now, made + now
+        layout = sample_layout(spec, glyphs, seed, torch.arange(number, number + AT_ONCE))
+        number += AT_ONCE
+        areas = torch.bincount(inked_pixels(layout).obj, minlength=layout.present.numel()).view(layout.present.shape)
+        places = free_places(layout)
+        usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)[: count - made]
+        if len(usable):
+            yield _drawn(layout[usable], places.of(usable), areas[usable])
+        made += len(usable)
 
 
 def _drawn(layout: SceneLayout, places: Places, areas: Tensor) -> CausalBatch:
@@ -120,56 +111,9 @@ def _drawn(layout: SceneLayout, places: Places, areas: Tensor) -> CausalBatch:
         "other_removed": layout.remove(other),
         "background_changed": on_other_background(layout),
     }
-    images, masks = _pictures(layouts, {"target": target, "other": other})
+    images = {name: render(twin).numpy() for name, twin in layouts.items()}
+    masks = {name: _label_maps(layouts[name]).numpy() for name in MASKED}
     return CausalBatch(layouts, target, other, images, masks)
-
-
-def _pictures(layouts: dict[str, SceneLayout], changed: dict[str, Tensor]) -> tuple[dict[str, Pixels], ...]:
-    """Pictures and masks of scenes and twins; those of twins are the scene's, with one object painted anew.
-
-    Objects share no pixel, so this gives the bytes that rendering the whole twin gives, at a third of the cost.
-
-    Args:
-        layouts: by SCENE and TWINS.
-        changed: (B,) the ``target`` and the ``other`` object.
-    """
-    layout = layouts[SCENE]
-    behind = layout.spec.background(layout.glyphs, layout.seed, layout.index, layout.spec.size)  # (B, 3, H, W)
-    images = {SCENE: render(_on(layout, behind)), "background_changed": render(layouts["background_changed"])}
-    masks = {SCENE: _label_maps(layout)}
-    for whose, obj in changed.items():
-        there = masks[SCENE] == obj[:, None, None] + 1  # (B, H, W)
-        without = torch.where(there[:, None], behind, images[SCENE])  # (B, 3, H, W)
-        images[f"{whose}_removed"] = without
-        masks[f"{whose}_removed"] = masks[SCENE].masked_fill(there, 0)
-        for way in ("recoloured", "moved"):
-            twin = layouts[f"{whose}_{way}"]
-            alone = replace(twin, present=torch.zeros_like(twin.present).scatter(1, obj[:, None], True))
-            images[f"{whose}_{way}"] = render(_on(alone, without))
-            if way == "moved":
-                masks[f"{whose}_moved"] = masks[f"{whose}_removed"] + _label_maps(alone)
-    return {name: images[name].numpy() for name in (SCENE, *TWINS)}, {name: masks[name].numpy() for name in MASKED}
-
-
-@dataclass(frozen=True, eq=False)
-class _Given:
-    """A background of pictures (B, 3, H, W) that are there already."""
-
-    images: Tensor
-    name: str = "given"
-
-    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
-        """A copy."""
-        return self.images.clone()
-
-
-def _on(layout: SceneLayout, behind: Tensor) -> SceneLayout:
-    return replace(layout, spec=replace(layout.spec, background=_Given(behind)))
-
-
-def _areas(layout: SceneLayout, pixels: InkedPixels) -> Tensor:
-    """(B, N) inked pixels of each object."""
-    return torch.bincount(pixels.obj, minlength=layout.present.numel()).view(layout.present.shape)
 
 
 def _label_maps(layout: SceneLayout) -> Tensor:
@@ -182,56 +126,46 @@ def _label_maps(layout: SceneLayout) -> Tensor:
 
 def rows_of(batch: CausalBatch) -> list[Row]:
     """The lines of a batch, without their digests."""
-    facts = {
-        name: layout.facts()
-        for name, layout in batch.layouts.items()
-        if name == SCENE or name.endswith(("_recoloured", "_moved"))
-    }
-    asked = zip(batch.target.tolist(), batch.other.tolist())
-    scenes = zip(batch.layouts[SCENE].index.tolist(), asked)
+    facts = {name: layout.facts() for name, layout in batch.layouts.items()}
+    numbers, targets, others = (column.tolist() for column in (batch.layouts[SCENE].index, batch.target, batch.other))
     return [
-        _row(number, pair, {name: objects[at] for name, objects in facts.items()})
-        for at, (number, pair) in enumerate(scenes)
+        _row(f"{number:08d}", {"target": target, "other": other}, {name: facts[name][at] for name in facts})
+        for at, (number, target, other) in enumerate(zip(numbers, targets, others))
     ]
 
 
-def _row(number: int, asked: tuple[int, int], facts: dict[str, list[Row]]) -> Row:
-    """The line of one scene; ``facts`` are those of its objects in the scene and in twins that keep all of them."""
-    scene, objects = f"{number:08d}", facts[SCENE]
-    questions = [
-        {"query": str(objects[obj]["class"]), "object": obj, "answer": objects[obj]["colour"]} for obj in asked
-    ]
+def _row(scene: str, asked: dict[str, int], objects: dict[str, list[Row]]) -> Row:
+    """The line of one scene: two objects are ``asked`` about, ``objects`` says what is true of all of them."""
+    whole = objects[SCENE]
+    questions = [{"query": str(whole[k]["class"]), "object": k, "answer": whole[k]["colour"]} for k in asked.values()]
     twins: Row = {}
     for name in TWINS:
-        masked = picture_name(scene, name if name in MASKED else SCENE)
-        twin: Row = {"image": f"images/{picture_name(scene, name)}.png", "mask": f"masks/{masked}.png", "object": None}
-        twins[name] = twin
-        answers = [question["answer"] for question in questions]
         whose, _, what = name.partition("_")
-        if whose in ("target", "other"):
-            about = ("target", "other").index(whose)
-            twin["object"] = asked[about]
-            if what == "moved":
-                twin["box"] = facts[name][asked[about]]["box"]
-            else:
-                answers[about] = facts[name][asked[about]]["colour"] if what == "recoloured" else None
-            if what == "recoloured":
-                twin["colour"] = answers[about]
-        twin["answers"] = answers
+        mask = picture_name(scene, name if name in MASKED else SCENE)
+        twins[name] = {
+            "image": f"images/{picture_name(scene, name)}.png",
+            "mask": f"masks/{mask}.png",
+            "object": asked.get(whose),
+        }
+        answers = {key: question["answer"] for key, question in zip(asked, questions)}
+        if what == "recoloured":
+            answers[whose] = twins[name]["colour"] = objects[name][asked[whose]]["colour"]
+        elif what == "moved":
+            twins[name]["box"] = objects[name][asked[whose]]["box"]
+        elif what == "removed":
+            answers[whose] = None
+        twins[name]["answers"] = list(answers.values())
     return {
         "id": scene,
         "image": f"images/{scene}.png",
         "mask": f"masks/{scene}.png",
-        "objects": objects,
-        "target": asked[0],
-        "other": asked[1],
+        "objects": whole,
+        **asked,
         "questions": questions,
         "twins": twins,
     }
 
 
-_AHEAD = 2
-_TOGETHER = 16  # scenes that one task encodes
 _LEVEL = 3  # of a PNG's compression
 
 
@@ -253,12 +187,12 @@ def write_set(
     with folder_in_place(out, durable=False) as place:
         make_folder(place / "images")
         make_folder(place / "masks")
-        with _one_core_to_draw(), (place / ROWS).open("w", encoding="utf-8") as lines:
+        with (place / ROWS).open("w", encoding="utf-8") as lines:
             for row in _written(batches, place):
                 lines.write(json.dumps(row) + "\n")
                 digest.update(bytes.fromhex(row["digest"]))
                 last, done = int(row["id"]), done + 1
-                if progress is not None and (done % _TOGETHER == 0 or done == facts.count):
+                if progress is not None:
                     progress(done, facts.count)
         whole = replace(facts, digest=digest.hexdigest(), last=last)
         whole = replace(whole, version=V1 if is_frozen(whole) and whole.count == V1_COUNT else None)
@@ -268,46 +202,24 @@ def write_set(
     return whole
 
 
-@contextmanager
-def _one_core_to_draw() -> Iterator[None]:
-    """Torch draws with one thread meanwhile: its operations are small, and the other cores encode."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _written(batches: Iterator[CausalBatch], place: Path) -> Iterator[Row]:
-    """The lines of the scenes in their order; several threads encode and write their pictures meanwhile."""
+    """The lines of the scenes in their order; several threads encode and write pictures while the next are drawn."""
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as threads:
-        waiting: deque[list[Future[list[Row]]]] = deque()
-        try:
-            for batch in batches:
-                rows = rows_of(batch)
-                parts = range(0, len(batch), _TOGETHER)
-                waiting.append([threads.submit(_write_some, batch, rows, first, place) for first in parts])
-                if len(waiting) >= _AHEAD:
-                    for part in waiting.popleft():
-                        yield from part.result()
-            for held in waiting:
-                for part in held:
-                    yield from part.result()
-        finally:
-            threads.shutdown(cancel_futures=True)  # after an error nobody waits for the rest
+        before: Iterator[Row] = iter(())
+        for batch in batches:
+            rows = rows_of(batch)
+            written = threads.map(partial(_write, batch, place), rows, range(len(rows)))
+            yield from before
+            before = written
+        yield from before
 
 
-def _write_some(batch: CausalBatch, rows: list[Row], first: int, place: Path) -> list[Row]:
-    return [_write(batch, rows[at], at, place) for at in range(first, min(first + _TOGETHER, len(batch)))]
-
-
-def _write(batch: CausalBatch, row: Row, at: int, place: Path) -> Row:
+def _write(batch: CausalBatch, place: Path, row: Row, at: int) -> Row:
     images = {name: np.stack(list(batch.images[name][at]), -1) for name in (SCENE, *TWINS)}  # (H,W,3) each
     masks = {name: batch.masks[name][at] for name in MASKED}  # (H,W) each
     for folder, pictures in (("images", images), ("masks", masks)):
         for name, pixels in pictures.items():
-            file = f"{place}/{folder}/{picture_name(row['id'], name)}.png"
+            file = place / folder / f"{picture_name(row['id'], name)}.png"
             Image.fromarray(pixels).save(file, format="PNG", compress_level=_LEVEL)
     return {**row, "digest": scene_digest(row, images, masks)}
 
@@ -327,13 +239,16 @@ def card(facts: CausalFacts) -> str:
     """The text of the card ``README.md``: licence, seed, digest, counts, schema and how to hand in maps."""
     pictures = facts.count * (1 + len(TWINS))
     name = facts.version or "causal set"
+    sizes = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}  # the classes that dataset hubs know
+    size = next((size for most, size in sizes.items() if facts.count < most), "100K<n<1M")
+    twins = "\n".join(f"| {twin} | {change.format(facts.other_background)} |" for twin, change in _CHANGES.items())
     return f"""---
 pretty_name: {name}
 license: cc-by-sa-3.0
 task_categories:
 - visual-question-answering
 size_categories:
-- {_size(facts.count)}
+- {size}
 ---
 
 # {name}: scenes and their twins
@@ -360,7 +275,7 @@ attribution map follows the object that was asked about, and holds when somethin
 
 | name | what is changed |
 |---|---|
-{_twins(facts)}
+{twins}
 
 Target and other object are taken from the objects that have a free place to be moved to, so large digits are rare among
 them. The other object is the one whose area is nearest to the target's. Scenes with fewer than two such objects are
@@ -411,13 +326,3 @@ def _which(facts: CausalFacts) -> str:
     if is_frozen(facts):
         return f"The first {facts.count:,} scenes of {V1}, which has {V1_COUNT:,}. Cite {V1} for the whole set only."
     return f"A causal set with settings of its own; the frozen test set is {V1}."
-
-
-def _twins(facts: CausalFacts) -> str:
-    return "\n".join(f"| {name} | {_CHANGES[name].format(facts.other_background)} |" for name in TWINS)
-
-
-def _size(count: int) -> str:
-    """The class of sizes that dataset hubs know."""
-    names = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}
-    return next((name for most, name in names.items() if count < most), "100K<n<1M")

@@ -7,22 +7,22 @@ because reading them means unpickling. An HDF5 file may not link to another file
 from __future__ import annotations
 
 import io
-import os
 import tarfile
 import weakref
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from textwrap import shorten
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from saccade.errors import DataError, MissingExtraError, SaccadeError
-from saccade.files import MAX_PIXELS, open_regular, read_regular
+from saccade.files import MAX_PIXELS, open_regular
 
 Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
@@ -38,54 +38,51 @@ MAX_SIDE = 1 << 14
 """Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
 
 
-class Members:
-    """Arrays by name, a path without its suffix.
+class Members(NamedTuple):
+    """Arrays by name, a path without its suffix."""
 
-    Args:
-        where: what messages call all of them.
-        names: in the order in which they are quickest to read: those of a compressed archive as they lie in it.
-        read: (name, key, grey) → the array; see :meth:`read`.
-        ignored: files that hold no arrays.
-    """
+    where: str  # what messages call all of them
+    names: list[str]  # in the order in which they are quickest to read: those of a compressed archive as they lie in it
+    read: Callable[[str, str | None, bool], Array]
+    # (name, key, grey) → the array; ``key`` picks one of several in its file; ``grey``: pictures must not be colours
+    ignored: int = 0  # files that hold no arrays
 
-    def __init__(self, where: str, names: list[str], read: Callable[[str, str | None, bool], Array], ignored: int = 0):
-        self.where, self.names, self.ignored, self._read = where, names, ignored, read
 
-    def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
-        """The array of that name; ``key`` picks one of several in its file; ``grey``: pictures must not be colours."""
-        return self._read(name, key, grey)
+Opened = tuple[Callable[[], IO[bytes]], int]
+"""Opens a member, which has so many bytes."""
 
 
 def open_members(path: Path, suffixes: Collection[str]) -> Members:
     """What ``path`` holds: a folder through and through, an archive, or a file of several arrays."""
     where, name = str(path), path.name.lower()
-    if path.is_dir():
-
-        def in_folder(file: str) -> bytes:
-            with sound(str(path / file)):
-                return read_regular(path / file, MAX_BYTES)
-
-        return _files(where, sorted(_walk(path)), suffixes, in_folder)
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; check the path")
     with sound(where):
+        if path.is_dir():
+            paths = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir())
+            return _files(where, paths, suffixes, lambda file: (partial(open_regular, path / file, MAX_BYTES), -1))
         if name.endswith(".zip"):
             packed = zipfile.ZipFile(path)
             infos = {info.filename: info for info in packed.infolist() if not info.is_dir()}
-            return _files(where, list(infos), suffixes, lambda file: _zip_bytes(packed, infos[file], where))
+            return _files(
+                where, infos, suffixes, lambda file: (partial(packed.open, infos[file]), infos[file].file_size)
+            )
         if name.endswith(ARCHIVES[1:]):
             archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
             members = {info.name.removeprefix("./"): info for info in archive if info.isreg()}
-            return _files(where, list(members), suffixes, lambda file: _tar_bytes(archive, members[file], where))
-    if path.suffix.lower() not in {".npz", *H5}:
-        raise DataError(f"{path}: expected a folder, {', '.join(ARCHIVES)}, .npy, .npz or .h5")
-    with sound(where):
-        file = open_regular(path)
-    names, read = _open_arrays(file, path.suffix.lower(), where)
+
+            def in_tar(file: str) -> Opened:
+                # of a regular member it is never None
+                return partial(archive.extractfile, members[file]), members[file].size  # type: ignore[return-value]
+
+            return _files(where, members, suffixes, in_tar)
+        if path.suffix.lower() not in {".npz", *H5}:
+            raise DataError(f"{path}: expected a folder, {', '.join(ARCHIVES)}, .npy, .npz or .h5")
+        names, read = _open_arrays(open_regular(path), path.suffix.lower(), where)
     return Members(where, names, lambda name, key, grey: read(name))
 
 
-def _files(where: str, files: list[str], suffixes: Collection[str], bytes_of: Callable[[str], bytes]) -> Members:
+def _files(where: str, files: Iterable[str], suffixes: Collection[str], opened: Callable[[str], Opened]) -> Members:
     """The files of a folder or an archive, of which no two may differ in their suffix alone."""
     shown = [file for file in files if not any(part.startswith((".", "__MACOSX")) for part in file.split("/"))]
     fitting = [file for file in shown if PurePosixPath(file).suffix.lower() in suffixes]
@@ -97,7 +94,7 @@ def _files(where: str, files: list[str], suffixes: Collection[str], bytes_of: Ca
 
     def read(name: str, key: str | None, grey: bool) -> Array:
         file = file_of[name]
-        data, suffix = bytes_of(file), PurePosixPath(file).suffix.lower()
+        data, suffix = _bytes(f"{where}: {file}", *opened(file)), PurePosixPath(file).suffix.lower()
         if suffix == ".npy":
             return npy_array(data, file)
         if suffix in PICTURES:
@@ -110,6 +107,14 @@ def _files(where: str, files: list[str], suffixes: Collection[str], bytes_of: Ca
     return Members(where, list(file_of), read, len(shown) - len(fitting))
 
 
+def _bytes(name: str, opened: Callable[[], IO[bytes]], size: int) -> bytes:
+    """What one member of that size holds, -1 where opening it has checked the size; never more than ``MAX_BYTES``."""
+    if size > MAX_BYTES:
+        raise DataError(f"{name} has {size:,} bytes, and at most {MAX_BYTES:,} are allowed")
+    with sound(name), opened() as member:
+        return member.read(size)
+
+
 def stem_of(file: str) -> str:
     """A file's path without the last suffix.
 
@@ -118,33 +123,6 @@ def stem_of(file: str) -> str:
     """
     path = PurePosixPath(file.replace("\\", "/"))
     return path.with_suffix("").as_posix() if path.suffix else str(path)
-
-
-def _walk(path: Path) -> Iterator[str]:
-    """The files below a folder, as paths from it; links to folders are not followed."""
-    for folder, inner, files in os.walk(path):
-        inner.sort()
-        at = Path(folder).relative_to(path).as_posix()
-        yield from (file if at == "." else f"{at}/{file}" for file in files)
-
-
-def _tar_bytes(archive: tarfile.TarFile, info: tarfile.TarInfo, where: str) -> bytes:
-    _check_bytes(f"{where}: {info.name}", info.size)
-    with sound(f"{where}: {info.name}"):
-        member = archive.extractfile(info)
-        return b"" if member is None else member.read(info.size)
-
-
-def _zip_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> bytes:
-    """What one member of a zip file holds; never more than ``MAX_BYTES``, whatever its header says."""
-    _check_bytes(f"{where}: {info.filename}", info.file_size)
-    with sound(f"{where}: {info.filename}"), file.open(info) as member:
-        return member.read(info.file_size)
-
-
-def _check_bytes(name: str, size: int) -> None:
-    if size > MAX_BYTES:
-        raise DataError(f"{name} has {size:,} bytes, and at most {MAX_BYTES:,} are allowed")
 
 
 def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
@@ -223,9 +201,13 @@ def _open_arrays(file: BinaryIO, suffix: str, name: str) -> tuple[list[str], Cal
 
 def _npz(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
     packed = zipfile.ZipFile(file)
-    members = {info.filename.removesuffix(".npy"): info for info in packed.infolist()}
-    names = [name for name, info in members.items() if info.filename.endswith(".npy")]
-    return names, lambda key: npy_array(_zip_bytes(packed, members[key], name), f"{name}[{key}]")
+    members = {info.filename.removesuffix(".npy"): info for info in packed.infolist() if info.filename.endswith(".npy")}
+
+    def read(key: str) -> Array:
+        data = _bytes(f"{name}: {key}.npy", partial(packed.open, members[key]), members[key].file_size)
+        return npy_array(data, f"{name}[{key}]")
+
+    return list(members), read
 
 
 def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:

@@ -10,18 +10,20 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 from saccade.data.tables.splits import hashed_share
 from saccade.errors import DataError
-
-T = TypeVar("T")
 
 _VAL_OF_TRAIN = 0.1
 
 
 class CubFiles:
-    """The text files of the data set, each read when it is asked for; numbers stay the text they are."""
+    """The text files of the data set; numbers stay the text they are.
+
+    ``images``: picture → its file below images/. ``species``: species → its name. ``species_of``: picture → species.
+    ``boxes``: picture → box of the bird, xyxy. ``splits``: picture → split, the official lists, and a tenth of the
+    training list for val, by a hash of the name.
+    """
 
     def __init__(self, path: Path) -> None:
         places = (path, path / "CUB_200_2011")
@@ -29,36 +31,22 @@ class CubFiles:
         if folder is None:
             raise DataError(f"{path}: no images.txt here or in CUB_200_2011; name the folder that was unpacked")
         self.folder = folder
-
-    @cached_property
-    def images(self) -> dict[str, str]:
-        """Picture → its file below images/."""
-        return dict(self._lines("images.txt", 2))
-
-    @cached_property
-    def species(self) -> dict[str, str]:
-        """Species → its name."""
-        return dict(self._lines("classes.txt", 2))
-
-    @cached_property
-    def species_of(self) -> dict[str, str]:
-        """Picture → species."""
-        return self._for_every_picture("image_class_labels.txt", dict(self._lines("image_class_labels.txt", 2)))
-
-    @cached_property
-    def is_train(self) -> dict[str, bool]:
-        """Picture → whether it is on the official training list."""
-        marks = {number: mark == "1" for number, mark in self._lines("train_test_split.txt", 2)}
-        return self._for_every_picture("train_test_split.txt", marks)
-
-    @cached_property
-    def boxes(self) -> dict[str, tuple[float, float, float, float]]:
-        """Picture → box of the bird, xyxy."""
-        boxes = {}
+        self.images = dict(self._lines("images.txt", 2))
+        self.species = dict(self._lines("classes.txt", 2))
+        self.species_of = dict(self._lines("image_class_labels.txt", 2))
+        is_train = dict(self._lines("train_test_split.txt", 2))
+        self.boxes: dict[str, tuple[float, float, float, float]] = {}
         for number, *numbers in self._lines("bounding_boxes.txt", 5):
             x, y, width, height = map(float, numbers)
-            boxes[number] = (x, y, x + width, y + height)
-        return self._for_every_picture("bounding_boxes.txt", boxes)
+            self.boxes[number] = (x, y, x + width, y + height)
+        try:
+            self.splits = {
+                number: "test" if is_train[number] != "1" else "val" if hashed_share(name) < _VAL_OF_TRAIN else "train"
+                for number, name in self.images.items()
+                if self.species[self.species_of[number]] and self.boxes[number]
+            }
+        except KeyError as error:
+            raise DataError(f"{folder}: its files say nothing of number {error}; unpack it again") from error
 
     @cached_property
     def clicks(self) -> dict[tuple[str, str], tuple[float, float]]:
@@ -90,19 +78,6 @@ class CubFiles:
                 if kind.startswith("has_") and kind.endswith("_color"):
                     percent[species, kind[len("has_") : -len("_color")]][colour] = value
         return dict(percent)
-
-    def split_by_picture(self) -> dict[str, str]:
-        """Picture → split: the official lists, and a tenth of the training list for val, by a hash of the name."""
-        return {
-            number: "test" if not self.is_train[number] else "val" if hashed_share(name) < _VAL_OF_TRAIN else "train"
-            for number, name in self.images.items()
-        }
-
-    def _for_every_picture(self, file: str, values: dict[str, T]) -> dict[str, T]:
-        missing = [number for number in self.images if number not in values]
-        if missing:
-            raise DataError(f"{self.folder / file}: nothing about {len(missing)} pictures, the first is {missing[0]}")
-        return values
 
     def _lines(self, file: str, cells: int) -> Iterator[list[str]]:
         """The cells of every line, split at spaces; the last one may hold more."""

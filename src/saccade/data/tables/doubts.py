@@ -15,7 +15,7 @@ import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,26 +51,21 @@ def contradictions(rows: Iterable[tuple[Path, str, Sequence[str]]], thing: str) 
 
 
 def spellings(words: Iterable[str], things: str) -> str:
-    """Words (``things``) that differ in spelling alone, such as ``cup`` and ``Cup``, or ``1`` and ``1.0``."""
-    alike = spelt_alike(words)
-    if not alike:
-        return ""
-    number, first = sum(map(len, alike)), " and ".join(f"'{word}'" for word in alike[0])
-    return f"{number:,} {things} differ in spelling alone and count as different ones (first {first})"
+    """Words (``things``) that differ only in capitals, spaces or underscores, encoding, or how a number is written.
 
-
-def spelt_alike(words: Iterable[str]) -> list[list[str]]:
-    """Groups of words that differ only in capitals, spaces or underscores, encoding, or in how a number is written.
-
-    >>> spelt_alike(["Cup", "cup", "coffee_pot", "plate", "Coffee pot", "1.0", "1", "2"])
-    [['1', '1.0'], ['Coffee pot', 'coffee_pot'], ['Cup', 'cup']]
+    >>> spellings(["Cup", "cup", "coffee_pot", "plate", "Coffee pot", "1.0", "1", "2", "01"], "labels")
+    "6 labels differ in spelling alone and count as different ones (first '1' and '1.0')"
     """
     groups: dict[str, list[str]] = {}
     for word in sorted(set(words)):
         plain = " ".join(unicodedata.normalize("NFKC", word).casefold().replace("_", " ").split())
         is_number = _DECIMAL.fullmatch(plain)  # codes such as 01 are none
         groups.setdefault(repr(float(plain)) if is_number else plain, []).append(word)
-    return [group for group in groups.values() if len(group) > 1]
+    alike = [group for group in groups.values() if len(group) > 1]
+    if not alike:
+        return ""
+    number, first = sum(map(len, alike)), " and ".join(f"'{word}'" for word in alike[0])
+    return f"{number:,} {things} differ in spelling alone and count as different ones (first {first})"
 
 
 def pluralise(number: int, thing: str, things: str = "") -> str:
@@ -123,33 +118,22 @@ def check_splits(table: str, folder: Path, rows: Sequence[Row]) -> None:
         folder: that of the table, from which a message names pictures.
         rows: every row that can be read.
     """
-    check_whole(table, "picture", ((os.path.relpath(row.image, folder), row.split) for row in rows))
-    check_whole(table, "group", ((row.group, row.split) for row in rows if row.group))
-    warn_of_copies(table, {row.image: row.split for row in rows})
-
-
-def check_whole(table: str, kind: str, placed: Iterable[tuple[str, str]]) -> None:
-    """Refuse a table that has the same picture, or the same group (``kind``), in more than one split.
-
-    Args:
-        table: READER:PATH.
-        kind: picture or group.
-        placed: the name of each, and its split.
-    """
-    splits: dict[str, dict[str, None]] = {}
-    for name, split in placed:
-        splits.setdefault(name, {})[split] = None  # in order, each once
-    torn = [f"{name} ({', '.join(where)})" for name, where in splits.items() if len(where) > 1]
-    if torn:
-        raise DataError(
-            f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be on training pictures: "
-            f"{first_few(torn, _TORN_NAMED)}; give each {kind} one split, or leave out the column 'split': each {kind} "
-            "then gets a split by a hash of its name"
-        )
-
-
-def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
-    """Warn of pictures whose bytes are also those of a picture in another split."""
+    placed = {
+        "picture": [(os.path.relpath(row.image, folder), row.split) for row in rows],
+        "group": [(row.group, row.split) for row in rows if row.group],
+    }
+    for kind, pairs in placed.items():
+        splits: dict[str, dict[str, None]] = {}
+        for name, split in pairs:
+            splits.setdefault(name, {})[split] = None  # in order, each once
+        torn = [f"{name} ({', '.join(where)})" for name, where in splits.items() if len(where) > 1]
+        if torn:
+            raise DataError(
+                f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be on training pictures: "
+                f"{first_few(torn, _TORN_NAMED)}; give each {kind} one split, or leave out the column 'split': each "
+                f"{kind} then gets a split by a hash of its name"
+            )
+    split_of = {row.image: row.split for row in rows}
     copies = [
         f"{path.name} ({split_of[path]}) = {same[0].name} ({split_of[same[0]]})"
         for same in torn_copies(split_of)

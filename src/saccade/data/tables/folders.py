@@ -25,7 +25,7 @@ from typing import NamedTuple
 from saccade.data.pictures.content_digest import torn_copies
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.tables.doubts import first_few
-from saccade.data.tables.rows import Cells, columns_of, csv_rows, jsonl_rows
+from saccade.data.tables.rows import Cells, csv_rows, jsonl_rows
 from saccade.data.tables.splits import SPLITS, hashed_share, split_of
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
@@ -143,9 +143,3 @@ def metadata_rows(folder: Path) -> CellRows:
                 placed["image"] = f"{path.parent.name}/{placed['image'].strip()}"
             rows.append((f"line {line}", placed))
     return CellRows(rows, folder, skipped)
-
-
-def metadata_columns(folder: Path) -> frozenset[str]:
-    """The columns of the first table in ``folder``, in lower case."""
-    tables = metadata_in(folder)
-    return columns_of(tables[0][0].suffix[1:], tables[0][0]) if tables else frozenset()

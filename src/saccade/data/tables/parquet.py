@@ -24,29 +24,25 @@ _ROWS = 64  # read at once
 
 def parquet_rows(path: Path) -> CellRows:
     """The rows of a Parquet file, or of all of them in a folder, numbered from 1."""
-    files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
-    if not files:
-        raise DataError(f"parquet:{path}: no .parquet file in it")
     rows: list[tuple[str, Cells]] = []
     skipped: list[str] = []
-    for file in files:
-        for cells in _cells(file):
-            number = len(rows) + len(skipped) + 1
-            try:
-                rows.append((f"row {number}", _with_picture(cells, file, number)))
-            except ValueError as error:
-                skipped.append(f"{error}: row {number}")
+    for number, (file, cells) in enumerate(parquet_cells(path), start=1):
+        try:
+            rows.append((f"row {number}", _with_picture(cells, file, number)))
+        except ValueError as error:
+            skipped.append(f"{error}: row {number}")
     return CellRows(rows, path if path.is_dir() else path.parent, skipped)
 
 
-def parquet_columns(path: Path) -> frozenset[str]:
-    """The columns of the first file, in lower case."""
+def parquet_cells(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The rows of a file, or of all in a folder, by column: labels of named classes in words, pictures still inside."""
     files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
-    return frozenset(_named(column) for column in (_opened(files[0]).schema_arrow.names if files else ()))
+    if not files:
+        raise DataError(f"parquet:{path}: no .parquet file in it")
+    return ((file, cells) for file in files for cells in _cells(file))
 
 
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of one file by column, labels of named classes in words."""
     file = _opened(path)
     names = _class_names(file.schema_arrow.metadata or {})
     split = next((SPLIT_FOLDERS[word] for word in re.split(r"[^a-z]+", path.stem.lower()) if word in SPLIT_FOLDERS), "")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from saccade.config import from_dict
 from saccade.data.tables.coco import coco_annotations, is_coco
 from saccade.data.tables.doubts import pluralise, summarised
 from saccade.data.tables.folders import class_folders, metadata_in, metadata_rows
-from saccade.data.tables.parquet import parquet_rows
-from saccade.data.tables.rows import csv_rows, jsonl_rows
+from saccade.data.tables.parquet import parquet_cells, parquet_rows
+from saccade.data.tables.rows import Cells, csv_rows, jsonl_rows
 from saccade.data.tables.table import CellRows, Columns, Table, TableOptions, read_rows
 from saccade.errors import ConfigError, DataError, nearest
 
@@ -54,6 +55,21 @@ OWN: dict[str, Callable[[Path, Columns], CellRows]] = {
     "coco": lambda path, columns: coco_annotations(path),
 }
 """Tables and folders of one's own, which every family reads by its columns."""
+
+
+def columns_of(reader: str, path: Path) -> frozenset[str]:
+    """The columns of the first rows of one's own table, in lower case."""
+    if reader == "metadata":
+        path = next((table for table, _ in metadata_in(path)), path)
+        reader = path.suffix[1:]
+    rows: Iterable[tuple[object, Cells]]
+    if reader == "parquet":
+        rows = parquet_cells(path)
+    elif reader in ("csv", "jsonl"):
+        rows = csv_rows(path, ()) if reader == "csv" else jsonl_rows(path, [])
+    else:
+        rows = [("a folder has its classes' names as labels", {"image": "", "label": ""})]
+    return frozenset(str(name).strip().lower() for _, cells in islice(rows, 20) for name in cells if name is not None)
 
 
 def own_table(columns: Columns, reader: str, path: Path, options: TableOptions, **how: Any) -> Table:

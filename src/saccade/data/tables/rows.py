@@ -95,13 +95,6 @@ def json_in(path: Path, most: int = 1 << 31) -> Any:
         raise DataError(f"{path}: cannot be read ({why}); download it again, and unpack it there") from error
 
 
-def columns_of(reader: str, path: Path, rows: int = 20) -> frozenset[str]:
-    """The columns of a CSV file, or the keys of the first JSON lines, in lower case."""
-    stream = csv_rows(path, ()) if reader == "csv" else jsonl_rows(path, [])
-    columns = {name for _, cells in itertools.islice(stream, rows) for name in cells if name is not None}
-    return frozenset(str(name).strip().lower() for name in columns)
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     """A text file in UTF-8, with or without a byte order mark; whatever prevents that is a DataError."""

@@ -50,9 +50,9 @@ from saccade.data.scenes.render import render
 from saccade.families.caption.data import CaptionBatch
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
-from saccade.metrics import blurred
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
-from saccade.metrics.maps.words import log_drops, map_distances, marked, own_and_other, word_log_probabilities
+from saccade.metrics.maps.faithfulness import blurred
+from saccade.metrics.maps.words import map_distances, marked, own_and_other, word_log_probabilities
 from saccade.metrics.text.tokens import FUNCTION_WORDS
 from saccade.metrics.verdict import BLUR, donors
 from saccade.models.sat import WORD, SatModel
@@ -130,7 +130,7 @@ def _drops(
         same = said.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
         logits = model.forward_features(encoded(model.encode, copies), same)["logits"]
         after.append(word_log_probabilities(logits, same))
-    return log_drops(before, torch.cat(after))[:, places]  # (N,N)
+    return (before - torch.cat(after))[:, places]  # (N,N), Eq. (1)
 
 
 def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:

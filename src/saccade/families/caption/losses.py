@@ -29,7 +29,8 @@ from saccade.errors import ConfigError
 from saccade.families.caption.data import CaptionFiles, CaptionSplit
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.losses.captions import ENTROPY_WEIGHT
-from saccade.metrics import MeteorWords, NGramRarity, bleu_of_words, cider_of_words, meteor_of_words
+from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
+from saccade.metrics.text.ngrams import NGramRarity, bleu_of_words, cider_of_words
 from saccade.metrics.text.tokens import ptb_tokens
 
 

@@ -37,22 +37,13 @@ from saccade.families.caption.data import CaptionBatch, CaptionFiles, CaptionSpl
 from saccade.families.caption.evidence import EDITED, PICTURES, add_words, word_edits
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.metrics import (
-    bleu_intervals,
-    cider_each,
-    mean_defined,
-    mean_interval,
-    meteor_jar,
-    meteor_lite,
-    meteor_missing,
-    rouge_l_each,
-    same_caption,
-    word_follow,
-    words_among,
-)
+from saccade.metrics.intervals import mean_defined, mean_interval
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.maps.words import same_caption, word_follow, words_among
 from saccade.metrics.result import Summary
+from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
+from saccade.metrics.text.ngrams import bleu_intervals, cider_each, rouge_l_each
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Kept, Scoring

@@ -52,8 +52,9 @@ from saccade.losses.captions import (
     word_log_likelihood,
 )
 from saccade.losses.policy import self_critical_loss
-from saccade.metrics import bleu, same_caption
+from saccade.metrics.maps.words import same_caption
 from saccade.metrics.result import Evaluation
+from saccade.metrics.text.ngrams import bleu
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import RowFeatures

@@ -23,7 +23,6 @@ COLUMNS = Columns()
 def read_cub_species(path: Path, options: TableOptions) -> Table:
     """The birds in ``path``, the folder CUB_200_2011 or the one that holds it, with their species."""
     files = CubFiles(path)
-    split_of = files.split_by_picture()
     found: list[Found] = []
     skipped: list[str] = []
     # Not in the order of the species, so that the first pictures of a split are a fair sample of it.
@@ -33,7 +32,7 @@ def read_cub_species(path: Path, options: TableOptions) -> Table:
             skipped.append(f"no such picture: {image.name}")
             continue
         species = _in_words(files.species[files.species_of[number]])
-        found.append((image.name, Row(image, (species,), split_of[number], box=files.boxes[number])))
+        found.append((image.name, Row(image, (species,), files.splits[number], box=files.boxes[number])))
     return Table.of(f"cub:{path}", found, COLUMNS, skipped=skipped, strict=options.strict)
 
 

@@ -36,6 +36,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from saccade import geometry
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
 from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
@@ -43,21 +44,19 @@ from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
 from saccade.losses.multiset import label_steps, names_each, names_one
-from saccade.metrics import (
-    at_glimpses,
-    at_random,
-    cells_in_boxes,
+from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
+from saccade.metrics.maps.points import at_glimpses, at_random, most_salient
+from saccade.metrics.result import only_defined
+from saccade.metrics.sets import (
+    before_stop,
     exact_match,
     macro_f1,
     macro_f1_by_presence,
     macro_f1_interval,
-    most_salient,
     multiset_counts,
+    overall_precision,
 )
-from saccade.metrics.maps.baselines import Grids, grids_of
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
-from saccade.metrics.result import only_defined
-from saccade.metrics.sets import before_stop, overall_precision, overall_recall
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
@@ -136,7 +135,7 @@ class MultisetScoring(Scoring):
 def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
     """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
     both = said[:, :-1], truth[:, :-1]  # (N,K)
-    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
+    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_precision(*reversed(both))}
     return {
         "macro_f1": macro_f1(*both),
         **only_defined(overall),
@@ -227,7 +226,8 @@ def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
     """Which cells (B,T,h,w) have an object under their centre, and which one with the label said; NaN without boxes."""
     grids = cast(Grids, grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1])))
-    inside = cells_in_boxes(batch.boxes, *grids.grids[-1])  # (B,M,h,w); all looks of a reader share one grid
+    frame, cells = grids.grids[-1]  # all looks of a reader share one grid
+    inside = geometry.cells_in_boxes(batch.boxes, frame.double(), cells)  # (B,M,h,w)
     meant = said[:, :, None] == batch.labels[:, None]  # (B,T,M)
     on_label = (meant[..., None, None] & inside[:, None]).any(2)  # (B,T,h,w)
     known = ~(batch.boxes.isnan().any(-1) & batch.present).any(1) & batch.present.any(1)  # (B,)

@@ -94,7 +94,7 @@ def read_cub(path: Path, options: CubOptions) -> Table:
     """The questions about the birds in ``path``, the folder CUB_200_2011 or the one that holds it."""
     files = CubFiles(path)
     colours, reasons = _colours(files, options)
-    split_of = files.split_by_picture() if options.splits == "pictures" else _split_by_species(files)
+    split_of = files.splits if options.splits == "pictures" else _split_by_species(files)
     rows: list[Found] = []
     skipped: list[str] = []
     # Not in the order of the species, so that the first questions of a split are a fair sample of it.

@@ -27,7 +27,9 @@ from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twin_scores import twin_scores
 from saccade.families.question.twins import RECOLOURED_OTHER, RECOLOURED_TARGET, REMOVED_OTHER, changed_scenes
 from saccade.geometry import Size
-from saccade.metrics import CausalAnswers, accuracy_by_scale, deletion_and_insertion, scores_of_answers
+from saccade.metrics.labels import accuracy_by_scale
+from saccade.metrics.maps.faithfulness import deletion_and_insertion
+from saccade.metrics.maps.interventions import CausalAnswers, scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel

@@ -31,12 +31,14 @@ from saccade.data.tables.sampling import sample_pictures, table_folder
 from saccade.data.tables.table import Table
 from saccade.families.question.scores import QuestionScoring, right_answers
 from saccade.families.question.tables import TableBatch, TableData
-from saccade.metrics import blurred, mean_defined, weighted_map
+from saccade.metrics.intervals import mean_defined
 from saccade.metrics.labels import details_of
 from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline
 from saccade.metrics.result import CountValue, Part, Scores, Summary, only_defined
+from saccade.metrics.sets import weighted_map
 from saccade.metrics.verdict import against_chance
 from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import Altered, Kept
@@ -260,7 +262,7 @@ def _add_maps(kept: Kept, trace: AttentionTrace, batch: TableBatch, prior: Train
             at_cells = partial(_cell_at, points, size)
             laid = grids.to(points.device).through(at_cells)  # (B,H,W)
             beside |= {name: Baseline(laid, known), f"{name}_exact": Baseline(exactly_at(points, size), known)}
-    kept.maps.add_trace(trace, batch.evidence(), groups=batch.picture, also=[clicks], beside=beside)
+    kept.maps.add_trace(trace, batch.evidence(), groups=batch.picture, clicks=clicks, beside=beside)
 
 
 def _cell_at(points: Tensor, size: tuple[int, int], frame: Tensor, cells: tuple[int, int]) -> Tensor:

@@ -15,7 +15,7 @@ from saccade.families.question.readers import READERS
 from saccade.families.question.scores import right_answers
 from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 from saccade.losses.policy import reinforce
-from saccade.metrics import weighted_map
+from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.picture_task import OverlapTerm, PictureTask

@@ -38,8 +38,7 @@ from torch import Tensor
 from saccade.families.question.scenes import SceneBatch
 from saccade.families.question.twins import WAYS, SceneTwins, drawn
 from saccade.geometry import Size
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import Grids, grids_of
+from saccade.metrics.maps.baselines import Grids, can_exchange, derangement, grids_of
 from saccade.metrics.maps.edits import (
     ALONE,
     REMOVED,
@@ -55,7 +54,6 @@ from saccade.metrics.maps.edits import (
     round_about,
 )
 from saccade.metrics.maps.interventions import object_effects
-from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import EncodedPictures, distinct
@@ -176,7 +174,7 @@ def _weights(
 ) -> tuple[Tensor, Answers]:
     """Answers (B,) on the model's own weights, and on edited ones."""
     batch, size = twins.batch, _size(twins)
-    exchanged = baselines.derangement(batch.scene).to(batch.scene.device) if can_exchange(batch.scene) else None  # (B,)
+    exchanged = derangement(batch.scene).to(batch.scene.device) if can_exchange(batch.scene) else None  # (B,)
     on_target, on_other = (twins.masks[twins.scene, slot] for slot in (twins.target, twins.other))  # (B,H,W) each
     possible = torch.ones(len(batch), dtype=torch.bool, device=batch.scene.device)  # (B,)
     own: dict[str, Tensor] = {}  # the weights (B,h,w) of each look
@@ -232,7 +230,7 @@ def _windows(
         "even": (whole.expand_as(own), always),
     }
     if can_exchange(batch.scene):
-        edits["exchanged"] = (own[baselines.derangement(batch.scene).to(own.device)], always)
+        edits["exchanged"] = (own[derangement(batch.scene).to(own.device)], always)
 
     def answered(boxes: Tensor) -> Tensor:
         given = look.aim(boxes).as_given()

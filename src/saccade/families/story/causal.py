@@ -31,19 +31,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.families.story.edits import (
-    TRIES,
-    Edit,
-    exchanged,
-    names_in,
-    pairs_of_names,
-    removed,
-    rules_know,
-)
+from saccade.families.story.edits import TRIES, Edit, exchanged, names_in, pairs_of_names, removed, rules_know
 from saccade.families.story.sentence_scores import (
     SentenceWeights,
-    as_tensors,
-    batch_for,
+    batch_of,
     respond,
     rival_maps,
     said,
@@ -55,6 +46,10 @@ from saccade.models.story import StoryModel
 
 OF_MAPS = ("weight_follow", "weights_hold", "swap_weights_hold")
 """Scores that rivals have too."""
+SCORES = (
+    "causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", "causal_hold",
+    "weights_hold", "swap_follow", "swap_hold", "swap_weights_hold",
+)  # fmt: skip
 
 
 class Asking(NamedTuple):
@@ -83,149 +78,113 @@ class CausalTests:
     ) -> None:
         self.model, self.asked, self.words = model, asked, words
         self.numbers = {word: number for number, word in enumerate(words)}
+        self.memory = int(model.config.memory)
+        self.answer_words = int(getattr(model.config, "answer_words", 1))
         self.draw = random.Random(seed)
         self.known = [rules_know(each) for each in asked]
-        self.answers, self.seen, self.rival_seen = self._ask(asked)
-        self._scored: dict[str, dict[str, Tensor]] = {name: {} for name in self.rival_seen}
-
-    def scores(self) -> dict[str, Tensor]:
+        self.before = self._ask(asked)
+        self.scores = self._undefined(SCORES)
         """Every score (N,), NaN for a question that it is not defined for."""
-        found = self._without_fact() | self._without_other() | self._with_names_exchanged()
-        return {name: found.get(name, self._undefined) for name in self._names}
+        self.rivals = {rival: self._undefined(OF_MAPS) for rival in self.before.rivals}
+        """By the name of a rival: its scores (N,) of the same changes, where the model has one."""
+        self._remove_fact()
+        self._remove_other()
+        self._exchange_names()
 
-    def rivals(self) -> dict[str, dict[str, Tensor]]:
-        """By the name of a rival: its scores (N,) of the changes that :meth:`scores` made, where the model has one."""
-        return {
-            rival: {name: found.get(name, self._undefined) for name in OF_MAPS} for rival, found in self._scored.items()
-        }
+    def _undefined(self, names: Sequence[str]) -> dict[str, Tensor]:
+        return {name: torch.full((len(self.asked),), torch.nan, dtype=torch.double) for name in names}
 
-    @property
-    def _undefined(self) -> Tensor:
-        return torch.full((len(self.asked),), torch.nan, dtype=torch.double)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        """Every score that a model of this kind can have, whatever questions there are."""
-        change = ("causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing")
-        return (*change, "causal_hold", "weights_hold", "swap_follow", "swap_hold", "swap_weights_hold")
-
-    def _without_fact(self) -> dict[str, Tensor]:
+    def _remove_fact(self) -> None:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
         edits: dict[int, Edit] = {}
-        for row, each in enumerate(self.asked):
-            facts = [place for place in each.supporting if self._slot(each, place) >= 0]
+        for row, asked in enumerate(self.asked):
+            facts = [place for place in asked.supporting if self._slot(asked, place) >= 0]
             self.draw.shuffle(facts)
-            tried = [removed(each, place) for place in facts]
-            counts = [edit for edit in tried if edit.truth not in (None, each.answer.lower())]
+            tried = [removed(asked, place) for place in facts]
+            counts = [edit for edit in tried if edit.truth not in (None, asked.answer.lower())]
             if tried:
                 edits[row] = (counts or tried)[0]
-        rows, changed, (answers, seen, rivals) = self._changed(edits)
-        differs = (answers != self.answers[rows]).any(1).double()
-        other = [self._ids(edit.truth) if self.known[row] and self._is_other(row, edit) else None
-                 for row, edit in edits.items()]  # fmt: skip
-        has_other = torch.tensor([ids is not None for ids in other], dtype=torch.bool)
-        becomes = torch.tensor([
-            ids is not None and answers[at, : len(ids)].tolist() == ids and not bool(answers[at, len(ids) :].any())
-            for at, ids in enumerate(other)
-        ], dtype=torch.double)  # fmt: skip
-        result = {
-            "causal_change": torch.where(has_other, differs, torch.nan),
-            "causal_follow": torch.where(has_other, becomes, torch.nan),
-            "change_rate": differs,
-        }
-        if seen is not None and self.seen is not None and rows:
-            before, after = self.seen.total[rows], seen.total
-            kept = self._kept(rows, changed)  # (B,S+1)
-            facts_now = torch.zeros_like(after, dtype=torch.bool)
-            for at, edit in enumerate(changed):
-                for place in edit.facts if bool(has_other[at]) else ():
-                    if (slot := self._slot(edit.asked, place)) >= 0:
-                        facts_now[at, slot] = True
-            nowhere = torch.zeros_like(facts_now)
-            nowhere[:, -1] = True
-            is_told = facts_now.any(1)
-            result["weight_follow"] = torch.where(is_told, moved_to(before, after, kept, facts_now), torch.nan)
-            for name, first in self.rival_seen.items():
-                follows = moved_to(first.total[rows], rivals[name].total, kept, facts_now)
-                self._scored[name]["weight_follow"] = self._spread(torch.where(is_told, follows, torch.nan), rows)
-            result["weight_to_nothing"] = moved_to(before, after, kept, nowhere)
-        return {name: self._spread(values, rows) for name, values in result.items()}
+        rows, changed, after = list(edits), list(edits.values()), self._ask([edit.asked for edit in edits.values()])
+        other = torch.tensor([self._other_answer(row, edit) for row, edit in edits.items()], dtype=torch.long)
+        other = other.view(-1, self.answer_words)  # (B,A), -1 where there is none
+        has_other = (other >= 0).all(1)  # (B,)
+        differs = (after.answers != self.before.answers[rows]).any(1).double()
+        becomes = (after.answers == other).all(1).double()
+        self._put(self.scores, "causal_change", torch.where(has_other, differs, torch.nan), rows)
+        self._put(self.scores, "causal_follow", torch.where(has_other, becomes, torch.nan), rows)
+        self._put(self.scores, "change_rate", differs, rows)
+        if after.seen is None or self.before.seen is None:
+            return
+        kept = self._kept(rows, changed)  # (B,S+1)
+        kept[:, -1] = self.memory  # weight on no sentence is the same place in both
+        facts_now, nowhere = torch.zeros_like(kept, dtype=torch.bool), torch.zeros_like(kept, dtype=torch.bool)
+        nowhere[:, -1] = True
+        for at, edit in enumerate(changed):
+            slots = [self._slot(edit.asked, place) for place in edit.facts if bool(has_other[at])]
+            facts_now[at, [slot for slot in slots if slot >= 0]] = True
+        is_told = facts_now.any(1)
 
-    def _without_other(self) -> dict[str, Tensor]:
+        def moved(first: SentenceWeights, now: SentenceWeights, where: Tensor) -> Tensor:
+            return moved_to(first.total[rows], now.total, kept, where)
+
+        follows = moved(self.before.seen, after.seen, facts_now)
+        self._put(self.scores, "weight_follow", torch.where(is_told, follows, torch.nan), rows)
+        self._put(self.scores, "weight_to_nothing", moved(self.before.seen, after.seen, nowhere), rows)
+        for name, first in self.before.rivals.items():
+            follows = moved(first, after.rivals[name], facts_now)
+            self._put(self.rivals[name], "weight_follow", torch.where(is_told, follows, torch.nan), rows)
+
+    def _remove_other(self) -> None:
         """A sentence that the answer does not need is taken out."""
-        edits = {row: edit for row, each in enumerate(self.asked) if (edit := self._harmless(row, each))}
-        rows, changed, (answers, seen, rivals) = self._changed(edits)
-        found = {"causal_hold": self._spread((answers == self.answers[rows]).all(1).double(), rows)}
-        if seen is not None and self.seen is not None and rows:
-            found |= self._holds("weights_hold", self.seen, seen, rivals, rows, changed)
-        return found
+        edits = {row: edit for row, asked in enumerate(self.asked) if (edit := self._harmless(row, asked))}
+        rows, after = list(edits), self._ask([edit.asked for edit in edits.values()])
+        same = (after.answers == self.before.answers[rows]).all(1)
+        self._put(self.scores, "causal_hold", same.double(), rows)
+        self._compare("weights_hold", after, edits)
 
-    def _with_names_exchanged(self) -> dict[str, Tensor]:
+    def _exchange_names(self) -> None:
         """Two names are exchanged everywhere."""
         names = names_in(self.asked, set(self.words) - {""})
         edits: dict[int, Edit] = {}
-        for row, each in enumerate(self.asked):
-            for one, two in pairs_of_names(each, names, self.draw):
-                edit = exchanged(each, one, two)
+        for row, asked in enumerate(self.asked):
+            for one, two in pairs_of_names(asked, names, self.draw):
+                edit = exchanged(asked, one, two)
                 if not self.known[row] or edit.truth == edit.asked.answer.lower():
                     edits[row] = edit
                     break
-        rows, changed, (answers, seen, rivals) = self._changed(edits)
-        before = self.answers[rows]  # (B,A)
-        names_of = torch.tensor([[self.numbers[name] for name in edit.names or ()] for edit in changed]).view(-1, 2, 1)
-        first, second = names_of.unbind(1)  # (B,1) each
+        rows, after = list(edits), self._ask([edit.asked for edit in edits.values()])
+        before = self.before.answers[rows]  # (B,A)
+        names_of = [[self.numbers[name] for name in edit.names or ()] for edit in edits.values()]
+        first, second = torch.tensor(names_of, dtype=torch.long).view(-1, 2, 1).unbind(1)  # (B,1) each
         expected = torch.where(before == first, second, torch.where(before == second, first, before))  # (B,A)
-        same = (answers == expected).all(1)
+        same = (after.answers == expected).all(1)
         follows = same & (before != expected).any(1)
-        asks_name = torch.tensor([
-            bool(set(edit.names or ()) & set(words_of(edit.asked.answer))) for edit in changed
-        ], dtype=torch.bool)  # fmt: skip
-        found = {
-            "swap_follow": self._spread(torch.where(asks_name, follows.double(), torch.nan), rows),
-            "swap_hold": self._spread(torch.where(asks_name, torch.nan, same.double()), rows),
-        }
-        if seen is not None and self.seen is not None and rows:
-            found |= self._holds("swap_weights_hold", self.seen, seen, rivals, rows, changed)
-        return found
-
-    @property
-    def _memory(self) -> int:
-        return int(self.model.config.memory)
+        of_names = [bool(set(edit.names or ()) & set(words_of(edit.asked.answer))) for edit in edits.values()]
+        asks_name = torch.tensor(of_names, dtype=torch.bool)
+        self._put(self.scores, "swap_follow", torch.where(asks_name, follows.double(), torch.nan), rows)
+        self._put(self.scores, "swap_hold", torch.where(asks_name, torch.nan, same.double()), rows)
+        self._compare("swap_weights_hold", after, edits)
 
     def _ask(self, asked: Sequence[StoryExample]) -> Asking:
         """What the model says and sees."""
         if not asked:
-            return Asking(torch.zeros(0, self._said_words, dtype=torch.long), None, {})
-        tensors = as_tensors(self.model, asked, self.words)
-        batch = batch_for(self.model, tensors, torch.arange(tensors.size))
+            return Asking(torch.zeros(0, self.answer_words, dtype=torch.long), None, {})
+        batch = batch_of(self.model, asked, self.words)
         raw = respond(self.model, batch)
         seen = sentence_weights(self.model, raw, batch["story"])
         return Asking(said(raw).cpu(), seen, {} if seen is None else rival_maps(batch))
 
-    @property
-    def _said_words(self) -> int:
-        return int(getattr(self.model.config, "answer_words", 1))
-
-    def _changed(self, edits: Mapping[int, Edit]) -> tuple[list[int], list[Edit], Asking]:
-        """Rows and edits in order, and what the model says and sees then."""
-        return list(edits), list(edits.values()), self._ask([edit.asked for edit in edits.values()])
-
-    def _holds(
-        self,
-        score: str,
-        before: SentenceWeights,
-        after: SentenceWeights,
-        rivals: Mapping[str, SentenceWeights],
-        rows: Sequence[int],
-        edits: Sequence[Edit],
-    ) -> dict[str, Tensor]:
-        """How much of the weights held, as ``score`` (N,); that of the rivals is kept beside it."""
-        kept = self._kept(rows, edits, elsewhere=False)
-        held = self._hold(before, after, rows, kept)
-        for name, first in self.rival_seen.items():
-            own = torch.where(held.isnan(), torch.nan, self._hold(first, rivals[name], rows, kept))
-            self._scored[name][score] = self._spread(own, rows)
-        return {score: self._spread(held, rows)}
+    def _compare(self, score: str, after: Asking, edits: Mapping[int, Edit]) -> None:
+        """How much of the weights held, as ``score``; that of the rivals is kept beside it."""
+        if after.seen is None or self.before.seen is None:
+            return
+        rows = list(edits)
+        kept = self._kept(rows, list(edits.values()))
+        own = _hold(self.before.seen, after.seen, rows, kept)
+        self._put(self.scores, score, own, rows)
+        for name, first in self.before.rivals.items():
+            theirs = torch.where(own.isnan(), torch.nan, _hold(first, after.rivals[name], rows, kept))
+            self._put(self.rivals[name], score, theirs, rows)
 
     def _harmless(self, row: int, asked: StoryExample) -> Edit | None:
         """The story without a sentence that is no supporting fact, where the answer stays the same by the rules.
@@ -234,58 +193,46 @@ class CausalTests:
         """
         if not asked.supporting and not self.known[row]:
             return None
-        others = [
-            place
-            for place in range(max(0, len(asked.sentences) - self._memory), len(asked.sentences))
-            if place not in asked.supporting
-        ]
+        first = max(0, len(asked.sentences) - self.memory)
+        others = [place for place in range(first, len(asked.sentences)) if place not in asked.supporting]
         self.draw.shuffle(others)
         tried = (removed(asked, place) for place in others[:TRIES])
         return next((edit for edit in tried if not self.known[row] or edit.truth == asked.answer.lower()), None)
 
-    def _is_other(self, row: int, edit: Edit) -> bool:
-        """Whether the rules give another answer, one that the model can say."""
-        return edit.truth not in (None, self.asked[row].answer.lower()) and self._ids(edit.truth) is not None
-
-    def _ids(self, answer: str | None) -> list[int] | None:
-        """Ids of the words of an answer, as the model says them; None for one that it cannot say."""
-        parts = (answer or "").split(",") if self.model.answers_word_by_word else [answer or ""]
-        ids = [self.numbers.get(part, 0) for part in parts]
-        return ids if all(ids) and len(ids) <= self._said_words else None
+    def _other_answer(self, row: int, edit: Edit) -> list[int]:
+        """Ids (A) of the answer by the rules; -1 where it is none, the old one, or one that the model cannot say."""
+        truth, most = edit.truth, self.answer_words
+        if self.known[row] and truth not in (None, self.asked[row].answer.lower()):
+            parts = str(truth).split(",") if self.model.answers_word_by_word else [str(truth)]
+            ids = [self.numbers.get(part, 0) for part in parts]
+            if all(ids) and len(ids) <= most:
+                return ids + [0] * (most - len(ids))
+        return [-1] * most
 
     def _slot(self, asked: StoryExample, place: int) -> int:
         """The slot of a sentence; below 0 for one that the memory dropped."""
-        return place - max(0, len(asked.sentences) - self._memory)
+        return place - max(0, len(asked.sentences) - self.memory)
 
-    def _kept(self, rows: Sequence[int], edits: Sequence[Edit], *, elsewhere: bool = True) -> Tensor:
-        """Which slot each slot of the changed stories comes from (B,S+1), −1 for none.
-
-        Args:
-            rows: the questions that were changed.
-            edits: the changed stories.
-            elsewhere: count the last column, weight on no sentence, as the same in both.
-        """
-        kept = torch.full((len(edits), self._memory + 1), -1)
+    def _kept(self, rows: Sequence[int], edits: Sequence[Edit]) -> Tensor:
+        """Which slot each slot of the changed stories comes from (B,S+1), −1 for none."""
+        kept = torch.full((len(edits), self.memory + 1), -1)
         for at, (row, edit) in enumerate(zip(rows, edits)):
             for place, source in enumerate(edit.kept):
                 slot = self._slot(edit.asked, place)
                 if slot >= 0 and source >= 0:
                     kept[at, slot] = max(-1, self._slot(self.asked[row], source))
-        if elsewhere:
-            kept[:, -1] = self._memory
         return kept
 
     @staticmethod
-    def _hold(first: SentenceWeights, seen: SentenceWeights, rows: Sequence[int], kept: Tensor) -> Tensor:
-        """Mean over the looks of how much of their weights held (B,); a look counts where it took place both times."""
-        held = []
-        for name, after in seen.looks.items():
-            both = seen.active[name] & first.active[name][rows]
-            held.append(torch.where(both, weights_hold(first.looks[name][rows], after, kept), torch.nan))
-        return torch.stack(held).nanmean(0)
+    def _put(scores: dict[str, Tensor], name: str, values: Tensor, rows: Sequence[int]) -> None:
+        """Values (B,) of some questions become part of a score (N,)."""
+        scores[name][torch.tensor(rows, dtype=torch.long)] = values.double()
 
-    def _spread(self, values: Tensor, rows: Sequence[int]) -> Tensor:
-        """Values of some rows among all questions (N,), NaN elsewhere."""
-        spread = torch.full((len(self.asked),), torch.nan, dtype=torch.double)
-        spread[torch.tensor(rows, dtype=torch.long)] = values.double()
-        return spread
+
+def _hold(first: SentenceWeights, seen: SentenceWeights, rows: Sequence[int], kept: Tensor) -> Tensor:
+    """Mean over the looks of how much of their weights held (B,); a look counts where it took place both times."""
+    looks = []
+    for name, after in seen.looks.items():
+        both = seen.active[name] & first.active[name][rows]
+        looks.append(torch.where(both, weights_hold(first.looks[name][rows], after, kept), torch.nan))
+    return torch.stack(looks).nanmean(0)

@@ -2,7 +2,7 @@
 
 Stories with one thing changed, for causal tests: a sentence taken out, or two names exchanged.
 
-The rules of :mod:`saccade.families.story.world.reader` compute the answer of a changed story from its sentences. They
+The rules of :mod:`saccade.families.story.world` compute the answer of a changed story from its sentences. They
 are trusted for a question only if they also find its answer before the change.
 
 Edits the weights of hops or passes on sentences: does the answer depend on the supporting facts?
@@ -33,13 +33,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from saccade.families.story.sentence_scores import as_tensors, batch_for, respond, said, supporting_slots
+from saccade.families.story.sentence_scores import batch_of, respond, said, supporting_slots
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import derive
 from saccade.families.story.world.lexicon import LINKS, TIMES
@@ -98,9 +98,9 @@ def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
     pair = {one: two, two: one}
     either = re.compile(rf"\b({re.escape(one)}|{re.escape(two)})\b", re.IGNORECASE)
 
-    def other(found: re.Match[str]) -> str:
-        name = pair[found[0].lower()]
-        return name.capitalize() if found[0][0].isupper() else name
+    def other(match: re.Match[str]) -> str:
+        name = pair[match[0].lower()]
+        return name.capitalize() if match[0][0].isupper() else name
 
     def changed(text: str) -> str:
         return either.sub(other, text)
@@ -116,14 +116,17 @@ def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Ran
 
     The other one is in the story if any is. Pairs with the name that is the answer come first.
     """
-    told = {word for sentence in asked.sentences for word in words_of(sentence)} & set(names)
-    texts = (asked.question, *(asked.sentences[number] for number in asked.supporting))
-    central = sorted({word for text in texts for word in words_of(text)} & set(names))
+    told = _words_in(asked.sentences) & set(names)
+    central = sorted(_words_in([asked.question, *(asked.sentences[at] for at in asked.supporting)]) & set(names))
     pairs = [(one, two) for one in central for two in sorted(told or names) if one != two]
     pairs = pairs or [(one, two) for one in central for two in sorted(names) if one != two]
     draw.shuffle(pairs)
     pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
     return pairs[:TRIES]
+
+
+def _words_in(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in words_of(text)}
 
 
 def _edit(asked: StoryExample, sentences: tuple[str, ...], kept: tuple[int, ...]) -> Edit:
@@ -148,8 +151,7 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
         stories: (N,) id of each question's story.
     """
     scores = EditScores()
-    tensors = as_tensors(model, asked, words)
-    batch = batch_for(model, tensors, torch.arange(tensors.size))
+    batch = batch_of(model, asked, words)
     raw = respond(model, batch)
     present = (batch["story"] != 0).any(-1)  # (N,S)
     facts = supporting_slots(batch["supporting"], present)  # (N,S)
@@ -158,60 +160,48 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
     looks = [look for look in model.looks(raw) if look.name in model.look_names and look.weights is not None]
     if not looks or not bool(counts.any()):
         return scores
-    own = {look.name: _weights(look) for look in looks}
+    own = {look.name: torch.as_tensor(look.weights) for look in looks}  # (N,S') each
     chance = torch.rand(facts.shape, generator=torch.Generator().manual_seed(0)).to(facts.device)  # (N,S)
     elsewhere = present & ~facts
-    random = _chosen(chance, elsewhere, count)  # (N,S)
 
-    def heaviest(look: Look) -> Tensor:
-        return _chosen(_weights(look)[:, : facts.shape[1]], elsewhere, count)  # (N,S)
+    def chosen(rank: Tensor) -> Tensor:
+        """As many other sentences as there are facts (N,S), those with the highest rank (N,S)."""
+        return chosen_cells(rank[:, None], elsewhere[:, None], count)[:, 0]
 
+    def without(look: Look, slots: Tensor) -> Tensor:
+        """The weights (N,S') of a look without those on ``slots`` (N,S)."""
+        wide = torch.nn.functional.pad(slots, (0, own[look.name].shape[1] - slots.shape[1]))  # (N,S')
+        return torch.as_tensor(look.edit(wide).weights)
+
+    random = chosen(chance)  # (N,S)
     edits: dict[str, Callable[[Look], Tensor]] = {
-        "zero_target": lambda look: _without(look, facts),
-        "zero_random": lambda look: _without(look, random),
-        "zero_heaviest": lambda look: _without(look, heaviest(look)),
-        "keep_target": lambda look: _without(look, present & ~facts),
-        "keep_random": lambda look: _without(look, present & ~random),
-        "even": lambda look: _evened(_weights(look), present),
-        "permuted": lambda look: _permuted(_weights(look), present, chance),
+        "zero_target": lambda look: without(look, facts),
+        "zero_random": lambda look: without(look, random),
+        "zero_heaviest": lambda look: without(look, chosen(own[look.name][:, : facts.shape[1]])),
+        "keep_target": lambda look: without(look, elsewhere),
+        "keep_random": lambda look: without(look, present & ~random),
+        "even": lambda look: _evened(own[look.name], present),
+        "permuted": lambda look: _permuted(own[look.name], present, chance),
     }
     before = said(raw)  # (N,A)
 
-    def changed(attention: Given) -> Tensor:
-        return _told(said(respond(model, batch, attention)), before, counts)
+    def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
+        """Whether answers changed: (N,), NaN where a question does not count; on the CPU."""
+        after = said(respond(model, batch, attention))
+        return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()
 
     found = {"all": {name: changed({look.name: change(look) for look in looks}) for name, change in edits.items()}}
     for name, keeps in ((REMOVED, False), (ALONE, True)):
-        answers = _said_of(model, [_reduced(each, keeps=keeps) for each in asked], words)
-        found["all"][name] = _told(answers, before, counts)
+        reduced = [_reduced(each, keeps=keeps) for each in asked]
+        found["all"][name] = changed(None, batch_of(model, reduced, words))
     for number, look in enumerate(looks if len(looks) > 1 else ()):
         earlier = {each.name: own[each.name] for each in looks[:number]}
         later = {each.name: own[each.name] for each in looks[number + 1 :]}
-        for way, kept in (("recomputed", {}), ("frozen", later)):
-            if way == "frozen" and not later:
-                continue
-            found[f"{look.name}, later {way}" if later else look.name] = {
-                name: changed({**earlier, look.name: edits[name](look), **kept}) for name in ONE_LOOK
-            }
+        ways = {f"{look.name}, later recomputed": {}, f"{look.name}, later frozen": later} if later else {look.name: {}}
+        for way, kept in ways.items():
+            found[way] = {name: changed({**earlier, look.name: edits[name](look), **kept}) for name in ONE_LOOK}
     scores.add_changes(stories, found)
     return scores
-
-
-def _weights(look: Look) -> Tensor:
-    if look.weights is None:
-        raise ValueError(f"look '{look.name}' has no weights")  # these were left out
-    return look.weights
-
-
-def _chosen(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
-    """The ``count`` (N,) slots of the highest ``rank`` (N,S) among those ``allowed`` (N,S)."""
-    return chosen_cells(rank[:, None], allowed[:, None], count)[:, 0]
-
-
-def _without(look: Look, slots: Tensor) -> Tensor:
-    """The weights (N,S') of a look without those on ``slots`` (N,S)."""
-    wide = torch.nn.functional.pad(slots, (0, _weights(look).shape[1] - slots.shape[1]))  # (N,S')
-    return _weights(look.edit(wide))
 
 
 def _evened(weights: Tensor, present: Tensor) -> Tensor:
@@ -233,14 +223,3 @@ def _reduced(asked: StoryExample, *, keeps: bool) -> StoryExample:
     """The story without its supporting facts, or with ``keeps`` of nothing but these."""
     kept = [text for place, text in enumerate(asked.sentences) if (place in asked.supporting) == keeps]
     return replace(asked, sentences=tuple(kept), supporting=())
-
-
-def _said_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> Tensor:
-    """Ids (N,A) of what is answered."""
-    tensors = as_tensors(model, asked, words)
-    return said(respond(model, batch_for(model, tensors, torch.arange(tensors.size))))
-
-
-def _told(after: Tensor, before: Tensor, counts: Tensor) -> Tensor:
-    """Whether answers (N,A) changed: (N,), NaN where a question does not count; on the CPU."""
-    return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()

@@ -68,11 +68,6 @@ def taught_note(facts: ModelFacts) -> str:
     return "; ".join([SUPERVISED] * is_supervised + [LEFT_OUT] * bool(facts.data.get("leave_out", 0)))
 
 
-def has_failed(error: float) -> bool:
-    """Whether a task with this error counts as failed; one of exactly 5 % does not."""
-    return round(error, 9) > FAILED
-
-
 @dataclass
 class StoryKept(Kept):
     """With the looks at sentences, and the causal tests of fewer questions."""
@@ -130,14 +125,14 @@ class StoryScoring(Scoring):
         """The causal tests, and edited weights, of questions that are drawn."""
         generator = torch.Generator().manual_seed(self.seed)
         drawn = torch.randperm(len(self.asked), generator=generator)[: self.causal].sort().values
-        yield from ((self._tested, part) for part in (torch.split(drawn, BATCH) if len(drawn) else ()))
+        yield from ((self._tested, part) for part in torch.split(drawn, BATCH) if len(part))
 
     def _tested(self, numbers: Tensor) -> StoryKept:
         kept, asked = StoryKept(), [self.asked[number] for number in numbers.tolist()]
         tests = CausalTests(self.model, asked, self.words, seed=self.seed)
-        kept.causal.add_values(tests.scores())
-        for name, found in tests.rivals().items():
-            kept.rivals.add_values(name, found)
+        kept.causal.add_values(tests.scores)
+        for name, scores in tests.rivals.items():
+            kept.rivals.add_values(name, scores)
         kept.tested.append(story=self.stories[numbers], task=self.tensors.task[numbers].cpu())
         kept.edits.join(weight_edits(self.model, asked, self.words, self.stories[numbers]))
         return kept
@@ -163,16 +158,13 @@ class StoryScoring(Scoring):
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
-        names = self.tensors.task_names
-        if not kept.causal.names or not any(names):
-            return {}
-        task = kept.tested["task"]
-        tested = [(number, name) for number, name in enumerate(names) if bool((task == number).any())]
-        found = {
-            score: [name for number, name in tested if bool(values[task == number].isnan().all())]
-            for score, values in kept.causal.values().items()
-        }
-        lacking = {score: tasks for score, tasks in found.items() if tasks}
+        lacking: dict[str, list[str]] = {}
+        if kept.causal.names and any(self.tensors.task_names):
+            for score, values in kept.causal.values().items():
+                for number, name in enumerate(self.tensors.task_names):
+                    own = values[kept.tested["task"] == number]
+                    if len(own) and bool(own.isnan().all()):
+                        lacking.setdefault(score, []).append(name)
         return {"tasks_without": lacking} if lacking else {}
 
     def _answers(self, kept: StoryKept) -> tuple[Scores, dict[str, Interval]]:
@@ -187,7 +179,7 @@ class StoryScoring(Scoring):
                 found[f"accuracy_{name}"] = mean_interval(right[own], story[own])
         metrics |= {name: held.mean for name, held in found.items()}
         if found:
-            failed = sum(has_failed(1 - held.mean) for held in found.values())
+            failed = sum(round(1 - held.mean, 9) > FAILED for held in found.values())  # exactly 5 % has not failed
             size = torch.bincount(task, minlength=len(names)).double()  # (T,) questions of each task
             even = len(right) / (len(names) * size[task])  # (N,): every task counts alike
             found["mean_error"] = mean_interval((1 - right) * even, story, ends=(0.0, float(even.max())))

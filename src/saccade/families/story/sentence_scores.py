@@ -24,7 +24,7 @@ from torch import Tensor
 
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, sizes_of
-from saccade.metrics.intervals import Values
+from saccade.metrics.intervals import ByName, Values
 from saccade.metrics.result import Scores, only_defined
 from saccade.metrics.slots import (
     mass_elsewhere,
@@ -38,7 +38,6 @@ from saccade.metrics.slots import (
 )
 from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
-from saccade.tasks.evaluate import ByName
 from saccade.trace import ModelOutput, joined
 
 
@@ -62,11 +61,6 @@ class SentenceWeights:
         added = sum(weights * self.active[name].unsqueeze(1) for name, weights in self.looks.items())
         return torch.as_tensor(added) / count.unsqueeze(1)
 
-    @property
-    def heaviest(self) -> dict[str, Tensor]:
-        """By the name of the look: the slot (B,) of its heaviest sentence."""
-        return {name: heaviest_sentence(weights, self.present) for name, weights in self.looks.items()}
-
 
 def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> SentenceWeights | None:
     """The looks at stories (B,S,J) in a result of ``forward_raw``, on the CPU; None for a model that does not look."""
@@ -86,11 +80,6 @@ def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> Sent
     return SentenceWeights(looks, active, present, has_end) if looks else None
 
 
-def heaviest_sentence(weights: Tensor, present: Tensor) -> Tensor:
-    """The slot (B,) of the heaviest sentence in weights (B,S+1); the first of several."""
-    return torch.where(present, weights[:, : present.shape[1]], -1.0).argmax(1)
-
-
 RIVALS = ("recency", "uniform", "word_overlap")
 
 
@@ -106,11 +95,8 @@ def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
 
 def story_numbers(asked: Sequence[StoryExample]) -> Tensor:
     """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
-    numbers = [0] if asked else []
-    for before, each in pairwise(asked):
-        goes_on = before.task == each.task and each.sentences[: len(before.sentences)] == before.sentences
-        numbers.append(numbers[-1] + (not goes_on))
-    return torch.tensor(numbers, dtype=torch.long)
+    is_new = [not each.goes_on(before) for before, each in pairwise(asked)]
+    return torch.tensor([False, *is_new][: len(asked)], dtype=torch.long).cumsum(0)
 
 
 def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -> list[StoryExample]:
@@ -122,29 +108,22 @@ def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -
     if limit >= len(asked):
         return list(asked)
     numbers = story_numbers(asked).tolist()
-    by_task: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for place, each in enumerate(asked):
-        by_task.setdefault(each.task, []).append(place)
+        places.setdefault(each.task, []).append(place)
+    exact = {task: limit * len(own) / len(asked) for task, own in places.items()}
+    shares = {task: int(share) for task, share in exact.items()}
+    left = limit - sum(shares.values())
+    for task in sorted(places, key=lambda task: (shares[task] - exact[task], _hash(seed, task)))[:left]:
+        shares[task] += 1
     kept: list[int] = []
-    for task, share in _shares({task: len(own) for task, own in by_task.items()}, limit, seed).items():
-        own = by_task[task]
+    for task, own in places.items():
         keys = {}
         for number, place in enumerate(own):
             story = numbers[place] - numbers[own[0]]  # the same whichever tasks are asked beside this one
             keys[place] = (_hash(seed, task, story), _hash(seed, task, story, number))
-        kept += sorted(own, key=keys.__getitem__)[:share]
+        kept += sorted(own, key=keys.__getitem__)[: shares[task]]
     return [asked[place] for place in sorted(kept)]
-
-
-def _shares(sizes: dict[str, int], limit: int, seed: int) -> dict[str, int]:
-    """How many of ``limit`` questions each task gets: as its size, rounded so that all together are ``limit``."""
-    total = sum(sizes.values())
-    exact = {task: limit * size / total for task, size in sizes.items()}
-    found = {task: int(share) for task, share in exact.items()}
-    left = limit - sum(found.values())
-    for task in sorted(sizes, key=lambda task: (found[task] - exact[task], _hash(seed, task)))[:left]:
-        found[task] += 1
-    return found
 
 
 def _hash(*parts: object) -> bytes:
@@ -154,8 +133,6 @@ def _hash(*parts: object) -> bytes:
 
 SCORES = {"support_hit": support_hit, "support_rank": support_rank, "support_mass": support_mass}
 BEST = "support_hit_best_look"
-ELSEWHERE = {False: "empty_mass", True: "end_mass"}
-"""What the weight on no sentence lies on: empty slots, or the end-of-passes fact."""
 RANDOM = "random_looks"
 """The rival with as many looks as the model made, each at one sentence drawn at random."""
 
@@ -175,7 +152,7 @@ class SupportScores:
         self.rivals.join(later.rivals)
 
     def add(self, seen: SentenceWeights, batch: Mapping[str, Tensor]) -> None:
-        """Score the looks at a batch.
+        """Score the looks at a batch. What lies on no sentence lies on empty slots, or on the end-of-passes fact.
 
         Args:
             seen: the looks.
@@ -183,18 +160,28 @@ class SupportScores:
         """
         present = seen.present
         facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
-        taken = support_found(_taken(seen), facts, present)
-        self.total.add_values(_scores(seen.total, facts, present, seen.has_end) | {"support_found": taken})
+        on_sentences = torch.nn.functional.pad(present, (0, 1))  # (B,S+1)
+        elsewhere = "end_mass" if seen.has_end else "empty_mass"
+
+        def scores_of(weights: Tensor) -> dict[str, Tensor]:
+            return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()}
+
+        def found_by(looks: SentenceWeights) -> Tensor:
+            """Looks count without weight where they did not take place."""
+            taken = [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
+            return support_found(taken, facts, present)
+
+        def all_scores(weights: Tensor) -> dict[str, Tensor]:
+            return scores_of(weights) | {elsewhere: mass_elsewhere(weights, on_sentences)}
+
+        self.total.add_values(all_scores(seen.total) | {"support_found": found_by(seen)})
         for name, weights in seen.looks.items():
-            own = _scores(weights, facts, present, seen.has_end)
             active = seen.active[name]
-            kept = {score: torch.where(active, value, torch.nan) for score, value in own.items()}
+            kept = {score: torch.where(active, value, torch.nan) for score, value in all_scores(weights).items()}
             self.by_look.add_values(name, kept | ({"active": active} if seen.has_end else {}))
         maps = rival_maps(batch)
         for name, rival in maps.items():
-            held = {score: scored(rival.total[:, :-1], facts, present) for score, scored in SCORES.items()}
-            found = support_found(_taken(rival), facts, present)
-            self.rivals.add_values(name, held | {"support_found": found})
+            self.rivals.add_values(name, scores_of(rival.total) | {"support_found": found_by(rival)})
         even = maps["uniform"].total[:, :-1]
         drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
         self.rivals.add_values(RANDOM, {"support_found": support_found(drawn, facts, present)})
@@ -210,10 +197,11 @@ class SupportScores:
 
     def baselines(self) -> dict[str, dict[str, float]]:
         """The same scores of maps that need no model."""
+        rivals = {name: only_defined(means) for name, means in self.rivals.means().items()}
         return {
-            name: held | ({BEST: held["support_hit"]} if "support_hit" in held else {})
-            for name, held in self.rivals.means().items()
-        }
+            name: means | ({BEST: means["support_hit"]} if "support_hit" in means else {})
+            for name, means in rivals.items() if means
+        }  # fmt: skip
 
 
 def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
@@ -222,32 +210,21 @@ def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
     return (supporting.unsqueeze(2) == places).any(1) & present
 
 
-def _taken(seen: SentenceWeights) -> list[Tensor]:
-    """The looks (B,S), without weight where they did not take place."""
-    return [each[:, :-1] * seen.active[name].unsqueeze(1) for name, each in seen.looks.items()]
-
-
-def _scores(weights: Tensor, facts: Tensor, present: Tensor, has_end: bool) -> dict[str, Tensor]:
-    """Every score of weights (B,S+1)."""
-    on_sentences = torch.cat([present, torch.zeros_like(present[:, :1])], 1)  # (B,S+1)
-    return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()} | {
-        ELSEWHERE[has_end]: mass_elsewhere(weights, on_sentences)
-    }
-
-
 BATCH = 500
 PART = 50
 """Stories of like length that a model reads together if it reads from sentence to sentence."""
-BAGS = ("bags", "query_bags")
 
 
-def as_tensors(
-    model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], split: str = "test"
-) -> StoryTensors:
+def as_tensors(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> StoryTensors:
     """Questions on the device of the model, in its words."""
     device = next(model.parameters()).device
     sizes = sizes_of(asked, int(model.config.memory))
-    return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.answers_word_by_word)
+    return StoryTensors(asked, words, sizes, device=device, by_word=model.answers_word_by_word)
+
+
+def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> dict[str, Tensor]:
+    """All of these questions as one batch of :func:`batch_for`."""
+    return batch_for(model, as_tensors(model, asked, words), torch.arange(len(asked)))
 
 
 def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
@@ -258,9 +235,9 @@ def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict
     batch = tensors.take(indices)
     empty = int(model.config.memory) - batch["story"].shape[1]
     batch["story"] = torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
-    if BAGS[0] in model.training_inputs:
-        bags, of_query = (tensors.bags(batch[which], model.bags) for which in ("rows", "query_row"))
-        batch |= {BAGS[0]: torch.nn.functional.pad(bags, (0, 0, 0, empty)), BAGS[1]: of_query}  # (B,S,W), (B,W)
+    if "bags" in model.training_inputs:
+        batch["bags"] = torch.nn.functional.pad(tensors.bags(batch["rows"], model.bags), (0, 0, 0, empty))  # (B,S,W)
+        batch["query_bags"] = tensors.bags(batch["query_row"], model.bags)  # (B,W)
     return batch
 
 
@@ -268,7 +245,7 @@ def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | N
     """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
     if model.slots_include_past and len(batch["story"]) > PART:
         return _by_length(model, batch, attention)
-    options: dict[str, Any] = {name: batch[name] for name in BAGS if name in batch}
+    options: dict[str, Any] = {name: batch[name] for name in ("bags", "query_bags") if name in batch}
     return model.forward_raw(batch["story"], batch["query"], **options, **attention_kwargs(attention))
 
 

@@ -145,7 +145,7 @@ class StoryTask(Task):
     def make_split(self, name: str) -> StoryTensors:
         """One split of the questions, on the device."""
         asked = self.source.questions(name)
-        return StoryTensors(asked, self.vocabulary, self.sizes, split=name, device=self.device, by_word=self.by_word)
+        return StoryTensors(asked, self.vocabulary, self.sizes, device=self.device, by_word=self.by_word)
 
     def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, if the model can be taught by it."""

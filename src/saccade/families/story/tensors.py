@@ -50,7 +50,6 @@ class StoryTensors:
         words: the vocabulary; word 0 is the empty one. Unknown words are left out, and so is a sentence of such words
             alone: it takes no slot.
         sizes: of the tensors; longer sentences are cut.
-        split: what it is called.
         device: where the tensors lie.
         by_word: give answers word by word, and 0 after the last; otherwise as one entry of the vocabulary.
     """
@@ -61,11 +60,10 @@ class StoryTensors:
         words: Sequence[str],
         sizes: Sizes,
         *,
-        split: str,
         device: torch.device | str = "cpu",
         by_word: bool = False,
     ) -> None:
-        self.asked, self.sizes, self.split, self.device = asked, sizes, split, torch.device(device)
+        self.asked, self.sizes, self.device = asked, sizes, torch.device(device)
         self.size = len(asked)
         numbers = {word: number for number, word in enumerate(words)}
         ids: list[list[int]] = [[]]
@@ -95,9 +93,8 @@ class StoryTensors:
         self.answer = column(answers, len(answers[0]) if answers else 1)  # (N,A), A = 1 for one entry
         self.supporting = column(support, max([1, *map(len, support)]), NOT_KNOWN)  # (N,F)
         self.count = (self.rows != 0).sum(1)  # (N,)
-        tasks = list(dict.fromkeys(each.task for each in asked))
-        self.task_names = tasks
-        place = {name: at for at, name in enumerate(tasks)}
+        self.task_names = list(dict.fromkeys(each.task for each in asked))
+        place = {name: at for at, name in enumerate(self.task_names)}
         self.task = column([[place[each.task]] for each in asked], 1)[:, 0]  # (N,)
         self._bags: Tensor | None = None
         lengths = (self.sentences != 0).sum(1)  # (U,)
@@ -131,9 +128,8 @@ class StoryTensors:
         slot = kept.cumsum(1) - 1  # (B,S), where each kept one goes
         support = whole["supporting"]
         support = torch.where(support >= 0, slot.gather(1, support.clamp(min=0)), support)  # (B,F)
-        return {
-            **whole, "rows": left, "story": self.sentences[left], "supporting": support, "count": kept.sum(1)
-        }  # fmt: skip
+        changed = {"rows": left, "story": self.sentences[left], "supporting": support, "count": kept.sum(1)}
+        return {**whole, **changed}
 
     def bags(self, rows: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
         """Bags of words (…,W) of the sentences with numbers ``rows`` (…); each sentence is made into one once.

@@ -44,7 +44,7 @@ import operator
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -83,6 +83,17 @@ def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1,
     return _lay(weights.reshape(-1, *grid), frame, size, pictures)
 
 
+BLIND_MAPS = {"uniform": uniform, "centre_gaussian": centre_gaussian}
+"""Maps that follow from the grids alone."""
+EXCHANGES = 8
+"""Ways in which maps are exchanged for ``shuffled``; scores are averaged, as one way alone depends on its seed."""
+
+
+def can_exchange(groups: Tensor) -> bool:
+    """Whether maps can be exchanged between pictures (N,): no more than half may be about one."""
+    return len(groups) > 0 and 2 * int(torch.unique(groups, return_counts=True)[1].max()) <= len(groups)
+
+
 def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
     """A fixed permutation (N,) that gives every example the place of one with another image.
 
@@ -111,34 +122,16 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
     return source
 
 
-def shuffled(maps: Tensor, images: Tensor | None = None, *, seed: int = 0) -> Tensor:
-    """The model's own maps (B,H,W), each one taken from another picture by a fixed derangement.
-
-    Args:
-        maps: at picture resolution; all pictures have one size.
-        images: id of each map's picture, (B,); None when all pictures differ. Two questions about one picture never
-            exchange maps.
-        seed: of the derangement.
-    """
-    ids = torch.arange(len(maps)) if images is None else images
-    return maps[derangement(ids, seed=seed).to(maps.device)]
-
-
 def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """Each cell weighted by the share of all objects' pixels that it sees through the projection: (B,H,W).
 
-    The weights of a picture with objects sum to 1. Through a coarse grid this is a blurred mask; compare it with
-    :func:`all_objects_exact`.
+    The weights of a picture with objects sum to 1. Through a coarse grid this is a blurred mask; ``all_objects_exact``
+    is the mask itself.
     """
     size = (objects.shape[1], objects.shape[2])
     pixels = objects.sum(dim=(-2, -1)).clamp(min=1).float()  # (B,)
     weights = seen_by_cells(objects, frame, grid) / pixels[:, None, None]  # (B,h,w)
     return geometry.project(weights, frame, size)
-
-
-def all_objects_exact(objects: Tensor) -> Tensor:
-    """The mask of all objects itself, as a map (B,H,W): what a perfect segmenter gets without the question."""
-    return objects.float()
 
 
 def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
@@ -354,7 +347,15 @@ class Grids:
 
     def through(self, make: Callable[[Tensor, Size], Tensor]) -> Tensor:
         """The map (B,H,W) that follows from what ``make(frame, cells)`` lays over the picture, grid by grid."""
-        return self._combined([make(frame, cells) for frame, cells in self._used()])
+        maps = [make(frame, cells) for frame, cells in self._used()]
+        if len(maps) == 1:
+            return maps[0]
+        combined = reduce(COMBINE[self.total][0], maps)
+        return combined / len(maps) if self.total == "mean" else combined
+
+    def blind(self, lay: Callable[..., Tensor], size: Size, pictures: int) -> Tensor:
+        """A map of :data:`BLIND_MAPS`: (1,H,W) where all pictures share the grids, else (pictures,H,W)."""
+        return self.through(partial(lay, size=size, pictures=1 if self.is_shared else pictures))
 
     def oracle(self, evidence: Tensor) -> Tensor | None:
         """The map (B,H,W) of the highest true-positive strength that weights ≥ 0 on these grids can have.
@@ -383,23 +384,17 @@ class Grids:
 
     def at(self, rows: Tensor) -> Grids:
         """The grids of the examples ``rows`` (N,) of the batch."""
-        return self._each(lambda frame: frame[rows.to(frame.device)] if frame.dim() == 3 else frame)
+        return replace(self, grids=tuple(
+            grid._replace(frame=grid.frame[rows.to(grid.frame.device)]) if grid.frame.dim() == 3 else grid
+            for grid in self.grids
+        ))  # fmt: skip
 
     def to(self, device: torch.device) -> Grids:
         """On another device."""
-        return self._each(lambda frame: frame.to(device))
+        return replace(self, grids=tuple(grid._replace(frame=grid.frame.to(device)) for grid in self.grids))
 
     def _used(self) -> tuple[Grid, ...]:
         return self.grids[-1:] if self.total == "last" else self.grids
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Grids:
-        return replace(self, grids=tuple(Grid(change(frame), cells) for frame, cells in self.grids))
-
-    def _combined(self, maps: Sequence[Tensor]) -> Tensor:
-        if len(maps) == 1:
-            return maps[0]
-        combined = reduce(COMBINE[self.total][0], maps)
-        return combined / len(maps) if self.total == "mean" else combined
 
 
 def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
@@ -415,18 +410,14 @@ def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
     for look in looks:
         if look.weights is not None:
             frame = trace.frame_on(look, size).to(look.weights.device)
-            found += [Grid(_shared(frame), (look.weights.shape[-2], look.weights.shape[-1]))] * look.steps
+            if frame.dim() == 3 and len(frame) and bool((frame == frame[:1]).all()):
+                frame = frame[0]  # a baseline is then laid out once for all pictures
+            found += [Grid(frame, (look.weights.shape[-2], look.weights.shape[-1]))] * look.steps
     if not found:
         return None
-    if trace.total != "product" and all(_are_equal(found[0], other) for other in found[1:]):
-        found = found[:1]
+    first = found[0]
+    if trace.total != "product" and all(
+        other.cells == first.cells and torch.equal(other.frame, first.frame) for other in found
+    ):
+        found = [first]
     return Grids(tuple(found), trace.total, has_crops=any(look.weights is None for look in looks))
-
-
-def _are_equal(one: Grid, other: Grid) -> bool:
-    return one.cells == other.cells and torch.equal(one.frame, other.frame)
-
-
-def _shared(frame: Tensor) -> Tensor:
-    """One frame (2,3) where those of all pictures (B,2,3) are equal: a baseline is then laid out once for all."""
-    return frame[0] if frame.dim() == 3 and len(frame) and bool((frame == frame[:1]).all()) else frame

@@ -49,7 +49,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.geometry import Size
 from saccade.looks import Look
-from saccade.metrics.intervals import ColumnBuffer, Interval, Values, jackknife_interval, t_quantile
+from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, jackknife_interval, t_quantile
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.result import Part
 
@@ -127,17 +127,13 @@ def edited_weights(look: Look, cells: Cells) -> dict[str, Tensor]:
         "keep_random": ~cells.random,
     }
     edited = {name: torch.as_tensor(look.edit(some).weights) for name, some in without.items()}
-    return edited | {"even": uniform_like(weights), "permuted": permuted(weights)}
+    even = weights.mean(dim=(-2, -1), keepdim=True).expand_as(weights).contiguous()
+    return edited | {"even": even, "permuted": permuted(weights)}
 
 
-def uniform_like(weights: Tensor) -> Tensor:
-    """Weights (B,h,w) with their mean everywhere."""
-    return weights.mean(dim=(-2, -1), keepdim=True).expand_as(weights).contiguous()
-
-
-def permuted(weights: Tensor, *, seed: int = 0) -> Tensor:
+def permuted(weights: Tensor) -> Tensor:
     """Weights (B,h,w) whose cells changed places at random, differently for each question."""
-    random = torch.Generator().manual_seed(seed)
+    random = torch.Generator().manual_seed(0)
     order = torch.rand(len(weights), weights[0].numel(), generator=random).argsort(1).to(weights.device)  # (B,hw)
     return weights.flatten(1).gather(1, order).view_as(weights)
 
@@ -177,8 +173,10 @@ class EditScores:
     """What edits did to answers, added batch by batch."""
 
     def __init__(self) -> None:
-        self._changed: dict[str, Values] = {}
-        self._right: dict[str, Values] = {}
+        self._changed = ByName()
+        """By which looks were edited: of each edit whether the answer changed."""
+        self._right = ByName()
+        """The same: whether it was right after."""
         self._kept = ColumnBuffer()
 
     def __len__(self) -> int:
@@ -205,11 +203,9 @@ class EditScores:
         self._kept.append(group=groups)
         for looks, edits in answers.items():
             for name, after in edits.items():
-                known = after >= 0
                 wanted = (truths or {}).get(name, truth)  # (B,)
-                for held, is_so in ((self._changed, after != before), (self._right, after == wanted)):
-                    value = torch.where(known, is_so.double(), torch.nan)  # (B,)
-                    held.setdefault(looks, Values()).add_values({name: value})
+                for scores, is_so in ((self._changed, after != before), (self._right, after == wanted)):
+                    scores.add_values(looks, {name: torch.where(after >= 0, is_so.double(), torch.nan)})
 
     def add_changes(self, groups: Tensor, changed: Mapping[str, Mapping[str, Tensor]]) -> None:
         """The same where an answer is more than one id: ``changed`` has by looks and edit whether it did, (B,).
@@ -217,41 +213,34 @@ class EditScores:
         Values are 1, 0, or NaN where the edit is not possible. Nothing is told of right answers.
         """
         self._kept.append(group=groups)
-        self.add_further(changed)
-
-    def add_further(self, changed: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """What else changed in the answers of the batch that was added last, as in :meth:`add_changes`."""
         for looks, edits in changed.items():
-            self._changed.setdefault(looks, Values()).add_values({name: each.double() for name, each in edits.items()})
+            self._changed.add_values(looks, edits)
 
     def join(self, later: EditScores) -> None:
         """Add what was kept of later questions."""
         self._kept.join(later._kept)
-        for mine, others in ((self._changed, later._changed), (self._right, later._right)):
-            for looks, held in others.items():
-                mine.setdefault(looks, Values()).join(held)
-
-    @property
-    def looks(self) -> list[str]:
-        """What was edited: "all" looks, or a look by its name and what becomes of later ones."""
-        return list(self._changed)
+        self._changed.join(later._changed)
+        self._right.join(later._right)
 
     def scores(self) -> dict[str, dict[str, Interval]]:
         """``edit_necessity`` and ``edit_sufficiency``, by whose they are: the model's, and other cells in its place."""
         if not len(self) or "all" not in self._changed:
             return {}
-        values, groups = self._changed["all"].values(), self._kept["group"]
+        changed, groups = self._changed["all"], self._kept["group"]
         found: dict[str, dict[str, Interval]] = {"edit_necessity": {}, "edit_sufficiency": {}}
         for who, edit in NECESSITY.items():
-            if edit in values and REMOVED in values:
-                found["edit_necessity"][who] = ratio_of_means(values[edit], values[REMOVED], groups)
+            if edit in changed and REMOVED in changed:
+                found["edit_necessity"][who] = ratio_of_means(changed[edit], changed[REMOVED], groups)
         for who, edit in SUFFICIENCY.items():
-            if edit in values and ALONE in values:
-                found["edit_sufficiency"][who] = ratio_of_means(1 - values[edit], 1 - values[ALONE], groups)
+            if edit in changed and ALONE in changed:
+                found["edit_sufficiency"][who] = ratio_of_means(1 - changed[edit], 1 - changed[ALONE], groups)
         return {score: by for score, by in found.items() if "model" in by}
 
     def add_to(self, group: Part) -> None:
-        """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and all edits one by one."""
+        """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and all edits one by one.
+
+        These are ``n``, and by looks and edit the share of answers that ``changed`` and that were ``right``.
+        """
         for score, by in self.scores().items():
             own = by["model"]
             group["scores"][score] = own.mean
@@ -259,23 +248,15 @@ class EditScores:
             for who, each in by.items():
                 if who != "model":
                     group["baselines"].setdefault(who, {})[score] = each.mean
-        group["edits"] = self.summary()
+        group["edits"] = {"n": len(self), "changed": self._changed.means()}
+        if self._right:
+            group["edits"]["right"] = self._right.means()
 
     def interventions(self) -> Part:
         """The same as the one group of a result, for a family whose maps are not scored on re-rendered pictures."""
         group: Part = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
         self.add_to(group)
         return {"n": len(self), "model": group}
-
-    def summary(self) -> Part:
-        """``n``, and by looks and edit the share of answers that ``changed`` and that were ``right``."""
-        found: Part = {
-            "n": len(self),
-            "changed": {looks: held.means() for looks, held in self._changed.items()},
-        }
-        if self._right:
-            found["right"] = {looks: held.means() for looks, held in self._right.items()}
-        return found
 
 
 _ANYWHERE = 16  # squares anywhere: a lattice of 16 × 16 places
@@ -308,23 +289,20 @@ def covers_evidence(crops: Tensor, masks: Tensor) -> Tensor:
 
 def overlap(crops: Tensor, boxes: Tensor) -> Tensor:
     """Intersection over union (…) of boxes (…,4) and (…,4)."""
-    common = _area(_common(crops, boxes))
-    return common / (_area(crops) + _area(boxes) - common)
+    return _on_boxes(crops, boxes)["overlap"]
 
 
-def inside_evidence(crops: Tensor, boxes: Tensor) -> Tensor:
-    """Share (…) of each crop (…,4) that lies in the box (…,4)."""
-    return _area(_common(crops, boxes)) / _area(crops)
+def _on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+    """``overlap`` and ``inside_evidence`` (…) of boxes (…,4) and (…,4)."""
+    low, high = torch.maximum(crops[..., :2], boxes[..., :2]), torch.minimum(crops[..., 2:], boxes[..., 2:])
+    sides = (high - low, crops[..., 2:] - crops[..., :2], boxes[..., 2:] - boxes[..., :2])  # (…,2) each
+    common, own, other = (side.clamp(min=0).prod(-1) for side in sides)  # (…) each
+    return {"overlap": common / (own + other - common), "inside_evidence": common / own}
 
 
 def crop_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     """All three scores (B,) of crops (B,4) against masks (B,H,W)."""
-    boxes = mask_boxes(masks)
-    return {
-        "covers_evidence": covers_evidence(crops, masks),
-        "overlap": overlap(crops.double(), boxes),
-        "inside_evidence": inside_evidence(crops.double(), boxes),
-    }
+    return {"covers_evidence": covers_evidence(crops, masks), **_on_boxes(crops.double(), mask_boxes(masks))}
 
 
 def centred(crops: Tensor, picture: Size) -> Tensor:
@@ -341,37 +319,18 @@ def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     side = (crops[..., 2:] - crops[..., :2]).double()  # (B,2)
     room = torch.tensor([width, height], dtype=torch.float64, device=crops.device) - side  # (B,2)
     step = (torch.arange(_ANYWHERE, dtype=torch.float64, device=crops.device) + 0.5) / _ANYWHERE  # (K,)
-    boxes = mask_boxes(masks)  # (B,4)
     total = masks.flatten(1).sum(1).double()  # (B,)
     x0, y0 = room[:, :1] * step, room[:, 1:] * step  # (B,K) each
-    tall = _spans(y0, side[:, 1:], height)  # (B,K,H): part of each row in the box
-    wide = _spans(x0, side[:, :1], width)  # (B,K,W)
+    tall = geometry.interval_share(y0, y0 + side[:, 1:], height)  # (B,K,H): part of each row in the box
+    wide = geometry.interval_share(x0, x0 + side[:, :1], width)  # (B,K,W)
     mean = torch.einsum("bkh,bhw,blw->b", tall, masks.double(), wide) / (_ANYWHERE**2 * total.clamp(min=1))
     corner = torch.stack([x0[:, :, None].expand(-1, -1, _ANYWHERE), y0[:, None].expand(-1, _ANYWHERE, -1)], dim=-1)
     placed = torch.cat([corner, corner + side[:, None, None]], dim=-1)  # (B,K,K,4)
-    fixed = boxes[:, None, None]
+    on_boxes = _on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
     return {
         "covers_evidence": torch.where(total > 0, mean, torch.nan),
-        "overlap": overlap(placed, fixed).flatten(1).mean(1),
-        "inside_evidence": inside_evidence(placed, fixed).flatten(1).mean(1),
+        **{name: values.flatten(1).mean(1) for name, values in on_boxes.items()},
     }
-
-
-def _spans(start: Tensor, length: Tensor, pixels: int) -> Tensor:
-    """(B,K,P): the share of each of ``pixels`` in a row that lies in [start, start + length]."""
-    left = torch.arange(pixels, dtype=torch.float64, device=start.device)
-    low, high = start.unsqueeze(-1), (start + length).unsqueeze(-1)
-    return (torch.minimum(left + 1, high) - torch.maximum(left, low)).clamp(0, 1)
-
-
-def _common(first: Tensor, second: Tensor) -> Tensor:
-    return torch.cat(
-        [torch.maximum(first[..., :2], second[..., :2]), torch.minimum(first[..., 2:], second[..., 2:])], dim=-1
-    )
-
-
-def _area(boxes: Tensor) -> Tensor:
-    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
 
 
 _IN_A_ROW = 24

@@ -59,7 +59,7 @@ class SweepCurve:
         return torch.trapezoid(self.probability, self.share, dim=-1)
 
 
-def deletion(
+def deletion_and_insertion(
     probability: Probability,
     images: Tensor,
     maps: Tensor,
@@ -67,8 +67,8 @@ def deletion(
     fill: float | Tensor,
     steps: int = 20,
     max_batch: int = 256,
-) -> SweepCurve:
-    """Replace pixels by ``fill``, most attended first; lower area is better.
+) -> tuple[SweepCurve, SweepCurve]:
+    """Replace pixels by ``fill``, most attended first (a lower area is better), and bring them back (a higher one is).
 
     Args:
         probability: see :data:`Probability`; called without gradients.
@@ -79,33 +79,7 @@ def deletion(
         steps: K, in how many equal parts the pixels are exchanged.
         max_batch: the most altered pictures in one call of ``probability``.
     """
-    return _sweep(probability, images, _filled(images, fill), maps, steps, max_batch)
-
-
-def insertion(
-    probability: Probability,
-    images: Tensor,
-    maps: Tensor,
-    *,
-    fill: float | Tensor,
-    steps: int = 20,
-    max_batch: int = 256,
-) -> SweepCurve:
-    """Start from ``fill`` and bring pixels back, most attended first; higher area is better. See :func:`deletion`."""
-    return _sweep(probability, _filled(images, fill), images, maps, steps, max_batch)
-
-
-def deletion_and_insertion(
-    probability: Probability,
-    images: Tensor,
-    maps: Tensor,
-    *,
-    fill: float | Tensor,
-    steps: int = 20,
-    max_batch: int = 256,
-) -> tuple[SweepCurve, SweepCurve]:
-    """Both, for less than the price of both: one ends where the other begins. See :func:`deletion`."""
-    filled = _filled(images, fill)
+    filled = torch.as_tensor(fill).to(images).expand(images.shape)
     deleted = _sweep(probability, images, filled, maps, steps, max_batch)
     ends = deleted.probability[..., -1], deleted.probability[..., 0]  # (B[,A]) each: all filled, nothing filled
     return deleted, _sweep(probability, filled, images, maps, steps, max_batch, ends)
@@ -141,10 +115,6 @@ def _scramble(numbers: Tensor) -> Tensor:
     for multiplier, shift in ((0x21F0AAAD, 16), (0x735A2D97, 15)):
         mixed = ((mixed ^ (mixed >> shift)) * multiplier) & low
     return mixed ^ (mixed >> 15)
-
-
-def _filled(images: Tensor, fill: float | Tensor) -> Tensor:
-    return torch.as_tensor(fill).to(images).expand(images.shape)
 
 
 @torch.inference_mode()

@@ -86,21 +86,6 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor
     return correct(after, new_truth)
 
 
-def causal_hold(before: Tensor, after: Tensor) -> Tensor:
-    """1 where the answer (B,) is the same before and after something other than the target was changed."""
-    return correct(after, before)
-
-
-def swapped_query(swapped: Tensor, truth: Tensor) -> Tensor:
-    """1 where the answer to a question about *another* object is still the original truth (B,).
-
-    Args:
-        swapped: answer ids to the swapped question, (B,).
-        truth: true answer ids of the original question, (B,). The other object may share it by chance.
-    """
-    return correct(swapped, truth)
-
-
 @dataclass(frozen=True)
 class CausalAnswers:
     """What was answered about a batch of scenes and their re-renderings, (B,) ids each; None: not asked."""
@@ -129,12 +114,12 @@ def scores_of_answers(answers: CausalAnswers) -> dict[str, Tensor]:
     scores = {"accuracy": correct(answers.before, answers.truth)}
     if answers.target_changed is not None and answers.new_truth is not None:
         scores["causal_follow"] = causal_follow(answers.target_changed, answers.new_truth, answers.truth)
-    held = {f"causal_hold_{way}": causal_hold(answers.before, after) for way, after in answers.others_changed.items()}
+    held = {f"causal_hold_{way}": correct(after, answers.before) for way, after in answers.others_changed.items()}
     if held:
         scores |= held
         scores["causal_hold"] = torch.stack(list(held.values())).mean(0)  # (B,)
     if answers.other_query is not None:
-        scores["swapped_query"] = swapped_query(answers.other_query, answers.truth)
+        scores["swapped_query"] = correct(answers.other_query, answers.truth)
     return scores
 
 
@@ -216,15 +201,6 @@ APART = 0.05
 """Effects that differ by less have no order; an object with a smaller effect has none."""
 
 
-def answer_shift(before: Tensor, after: Tensor) -> Tensor:
-    """TV(p, p′) (…): how far the answer moved, 0 … 1, of probabilities (…,A) that sum to 1, not of logits.
-
-    >>> answer_shift(torch.tensor([0.5, 0.5]), torch.tensor([0.75, 0.25])).item()
-    0.25
-    """
-    return 0.5 * (before - after).abs().sum(-1)
-
-
 def object_effects(before: Tensor, after: Tensor, present: Tensor) -> Tensor:
     """Eq. (E1): the effect of each object (B,N), NaN where none is present.
 
@@ -233,8 +209,9 @@ def object_effects(before: Tensor, after: Tensor, present: Tensor) -> Tensor:
         after: (B,N,K,A) the same with object n changed in the k-th way; not read where no object is present.
         present: (B,N) bool.
     """
-    after = torch.where(present[..., None, None], after, before[:, None, None])  # what is not there changes nothing
-    return where_defined(answer_shift(before[:, None, None], after).mean(-1), present)
+    before = before[:, None, None]
+    after = torch.where(present[..., None, None], after, before)  # what is not there changes nothing
+    return where_defined(0.5 * (before - after).abs().sum(-1).mean(-1), present)
 
 
 def cause_top(mass: Tensor, effects: Tensor) -> Tensor:

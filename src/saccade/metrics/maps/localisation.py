@@ -59,13 +59,12 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 
-_MANTISSA_BITS = 23  # of float32
 LEVEL_BITS = 10  # thresholds per halving of the value: 2^10
 LEVELS = (127 << LEVEL_BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
 """Thresholds of the fixed grid on which precision and recall are counted: 130,049. The lowest is zero."""
 
 
-def check_maps(maps: Tensor, name: str = "map") -> Tensor:
+def check_maps(maps: Tensor) -> Tensor:
     """The maps (B,H,W) in float32 or float64, once they are known to be finite and nowhere negative.
 
     Raises:
@@ -73,7 +72,7 @@ def check_maps(maps: Tensor, name: str = "map") -> Tensor:
         DataError: NaN, infinity or a negative value; the message names the picture.
     """
     if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
-        raise ShapeError(f"{name}s", "(B,H,W) with at least one pixel", maps.shape)
+        raise ShapeError("maps", "(B,H,W) with at least one pixel", maps.shape)
     if maps.dtype not in (torch.float32, torch.float64):
         maps = maps.float()  # half precision cannot sum ten thousand pixels
     low, high = maps.aminmax() if len(maps) else (0.0, 0.0)
@@ -87,15 +86,8 @@ def check_maps(maps: Tensor, name: str = "map") -> Tensor:
         if bool(pictures.any()):
             index = int(pictures.nonzero()[0, 0])
             total = int(pictures.sum())
-            raise DataError(f"the {name} of picture {index} {what} ({total} of {len(maps)} pictures): {cure}")
+            raise DataError(f"the map of picture {index} {what} ({total} of {len(maps)} pictures): {cure}")
     return maps
-
-
-def check_mask(mask: Tensor, name: str) -> Tensor:
-    """The mask (B,H,W), once it is known to be one."""
-    if mask.dtype != torch.bool:
-        raise DataError(f"{name}: expected a bool mask, found {mask.dtype}; compare it with a threshold first")
-    return mask
 
 
 def scale_to_peak(maps: Tensor) -> Tensor:
@@ -110,19 +102,9 @@ def quantise(values: Tensor, bits: int) -> Tensor:
     The bit pattern of a non-negative float32 sorts as the number does; rounding its last digits away merges values
     that differ only by the rounding of a projection, at every magnitude alike.
     """
-    drop = _MANTISSA_BITS - bits
+    drop = 23 - bits  # a float32 has 23 binary digits
     pattern = values.abs().float().contiguous().view(torch.int32)  # abs: -0.0 has the sign bit set
     return (pattern + (1 << (drop - 1))) >> drop
-
-
-def level_of(scaled: Tensor) -> Tensor:
-    """The level of each value (…) between 0 and 1 on the fixed grid of thresholds, int32 in 0 … LEVELS - 1."""
-    return quantise(scaled, LEVEL_BITS)
-
-
-def dequantise(codes: Tensor, bits: int) -> Tensor:
-    """The float32 numbers that stand for the codes of :func:`quantise`."""
-    return (codes.to(torch.int32) << (_MANTISSA_BITS - bits)).view(torch.float32)
 
 
 def where_defined(scores: Tensor, defined: Tensor) -> Tensor:
@@ -130,13 +112,13 @@ def where_defined(scores: Tensor, defined: Tensor) -> Tensor:
     return torch.where(defined, scores, torch.full_like(scores, torch.nan))
 
 
-def shares(maps: Tensor, name: str = "map") -> Tensor:
+def shares(maps: Tensor) -> Tensor:
     """The maps (B,H,W) divided by their sums; NaN everywhere in a map of zeros.
 
     >>> shares(torch.tensor([[[1.0, 3.0]]])).tolist()
     [[[0.25, 0.75]]]
     """
-    maps = check_maps(maps, name)
+    maps = check_maps(maps)
     return maps / maps.sum(dim=(-2, -1), keepdim=True)  # 0 / 0 is NaN
 
 
@@ -147,9 +129,8 @@ def mass_on(maps: Tensor, masks: Tensor) -> Tensor:
         maps: (B,H,W), finite and nowhere negative.
         masks: bool, on the same pixels.
     """
-    told = shares(maps)  # (B,H,W)
-    each = masks.flatten(-2).to(told)  # (B,[N,]P)
-    return torch.einsum("b...p,bp->b...", each, told.flatten(1))
+    weights = shares(maps).flatten(1)  # (B,P)
+    return torch.einsum("b...p,bp->b...", masks.flatten(-2).to(weights), weights)
 
 
 def total_variation(one: Tensor, other: Tensor) -> Tensor:
@@ -170,7 +151,7 @@ _MAPS_AT_ONCE = 32  # of 100×100 pixels they fit into the second cache of a CPU
 
 def true_positive_strength(maps: Tensor, evidence: Tensor) -> Tensor:
     """The share of all attention that lies on the evidence, Σ(a·mask) / Σa, for each picture (B,)."""
-    return CheckedMaps(maps, _target(maps, evidence)).true_positive_strength()
+    return CheckedMaps(maps, Region(evidence.to(maps.device))).true_positive_strength()
 
 
 def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
@@ -183,7 +164,8 @@ def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
         target: pixels of the object that was asked for, (B,H,W) bool.
         objects: pixels of all objects, (B,H,W) bool; the target's own are added if they are missing.
     """
-    return CheckedMaps(maps, _target(maps, target, "target")).selectivity(objects)
+    target = target.to(maps.device)
+    return CheckedMaps(maps, Region(target)).selectivity(Region(objects.to(maps.device) | target))
 
 
 def pointing(maps: Tensor, evidence: Tensor) -> Tensor:
@@ -191,27 +173,25 @@ def pointing(maps: Tensor, evidence: Tensor) -> Tensor:
 
     With ties shared out, a constant map scores the area of the evidence and cannot win by the order of the pixels.
     """
-    return CheckedMaps(maps, _target(maps, evidence)).pointing()
+    return CheckedMaps(maps, Region(evidence.to(maps.device))).pointing()
 
 
 def iou(maps: Tensor, evidence: Tensor) -> Tensor:
     """Intersection over union of the evidence with the pixels at or above half the map's maximum (B,)."""
-    return CheckedMaps(maps, _target(maps, evidence)).iou()
-
-
-def _target(maps: Tensor, evidence: Tensor, name: str = "evidence") -> Target:
-    return Target(evidence.to(maps.device), name)
+    return CheckedMaps(maps, Region(evidence.to(maps.device))).iou()
 
 
 class Region:
     """The pixels of masks (B,H,W) bool as a list: what is summed over them touches no other pixel."""
 
     def __init__(self, mask: Tensor) -> None:
-        flat = mask.flatten()
-        self.at = flat.nonzero().squeeze(1)  # (M,): picture · H·W + pixel
+        if mask.dtype != torch.bool:
+            raise DataError(f"evidence: expected a bool mask, found {mask.dtype}; compare it with a threshold first")
+        self.mask = mask
+        self.at = mask.flatten().nonzero().squeeze(1)  # (M,): picture · H·W + pixel
         self.pixels = mask.shape[1] * mask.shape[2]
         self.picture = self.at // self.pixels  # (M,)
-        self.counts = torch.bincount(self.picture, minlength=len(mask))  # (B,)
+        self.area = torch.bincount(self.picture, minlength=len(mask))  # (B,)
 
     def of(self, maps: Tensor, rows: Tensor | None = None) -> Tensor:
         """The values (M,) of maps (K,H,W) at these pixels; ``rows`` (B,): the map of each picture, None: its own."""
@@ -222,31 +202,7 @@ class Region:
 
     def sums(self, values: Tensor) -> Tensor:
         """The sum (B,) in float64 of values (M,) over the pixels of each picture."""
-        return torch.segment_reduce(values.double(), "sum", lengths=self.counts, unsafe=True)
-
-    def peaks(self, values: Tensor) -> Tensor:
-        """The largest (B,) of the values (M,) ≥ 0 of each picture; 0 where it has no pixel."""
-        start = values.new_zeros(len(self.counts))
-        return start.scatter_reduce(0, self.picture, values, "amax")
-
-
-class Target:
-    """Evidence (B,H,W) bool, with what every score of every map needs of it, made once."""
-
-    def __init__(self, evidence: Tensor, name: str = "evidence") -> None:
-        self.mask, self.name = check_mask(evidence, name), name
-        self.region = Region(self.mask)
-        self.area = self.region.counts  # (B,)
-        self.exists = self.area > 0  # (B,)
-
-    @cached_property
-    def all_exist(self) -> bool:
-        """Whether every picture has evidence."""
-        return bool(self.exists.all())
-
-    def with_objects(self, objects: Tensor) -> Region:
-        """The pixels of all objects (B,H,W) bool; the target's own are added if they are missing."""
-        return Region(objects.to(self.mask.device) | self.mask)
+        return torch.segment_reduce(values.double(), "sum", lengths=self.area, unsafe=True)
 
 
 class MeasuredMaps:
@@ -254,24 +210,21 @@ class MeasuredMaps:
 
     def __init__(self, maps: Tensor) -> None:
         self.maps = check_maps(maps)
-        peak = self.maps.amax(dim=(-2, -1)) if len(maps) else self.maps.new_zeros(0)  # (K,)
+        peak = self.maps.amax(dim=(-2, -1))  # (K,)
         self.peak = torch.where(peak > 0, peak, torch.ones_like(peak))  # a map of zeros stays as it is
-        parts = [self._measured(*part) for part in self._parts()]
-        empty = self.maps.new_zeros(3, 0, dtype=torch.float64)
-        self.total, self.tied, self.half = torch.cat([*parts, empty], dim=1)  # (K,) each
+        parts = []
+        for flat, top in self._parts():
+            scaled = flat / top[:, None]  # (k,P)
+            tied, half = ((scaled >= share).sum(1, dtype=torch.int32) for share in (1 - TIE, 0.5))  # (k,) each
+            total = scaled.sum(1, dtype=torch.float64)  # (k,): as exact as sums over evidence: no share exceeds 1
+            parts.append(torch.stack([total, tied.double(), half.double()]))  # (3,k)
+        self.total, self.tied, self.half = torch.cat(parts, dim=1)  # (K,) each
         """Sum of each map divided by its peak; how many of its pixels are tied with it, and reach half of it."""
 
     def _parts(self, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """A few maps (k,P) at a time with their peaks (k,): what is computed of them stays in a CPU's cache."""
         few = max(1, len(self.maps)) if self.maps.device.type != "cpu" else _MAPS_AT_ONCE
         return zip(*(torch.split(each, few) for each in (self.maps.flatten(1), self.peak, *more)))
-
-    @staticmethod
-    def _measured(flat: Tensor, peak: Tensor) -> Tensor:
-        scaled = flat / peak[:, None]  # (k,P)
-        tied, half = ((scaled >= share).sum(1, dtype=torch.int32) for share in (1 - TIE, 0.5))  # (k,) each
-        total = scaled.sum(1, dtype=torch.float64)  # (k,): as exact as sums over evidence, so that no share exceeds 1
-        return torch.stack([total, tied.double(), half.double()])  # (3,k)
 
     @cached_property
     def levels(self) -> Tensor:
@@ -286,7 +239,7 @@ class MeasuredMaps:
     def _levels(self, times: Tensor | None) -> Tensor:
         counts = torch.zeros(LEVELS, dtype=torch.int64, device=self.maps.device)
         for flat, peak, *weights in self._parts() if times is None else self._parts(times.double()):
-            levels = level_of(flat / peak[:, None])  # (k,P)
+            levels = quantise(flat / peak[:, None], LEVEL_BITS)  # (k,P)
             each = weights[0][:, None].expand(levels.shape).flatten() if weights else None
             counts += torch.bincount(levels.flatten(), weights=each, minlength=LEVELS).long()
         return counts
@@ -301,85 +254,56 @@ class CheckedMaps:
         rows: (B,) which of the maps is that of each picture; None: each its own.
     """
 
-    def __init__(self, maps: Tensor | MeasuredMaps, target: Target, rows: Tensor | None = None) -> None:
+    def __init__(self, maps: Tensor | MeasuredMaps, target: Region, rows: Tensor | None = None) -> None:
         self.measured = maps if isinstance(maps, MeasuredMaps) else MeasuredMaps(maps)
         self.target, self.rows = target, rows
-        found = self.measured.maps
-        shape = found.shape if rows is None else (len(rows), *found.shape[1:])
+        maps = self.measured.maps
+        shape = maps.shape if rows is None else (len(rows), *maps.shape[1:])
         if target.mask.shape != shape:
-            raise ShapeError(target.name, f"{tuple(shape)} as the maps", target.mask.shape)
-        self._values = target.region.of(found, rows)  # (M,)
-        peak = self._each(self.measured.peak)  # (B,)
-        self._scaled = self._values / peak[target.region.picture]  # (M,)
+            raise ShapeError("evidence", f"{tuple(shape)} as the maps", target.mask.shape)
+        self._values = target.of(maps, rows)  # (M,)
+        self._scaled = self._values / self._each(self.measured.peak)[target.picture]  # (M,)
 
     def true_positive_strength(self) -> Tensor:
         """(B,)."""
         total = self._each(self.measured.total).clamp(min=1)  # (B,) at least its peak of 1; only zeros are clamped
-        return self._defined(self.target.region.sums(self._scaled) / total)
+        return self._defined(self.target.sums(self._scaled) / total)
 
-    def selectivity(self, objects: Tensor | Region) -> Tensor:
-        """(B,)."""
-        region = objects if isinstance(objects, Region) else self.target.with_objects(objects)
-        values = region.of(self.measured.maps, self.rows)  # (M,)
-        peak = region.peaks(values)  # (B,): scaled by the peak on objects, so that what is faint counts too
-        peak = torch.where(peak > 0, peak, torch.ones_like(peak))
-        total = region.sums(values / peak[region.picture]).clamp(min=1)  # (B,) clamps only what attends no object
-        own = self.target.region
-        return self._defined(own.sums(self._values / peak[own.picture]) / total)
+    def selectivity(self, objects: Region) -> Tensor:
+        """(B,); the pixels of ``objects`` include the target's."""
+        values = objects.of(self.measured.maps, self.rows)  # (M,)
+        peak = values.new_zeros(len(objects.area)).scatter_reduce(0, objects.picture, values, "amax")  # (B,)
+        peak = torch.where(peak > 0, peak, torch.ones_like(peak))  # on objects, so that what is faint counts too
+        total = objects.sums(values / peak[objects.picture]).clamp(min=1)  # (B,) clamps only what attends no object
+        return self._defined(self.target.sums(self._values / peak[self.target.picture]) / total)
 
     def pointing(self) -> Tensor:
         """(B,)."""
-        inside, called = self._above(1 - TIE), self._each(self.measured.tied)  # nothing for a map of zeros
-        return self._defined(inside / called.clamp(min=1))
+        inside = self.target.sums(self._scaled >= 1 - TIE)  # (B,)
+        return self._defined(inside / self._each(self.measured.tied).clamp(min=1))  # nothing for a map of zeros
 
     def iou(self) -> Tensor:
         """(B,)."""
-        inside, called = self._above(0.5), self._each(self.measured.half)
-        union = called + self.target.area - inside  # (B,)
+        inside = self.target.sums(self._scaled >= 0.5)  # (B,)
+        union = self._each(self.measured.half) + self.target.area - inside  # (B,)
         return self._defined(inside / union.clamp(min=1))
 
-    def levels(self) -> Tensor:
-        """How many pixels of the evidence lie at each level of the fixed grid of thresholds, (LEVELS,) int64."""
-        return torch.bincount(level_of(self._scaled), minlength=LEVELS)
-
-    @property
-    def uses(self) -> Tensor:
-        """How often each map (K,) stands for a picture that has evidence, int64."""
-        if self.rows is None:
-            return self.target.exists.long()
-        return torch.bincount(self.rows[self.target.exists], minlength=len(self.measured.maps))
-
-    def _above(self, share: float) -> Tensor:
-        """How many pixels (B,) of the evidence lie at or above a share of the peak."""
-        return self.target.region.sums(self._scaled >= share)
+    def pr_counts(self) -> PrCounts:
+        """Pixels of the pictures that have evidence, on the fixed grid of thresholds."""
+        exists = self.target.area > 0  # (B,)
+        positives = torch.bincount(quantise(self._scaled, LEVEL_BITS), minlength=LEVELS)  # (LEVELS,)
+        maps = len(self.measured.maps)
+        uses = exists.long() if self.rows is None else torch.bincount(self.rows[exists], minlength=maps)  # (K,)
+        pictures = int(exists.sum())
+        negatives = self.measured.levels_of(uses) - positives
+        return PrCounts(positives, negatives, pictures, len(exists) - pictures)
 
     def _each(self, facts: Tensor) -> Tensor:
         """What is known of the maps (K,), for each picture (B,)."""
         return facts if self.rows is None else facts[self.rows]
 
     def _defined(self, scores: Tensor) -> Tensor:
-        return where_defined(scores.to(self.measured.maps.dtype), self.target.exists)
-
-
-@dataclass(frozen=True)
-class PrCurve:
-    """Precision and recall at falling thresholds (recall rises); float64, in main memory."""
-
-    precision: Tensor  # (K,)
-    recall: Tensor  # (K,)
-    thresholds: Tensor  # (K,) shares of each picture's maximum
-    pictures: int
-    """Pictures that were counted."""
-    undefined: int
-    """Pictures without evidence, left out."""
-
-    @property
-    def auc(self) -> float:
-        """Average precision; NaN when no picture had evidence."""
-        if self.pictures == 0:
-            return float("nan")
-        steps = torch.diff(self.recall, prepend=self.recall.new_zeros(1))  # (K,)
-        return float((steps * self.precision).sum())
+        return where_defined(scores.to(self.measured.maps.dtype), self.target.area > 0)
 
 
 @dataclass(frozen=True)
@@ -407,42 +331,19 @@ class PrCounts:
         for name, value in zip(("positives", "negatives", "pictures", "undefined"), state):
             object.__setattr__(self, name, value.to_dense() if isinstance(value, Tensor) else value)
 
-    def curve(self) -> PrCurve:
-        """The curve at every level that holds a pixel."""
-        values = dequantise(torch.arange(LEVELS, dtype=torch.int32), LEVEL_BITS).double()  # (LEVELS,)
-        return _curve(self.positives.cpu(), self.negatives.cpu(), values, self.pictures, self.undefined)
-
     @property
     def auc(self) -> float:
-        """Average precision; NaN when no picture had evidence."""
-        return self.curve().auc
-
-
-def no_counts() -> PrCounts:
-    """The counts of no pictures: where a sum over batches starts."""
-    zeros = torch.zeros(LEVELS, dtype=torch.int64)
-    return PrCounts(zeros, zeros.clone(), 0, 0)
+        """Average precision: Σ ΔR·P over the levels that hold a pixel, falling; NaN when no picture had evidence."""
+        if self.pictures == 0:
+            return math.nan
+        positives, negatives = self.positives.cpu(), self.negatives.cpu()
+        filled = (positives + negatives) > 0
+        true = positives[filled].flip(0).cumsum(0).double()  # (K,)
+        called = true + negatives[filled].flip(0).cumsum(0).double()  # (K,)
+        steps = torch.diff(true / true[-1:].clamp(min=1), prepend=true.new_zeros(1))  # (K,) of recall
+        return float((steps * (true / called)).sum())
 
 
 def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
     """Count the pixels of a batch of maps (B,H,W) on the fixed grid of thresholds."""
-    return pr_counts_of(CheckedMaps(maps, Target(evidence.to(maps.device))))
-
-
-def pr_counts_of(checked: CheckedMaps) -> PrCounts:
-    """:func:`pr_counts` of maps that are checked already."""
-    target = checked.target
-    positives = checked.levels()  # (LEVELS,)
-    pictures = len(target.exists) if target.all_exist else int(target.exists.sum())
-    return PrCounts(
-        positives, checked.measured.levels_of(checked.uses) - positives, pictures, len(target.exists) - pictures
-    )
-
-
-def _curve(positives: Tensor, negatives: Tensor, values: Tensor, pictures: int, undefined: int) -> PrCurve:
-    """From pixel counts at rising values (K,) to precision and recall at falling thresholds."""
-    held = (positives + negatives) > 0
-    true = positives[held].flip(0).cumsum(0).double()  # (K',)
-    called = true + negatives[held].flip(0).cumsum(0).double()  # (K',)
-    total = true[-1:].clamp(min=1)  # every counted picture has evidence, so this clamps nothing but the empty curve
-    return PrCurve(true / called, true / total, values[held].flip(0), pictures, undefined)
+    return CheckedMaps(maps, Region(evidence.to(maps.device))).pr_counts()

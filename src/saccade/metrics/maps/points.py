@@ -5,9 +5,10 @@ Where a map looks, compared with one clicked point: near is within a share of th
 Maps are (B,H,W) ≥ 0 on the pixels of the picture, points (B,2) as (x, y) in its pixels, NaN where nothing was clicked.
 A score of a picture without a click, or of one whose click lies outside it with all its neighbourhood, is NaN.
 
-* ``pointing_at``: whether the maximum lies near the click; higher is better;
+* ``pointing_at``: whether the maximum lies near the click, of tied maxima the fraction; higher is better;
 * ``attention_near``: the share of all attention near the click; higher is better;
-* ``distance``: from the maximum to the click, in diagonals of the object's box; lower is better.
+* ``distance``: from the maximum to the click, in diagonals of the object's box, of tied maxima the mean; lower is
+  better. A map without a maximum, constant or zero, is as far away as a pixel drawn at random.
 
 Maps that know only a position, to compare with: :func:`at_points` on the model's grid, :func:`exactly_at` to the pixel.
 
@@ -39,7 +40,6 @@ Axes: B pictures, T steps, k glimpses of a step, M objects, (h, w) cells. A step
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -50,8 +50,7 @@ from saccade import geometry
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval, Values
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import Grids
+from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, derangement
 from saccade.metrics.maps.localisation import (
     TIE,
     check_maps,
@@ -60,16 +59,9 @@ from saccade.metrics.maps.localisation import (
     true_positive_strength,
     where_defined,
 )
-from saccade.metrics.maps.scorer import EXCHANGES, can_exchange
 
 NEAR = 0.1
 """How far near reaches, as a share of the diagonal of the object's box."""
-
-
-def diagonals(boxes: Tensor, size: Size) -> Tensor:
-    """The diagonal (B,) of each box (B,4) xyxy; where there is none (NaN), that of the picture of ``size`` (H, W)."""
-    found = torch.linalg.vector_norm(boxes[:, 2:] - boxes[:, :2], dim=1)  # (B,)
-    return torch.where(found > 0, found, torch.full_like(found, float(size[0] ** 2 + size[1] ** 2) ** 0.5))
 
 
 def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
@@ -82,33 +74,6 @@ def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
     return within | (offset.abs() <= 0.5).all(-1)
 
 
-def pointing_at(maps: Tensor, points: Tensor, radius: Tensor) -> Tensor:
-    """Whether the maximum of each map lies within ``radius`` (B,) of its point (B,); of tied maxima, the fraction."""
-    return pointing(maps, disc(points, radius, _size(maps)))
-
-
-def attention_near(maps: Tensor, points: Tensor, radius: Tensor) -> Tensor:
-    """The share (B,) of all attention that lies within ``radius`` (B,) of each point."""
-    return true_positive_strength(maps, disc(points, radius, _size(maps)))
-
-
-def distance(maps: Tensor, points: Tensor, unit: Tensor) -> Tensor:
-    """From the maximum of each map to its point, in ``unit`` (B,) pixels: (B,); of tied maxima, the mean.
-
-    A map without a maximum, constant or zero, is as far away as a pixel drawn at random.
-    """
-    return _distance(maps, points, unit, _away(points, _size(maps)))
-
-
-def _distance(maps: Tensor, points: Tensor, unit: Tensor, away: Tensor) -> Tensor:
-    """:func:`distance`, given how far ``away`` (B,H,W) every pixel is from the point."""
-    maps = check_maps(maps)
-    peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
-    tied = (scale_to_peak(maps) >= 1 - TIE) | (peak == 0)  # (B,H,W)
-    mean = (away * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
-    return where_defined(mean / unit, ~points.isnan().any(1))
-
-
 @dataclass(frozen=True)
 class Clicks:
     """One click for each map: how near it a map looks."""
@@ -116,7 +81,7 @@ class Clicks:
     points: Tensor
     """(B,2) as (x, y); NaN where nothing was clicked."""
     diagonal: Tensor
-    """(B,) of the object's box, in pixels."""
+    """(B,) of the object's box, in pixels; that of the picture where there is no box."""
     mask: Tensor
     """(B,H,W) bool: what is near the click."""
     away: Tensor
@@ -125,8 +90,11 @@ class Clicks:
     @classmethod
     def at(cls, points: Tensor, boxes: Tensor, size: Size) -> Clicks:
         """Clicks at ``points`` (B,2) on objects in ``boxes`` (B,4), both NaN where unknown, on maps of ``size``."""
-        diagonal = diagonals(boxes, size)  # (B,)
-        return cls(points, diagonal, disc(points, NEAR * diagonal, size), _away(points, size))
+        diagonal = torch.linalg.vector_norm(boxes[:, 2:] - boxes[:, :2], dim=1)  # (B,)
+        whole = torch.full_like(diagonal, float(size[0] ** 2 + size[1] ** 2) ** 0.5)  # that of the picture
+        diagonal = torch.where(diagonal > 0, diagonal, whole)
+        away = torch.linalg.vector_norm(_from_points(points, size), dim=-1)  # (B,H,W)
+        return cls(points, diagonal, disc(points, NEAR * diagonal, size), away.nan_to_num())
 
     @property
     def are_there(self) -> bool:
@@ -135,10 +103,14 @@ class Clicks:
 
     def scores(self, maps: Tensor) -> dict[str, Tensor]:
         """``pointing_at``, ``attention_near`` and ``distance`` (B,), see the module."""
+        maps = check_maps(maps)
+        peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
+        tied = (scale_to_peak(maps) >= 1 - TIE) | (peak == 0)  # (B,H,W)
+        distance = (self.away * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
         return {
             "pointing_at": pointing(maps, self.mask),
             "attention_near": true_positive_strength(maps, self.mask),
-            "distance": _distance(maps, self.points, self.diagonal, self.away),
+            "distance": where_defined(distance / self.diagonal, ~self.points.isnan().any(1)),
         }
 
     def only(self, known: Tensor) -> Clicks:
@@ -177,16 +149,6 @@ def _from_points(points: Tensor, size: Size) -> Tensor:
     rows, columns = (torch.arange(pixels, device=points.device) + 0.5 for pixels in size)
     centres = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # (H,W,2)
     return centres - points[:, None, None, :]
-
-
-def _away(points: Tensor, size: Size) -> Tensor:
-    """From each point to the centre of every pixel, in pixels (B,H,W); 0 where a point is NaN."""
-    away: Tensor = torch.linalg.vector_norm(_from_points(points, size), dim=-1)  # (B,H,W)
-    return away.nan_to_num()
-
-
-def _size(maps: Tensor) -> Size:
-    return maps.shape[1], maps.shape[2]
 
 
 def nss(maps: Tensor, points: Tensor) -> Tensor:
@@ -288,25 +250,24 @@ class PointScorer:
         mine = _Ranked(maps, places.pool)
         everyone = torch.arange(count, device=maps.device)  # (B,)
         self.total.add_values(mine.scores(everyone, places))
+        found: dict[str, dict[str, Tensor]] = {}
         where = (Grids.pixels(size) if grids is None else grids).to(maps.device)
-        for name, lay in (("uniform", baselines.uniform), ("centre_gaussian", baselines.centre_gaussian)):
-            laid = where.through(partial(lay, size=size))  # (1,H,W)
-            self._baseline(name).add_values(_Ranked(laid, places.pool).scores(everyone.new_zeros(count), places))
+        for name, lay in BLIND_MAPS.items():
+            laid = where.blind(lay, size, 1)  # (1,H,W)
+            found[name] = _Ranked(laid, places.pool).scores(everyone.new_zeros(count), places)
         if can_exchange(groups.cpu()):
-            ways = [baselines.derangement(groups, seed=seed).to(maps.device) for seed in range(EXCHANGES)]
-            found = [mine.scores(rows, places) for rows in ways]
-            means = {name: torch.stack([each[name] for each in found]).nanmean(0) for name in found[0]}
-            self._baseline("shuffled").add_values(means)
+            ways = [derangement(groups, seed=seed).to(maps.device) for seed in range(EXCHANGES)]
+            each = [mine.scores(rows, places) for rows in ways]
+            found["shuffled"] = {name: torch.stack([way[name] for way in each]).nanmean(0) for name in each[0]}
         elif donors is not None:
-            self._baseline("shuffled").add_values(_Ranked(donors, places.pool).scores(everyone, places))
+            found["shuffled"] = _Ranked(donors, places.pool).scores(everyone, places)
         counted = drawn(places.points, size)  # (B,H,W)
         others = drawn(places.pool[None], size) - drawn(places.own, size)  # (B,H,W)
         exact = _Ranked(counted, places.pool).scores(everyone, places)
         best = _Ranked(counted / (counted + others).clamp(min=1), places.pool).scores(everyone, places)
-        self._baseline("points_exact").add_values({**exact, "auc_shuffled": best["auc_shuffled"]})
-
-    def _baseline(self, name: str) -> Values:
-        return self.baselines.setdefault(name, Values())
+        found["points_exact"] = {**exact, "auc_shuffled": best["auc_shuffled"]}
+        for name, scores in found.items():
+            self.baselines.setdefault(name, Values()).add_values(scores)
 
 
 class _Places(NamedTuple):
@@ -395,13 +356,13 @@ def at_glimpses(maps: Tensor, choice: Tensor, active: Tensor | None = None) -> T
         choice: (B,T,k) cells, numbered row by row.
         active: (B,T) steps that count; None: all.
     """
-    flat = _by_step(maps, choice.shape[1]).flatten(2).double()  # (B,T,hw)
+    flat = _by_step(maps, choice.shape[1])  # (B,T,hw)
     return _where(torch.take_along_dim(flat, choice, dim=2).mean(-1), active)
 
 
 def at_random(maps: Tensor, steps: int, active: Tensor | None = None) -> Tensor:
     """What :func:`at_glimpses` is on average for glimpses at cells drawn evenly: (B,T)."""
-    return _where(_by_step(maps, steps).flatten(2).double().mean(-1), active)
+    return _where(_by_step(maps, steps).mean(-1), active)
 
 
 def most_salient(saliency: Tensor) -> Tensor:
@@ -409,20 +370,10 @@ def most_salient(saliency: Tensor) -> Tensor:
     return saliency.flatten(2).argmax(-1, keepdim=True)
 
 
-def cells_in_boxes(boxes: Tensor, frame: Tensor, grid: geometry.Size) -> Tensor:
-    """Which cells have their centre inside which box: (B,M,h,w) bool; none in a box that is NaN.
-
-    Args:
-        boxes: (B,M,4) xyxy, in the pixels that ``frame`` leads to.
-        frame: (2,3) or (B,2,3), cells → pixels.
-        grid: (h, w).
-    """
-    return geometry.cells_in_boxes(boxes, frame.double(), grid)
-
-
 def _by_step(maps: Tensor, steps: int) -> Tensor:
-    """Maps (B,T,h,w), the same one at every step if there is only one."""
-    return maps.unsqueeze(1).expand(-1, steps, -1, -1) if maps.dim() == 3 else maps
+    """Maps as (B,T,hw) in float64, the same one at every step if there is only one."""
+    stepped = maps.unsqueeze(1).expand(-1, steps, -1, -1) if maps.dim() == 3 else maps  # (B,T,h,w)
+    return stepped.flatten(2).double()
 
 
 def _where(values: Tensor, active: Tensor | None) -> Tensor:

@@ -41,9 +41,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import ColumnBuffer, Values
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import Grids
+from saccade.metrics.intervals import ByName, ColumnBuffer, Values
+from saccade.metrics.maps.baselines import BLIND_MAPS, Grids, can_exchange, derangement
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.interventions import (
     Moved,
@@ -57,7 +56,6 @@ from saccade.metrics.maps.interventions import (
     off_objects,
 )
 from saccade.metrics.maps.localisation import mass_on, where_defined
-from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.result import Part
 
 GROUPS = ("scene", "model")
@@ -161,7 +159,7 @@ class TwinScores:
     def __init__(self) -> None:
         self.own: dict[str, Values] = {group: Values() for group in GROUPS}
         """Scores of the maps, by group."""
-        self.rivals: dict[str, dict[str, Values]] = {group: {} for group in GROUPS}
+        self.rivals = {group: ByName() for group in GROUPS}
         """By group and by the name of the rival."""
         self.edits = EditScores()
         """Scores of answers to edited attention, if the model takes any; from fewer questions."""
@@ -201,15 +199,17 @@ class TwinScores:
         self.own["scene"].add_values(about_scene(maps, truth))
         self.own["model"].add_values(about_model(maps.first, objects, effects))
         for name, others in rivals(maps, truth, groups, bright=bright, grids=grids).items():
-            self.rivals["scene"].setdefault(name, Values()).add_values(about_scene(others, truth))
+            self.rivals["scene"].add_values(name, about_scene(others, truth))
             rival = others.first
             if name == "grid_oracle" and grids is not None:  # the best map of the grids is another one there
-                best = grids.to(rival.device).oracle(_cause(objects, effects))  # (B,H,W)
+                largest = torch.where(effects.isnan(), -1.0, effects).argmax(1)  # (B,)
+                cause = objects[torch.arange(len(objects), device=objects.device), largest]  # (B,H,W)
+                best = grids.to(rival.device).oracle(cause)  # (B,H,W)
                 rival = rival if best is None else best
-            self.rivals["model"].setdefault(name, Values()).add_values(about_model(rival, objects, effects))
+            self.rivals["model"].add_values(name, about_model(rival, objects, effects))
         area = objects.sum(dim=(-2, -1)).to(effects)  # (B,N)
         ranks = {"cause_top": cause_top(area, effects), "cause_pairs": cause_pairs(area, effects)}
-        self.rivals["model"].setdefault("object_area", Values()).add_values(ranks)
+        self.rivals["model"].add_values("object_area", ranks)
 
     def join(self, later: TwinScores) -> None:
         """Add what was scored of later questions."""
@@ -217,30 +217,22 @@ class TwinScores:
         self.edits.join(later.edits)
         for group in GROUPS:
             self.own[group].join(later.own[group])
-            for name, held in later.rivals[group].items():
-                self.rivals[group].setdefault(name, Values()).join(held)
+            self.rivals[group].join(later.rivals[group])
 
     def summary(self) -> Part:
         """Plain numbers: ``n``; of each group its scores, ``baselines``, ``intervals`` and ``counts``."""
-        found: Part = {"n": len(self), "scene": self._group("scene"), "model": self._group("model")}
+        summary: Part = {"n": len(self)}
+        for group, own in self.own.items():
+            intervals = own.intervals(self.groups)
+            summary[group] = {
+                "scores": own.means(),
+                "baselines": self.rivals[group].means(),
+                "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
+                "counts": {name: each.n for name, each in intervals.items()},
+            }
         if len(self.edits):
-            self.edits.add_to(found["model"])
-        return found
-
-    def _group(self, group: str) -> Part:
-        own, intervals = self.own[group], self.own[group].intervals(self.groups)
-        return {
-            "scores": own.means(),
-            "baselines": {name: held.means() for name, held in self.rivals[group].items()},
-            "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
-            "counts": {name: each.n for name, each in intervals.items()},
-        }
-
-
-def _cause(objects: Tensor, effects: Tensor) -> Tensor:
-    """The pixels (B,H,W) of the object with the largest effect."""
-    largest = torch.where(effects.isnan(), -1.0, effects).argmax(1)  # (B,)
-    return objects[torch.arange(len(objects), device=objects.device), largest]
+            self.edits.add_to(summary["model"])
+        return summary
 
 
 def rivals(
@@ -249,20 +241,15 @@ def rivals(
     """The maps of each rival, by its name; what is given is what :meth:`TwinScores.add` takes."""
     size = (maps.first.shape[-2], maps.first.shape[-1])
     own = (Grids.pixels(size) if grids is None else grids).to(maps.first.device)
-
-    def blind(lay: Callable[..., Tensor]) -> TwinMaps:
-        pictures = 1 if own.is_shared else len(maps.first)
-        laid = own.through(lambda frame, cells: lay(frame, cells, size, pictures=pictures))  # (1|B,H,W)
-        return maps.map(lambda name, each: laid.expand_as(each))
-
     found: dict[str, TwinMaps] = {}
     if bright is not None:
         found["foreground"] = maps.map(lambda name, each: each * getattr(bright, name))
     if can_exchange(groups):
-        other = baselines.derangement(groups).to(maps.first.device)  # (B,)
+        other = derangement(groups).to(maps.first.device)  # (B,)
         found["shuffled"] = maps.map(lambda name, each: each[other])
-    found["uniform"] = blind(baselines.uniform)
-    found["centre_gaussian"] = blind(baselines.centre_gaussian)
+    for blind, lay in BLIND_MAPS.items():
+        laid = own.blind(lay, size, len(maps.first)).expand_as(maps.first)  # (B,H,W)
+        found[blind] = TwinMaps(**dict.fromkeys([each.name for each in fields(maps)], laid))
     found["target_mask"] = maps.map(lambda name, each: even_where_empty(truth.asked_for(name).float()))
     if grids is not None and own.is_shared:
         best = own.oracle(torch.cat((truth.target, truth.other, truth.target_new)))  # (3B,H,W)

@@ -16,7 +16,7 @@ pixels change. R_u are the pixels of the highest tenth of the map of word u, and
 replaced by a fill:
 
 =======  ====================================================================================  =====================
-Eq. (1)  D[u,t] = log p(y_t | I, y_<t) - log p(y_t | I∖R_u, y_<t)                              :func:`log_drops`
+Eq. (1)  D[u,t] = log p(y_t | I, y_<t) - log p(y_t | I∖R_u, y_<t)
 Eq. (2)  evidence of t = D[t,t] - mean of D[u,t] over the other words u of its kind            :func:`own_and_other`
 Eq. (3)  distance of t = mean of TV(a_t, a_u) over the same words u                            :func:`map_distances`
 =======  ====================================================================================  =====================
@@ -77,11 +77,6 @@ def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
     return found * (words >= 0)
 
 
-def log_drops(before: Tensor, after: Tensor) -> Tensor:
-    """Eq. (1): of the words' log p before (T,) and of altered pictures (R,T), how much each of these took: (R,T)."""
-    return before - after
-
-
 def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
     """D[t,t] and the mean of D[u,t] over other words u, (N,) each; the latter is NaN where no other word is.
 
@@ -93,8 +88,7 @@ def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         drops: (N,N) D[u,t] between the N words of one kind in one caption.
         words: (N,) their ids; a word that is there twice is not another one.
     """
-    others = _others(words)  # (N,N)
-    return drops.diagonal(), _mean_over(drops, others)
+    return drops.diagonal(), _mean_over_others(drops, words)
 
 
 def map_distances(weights: Tensor, words: Tensor) -> Tensor:
@@ -102,16 +96,12 @@ def map_distances(weights: Tensor, words: Tensor) -> Tensor:
     count = len(words)
     first, second = (each.flatten() for each in torch.meshgrid(*[torch.arange(count)] * 2, indexing="ij"))  # (N²,)
     apart = total_variation(weights[first], weights[second]) if count else weights.new_zeros(0)  # (N²,)
-    return _mean_over(apart.reshape(count, count).to(weights.device), _others(words))
+    return _mean_over_others(apart.reshape(count, count).to(weights.device), words)
 
 
-def _others(words: Tensor) -> Tensor:
-    """[u,t]: whether word u is another one than word t, (N,N)."""
-    return words[:, None] != words
-
-
-def _mean_over(values: Tensor, others: Tensor) -> Tensor:
-    """The mean of column t over the rows u that are others: (N,)."""
+def _mean_over_others(values: Tensor, words: Tensor) -> Tensor:
+    """The mean of column t over the rows u whose word is another one: (N,)."""
+    others = words[:, None] != words  # (N,N)
     total = torch.where(others, values.double(), 0.0).sum(0)  # (N,)
     return torch.where(others.any(0), total / others.sum(0), torch.nan)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.probing.data import Questions
-from saccade.probing.head_stack import (
+from saccade.probing.heads import (
     HeadStack,
     Places,
     batches_of,

@@ -27,13 +27,11 @@ from torch import Tensor
 from saccade.losses.maps import evidence_loss
 from saccade.models.probe_heads import ExampleQueries, ProbeHead
 from saccade.probing.data import Questions
+from saccade.probing.features import Batch
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20
 """Numbers that a step of a stack may keep at most; larger stacks are trained in parts."""
-
-Batch = Callable[[Tensor], Tensor]
-"""Numbers of pictures (B,) → standardised features (B,C,H,W)."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,8 @@ class Places:
 
         Only examples that a member learns from count, as ``counts`` (M,R) says.
         """
-        on_evidence = self.on_evidence[numbers]  # (R,H,W)
-        return torch.stack(
-            [
-                evidence_loss(own, on_evidence * learns[:, None, None], self.everywhere)
-                for own, learns in zip(maps, counts)
-            ]
-        )
+        on_evidence = self.on_evidence[numbers] * counts[..., None, None]  # (M,R,H,W)
+        return torch.stack([evidence_loss(own, on, self.everywhere) for own, on in zip(maps, on_evidence)])
 
 
 class HeadStack:
@@ -148,8 +141,7 @@ def train_heads(
 
 def members_at_once(head: ProbeHead, shape: Sequence[int], answers: int, examples: float) -> int:
     """How many members of this kind fit into one stack, for features of ``shape`` (C,H,W) and batches of examples."""
-    each = head.numbers(shape[0], math.prod(shape[1:]), answers) * examples
-    return max(1, int(BUDGET // each))
+    return max(1, int(BUDGET // (head.numbers(shape[0], math.prod(shape[1:]), answers) * examples)))
 
 
 def rate_factor(step: int, steps: int) -> float:
@@ -168,11 +160,11 @@ def batches_of(pictures: Tensor, batch_size: int, steps: int, seed: int) -> list
     """The numbers of the pictures of every step: epoch after epoch in a new order, each in batches of equal size."""
     generator = torch.Generator().manual_seed(seed)
     parts = max(1, math.ceil(len(pictures) / batch_size))
-    made: list[Tensor] = []
-    while len(made) < steps:
+    batches: list[Tensor] = []
+    while len(batches) < steps:
         order = pictures[torch.randperm(len(pictures), generator=generator)]
-        made += [each for each in torch.tensor_split(order, parts) if len(each)]
-    return made[:steps]
+        batches += torch.tensor_split(order, parts)
+    return batches[:steps]
 
 
 class StackedAdamW:
@@ -180,9 +172,9 @@ class StackedAdamW:
 
     def __init__(self, parameters: dict[str, Tensor], rates: Sequence[float], decays: Sequence[float]) -> None:
         self._parameters = [*parameters.values()]
-        self._rates, self._decays = (torch.tensor(each, dtype=torch.float64) for each in (rates, decays))  # (M,)
-        self._means = [torch.zeros_like(each) for each in self._parameters]
-        self._squares = [torch.zeros_like(each) for each in self._parameters]
+        self._rates, self._decays = (torch.tensor(values, dtype=torch.float64) for values in (rates, decays))  # (M,)
+        self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = 0
 
     @torch.no_grad()
@@ -202,12 +194,12 @@ class StackedAdamW:
 
 def fresh_heads(make: Callable[[], ProbeHead], seeds: Sequence[int]) -> list[ProbeHead]:
     """A head for each seed; the same seed gives the same weights."""
-    made: list[ProbeHead] = []
+    heads: list[ProbeHead] = []
     for seed in seeds:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made.append(make())
-    return made
+            heads.append(make())
+    return heads
 
 
 @torch.no_grad()

@@ -1,0 +1,190 @@
+"""The page of a probe: the verdict, the rivals, and what the kept head gets wrong."""
+
+from __future__ import annotations
+
+import torch
+
+from saccade.data.pictures.reading import read_picture
+from saccade.data.tables.doubts import pluralise
+from saccade.metrics.verdict import BLIND
+from saccade.models.probe_heads import LINEAR
+from saccade.probing.data import ProbedPictures
+from saccade.probing.evidence import HeadModel
+from saccade.probing.features import Features
+from saccade.probing.probe import ProbeResult, title_of
+from saccade.show.overlay import fit_panel, overlay
+from saccade.show.report import Cell, Picture, Report, Section, Table, percent
+from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
+from saccade.show.tables import Row
+
+_PANEL = 320  # pixels of a mistake's longer side
+_COPIES = 20
+_QUESTIONS = 200
+
+
+def probe_page(
+    probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel, *, title: str
+) -> Report:
+    """The page; ``model_of`` gives the model that tested a split."""
+    details = probed.details.to_json()
+    sections = [
+        _rivals(probed),
+        _by_question(probed),
+        _maps_beside(probed),
+        rests_on_section(probed.rests_on),
+        _curve(probed),
+        confusion_section(details["confusion"], len(pictures.classes)),
+        classes_section(details["per_class"], "results.json"),
+        _mistakes(probed, pictures, features, model_of),
+        _calibration(probed),
+        _data(pictures),
+    ]
+    lead = f"{probed.verdict}.".replace("± ", "±\u00a0").replace(" %", "\u00a0%")
+    return Report(title=title, lead=lead, sections=[section for section in sections if section is not None])
+
+
+def _rivals(probed: ProbeResult) -> Section:
+    rows: list[Row] = []
+    for row in probed.rows:
+        difference = row.difference
+        test = Cell(row.test.mean, f"{100 * row.test.mean:.1f} ± {100 * row.test.half:.1f}\u202f%")
+        against, differs = Cell(None), ""
+        if difference is not None:
+            against = Cell(difference.mean, f"{100 * difference.mean:+.1f} ± {100 * difference.half:.1f}")
+            differs = "yes" if difference.is_beyond_zero else "no"
+        rows.append([row.title, test, against, differs, percent(row.val)])
+    plan, splits = probed.plan, probed.splits
+    text = (
+        f"{pluralise(len(splits), 'split')}, {pluralise(plan.seeds, 'seed')}. In each split three parts are kept "
+        "apart: one to learn from, one to choose settings with, one to be tested on. Pictures that look the same "
+        "are in the same part. Test pictures choose nothing.\n\n"
+        f"Each head was trained over {len(plan.rates)} learning rates × {len(plan.decays)} weight decays "
+        f"({title_of(LINEAR)}: {len(plan.linear_rates)} × {len(plan.decays)}), {probed.steps} steps of "
+        f"{plan.batch_size} pictures. ± is the 95 % interval with the correction of Nadeau and Bengio (2003) for "
+        "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
+        "chose; the other rows are not corrected for their number."
+    )
+    if probed.examples.questions.are_asked:
+        text += (
+            "\n\nEvery rival is told the question: the linear one has a linear layer for each question, nearest "
+            "neighbours vote among pictures that are asked the same, and of the attention heads it is the query."
+        )
+    if plan.evidence_weight:
+        text += (
+            f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
+            f"{plan.evidence_weight:g}. So it is no surprise that their maps lie there."
+        )
+    best = next(number for number, row in enumerate(probed.rows) if row.name == probed.kept.name)
+    columns = ("rival", "test accuracy", f"less {title_of(LINEAR)}, points", "differs", "validation")
+    return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
+
+
+def _by_question(probed: ProbeResult) -> Section | None:
+    """Scores of each question, the worst of the kept head first."""
+    scores, kept = probed.by_question(), probed.kept.name
+    if len(scores) < 2:
+        return None
+    names = [*dict.fromkeys((kept, LINEAR))]
+    order = sorted(scores, key=lambda word: (scores[word][kept], word))
+    rows: list[Row] = [
+        [word, int(scores[word]["n"]), *(percent(scores[word][name]) for name in (*names, "commonest_answer"))]
+        for word in order[:_QUESTIONS]
+    ]
+    text = "Test accuracy of each question (first seed), the worst first."
+    if len(scores) > len(rows):
+        text += f" {len(scores) - len(rows)} better ones are in results.json."
+    columns = ("question", "asked", *map(title_of, names), title_of("prior"))
+    return Section("Scores of questions", text, [Table(columns, rows)])
+
+
+def _maps_beside(probed: ProbeResult) -> Section | None:
+    """The maps of the kept head beside those that do not look; None where no evidence is known."""
+    maps = probed.maps
+    if not maps.get("blind_maps"):
+        return None
+    rows: list[Row] = [[title_of(probed.kept.name), percent(maps["value"]), Cell(None)]]
+    for name, blind in sorted(maps["blind_maps"].items(), key=lambda pair: -(pair[1]["value"] or 0)):
+        low, high = blind["interval"]
+        less = Cell(blind["difference"], f"{100 * blind['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
+        rows.append(
+            [BLIND[name] + (", to the pixel" if name.endswith("_exact") else ""), percent(blind["value"]), less]
+        )
+    where = (
+        "within a tenth of the object's diagonal of the click"
+        if maps["score"] == "pointing_at"
+        else "on the evidence (box, mask or a disc round the point)"
+    )
+    text = (
+        f"How often the peak of a map lies {where}, on test pictures. The other maps do not look at the picture; "
+        "chance is the best of them. Differences are paired, with a 95 % interval."
+    )
+    columns = ("map", "peak there", "head less this map, points")
+    return Section("Where it looked", text, [Table(columns, rows, best_row=0, dash="compared with itself")])
+
+
+def _curve(probed: ProbeResult) -> Section:
+    rows: list[Row] = []
+    for name in dict.fromkeys((LINEAR, probed.kept.name)):
+        trial = probed.trials[name]
+        by_share = [*trial.shares.values(), [seeds[0] for seeds in trial.test]]
+        rows.append([title_of(name), *(percent(sum(scores) / len(scores)) for scores in by_share)])
+    text = (
+        "Test accuracy after learning from a part of the training pictures (first seed, mean over splits). Where it "
+        "still rises between the last two columns, more pictures are likely to help."
+    )
+    columns = ["", *(f"{share:.0%}" for share in (*probed.plan.shares, 1.0))]
+    return Section("Would more pictures help?", text, [Table(columns, rows)])
+
+
+def _mistakes(probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel) -> Section:
+    split_of = {int(number): at for at, split in enumerate(probed.splits) for number in split.test}
+    drawn = []
+    for mistake in probed.details.mistakes:
+        example, path = mistake.picture, pictures.path(mistake.picture)
+        shown = fit_panel(read_picture(path).image, _PANEL)
+        number, model = torch.tensor([example]), model_of(split_of[example])
+        encoded = features.encoded(probed.kept.name, pictures.questions.picture[number])  # (1,C,H,W)
+        with torch.no_grad():
+            output = model.wrap(model.respond(encoded, pictures.query(number)), pictures.store.size)
+        trace = output.trace.placed(*pictures.canvas(number))
+        text = caption({**mistake._asdict(), "asked": pictures.asked(example)})
+        drawn.append(
+            Picture(
+                overlay(shown, trace.image_map("total", (shown.height, shown.width))[0]),
+                f"{text}. {path.parent.name}/{path.name}",
+                f"{path.name} with the map of the head over it",
+            )
+        )
+    return mistakes_section(drawn, "test pictures")
+
+
+def _calibration(probed: ProbeResult) -> Section:
+    rows: list[Row] = [
+        [f"{each.low:.0%} – {each.high:.0%}", each.answers, percent(each.confidence), percent(each.accuracy)]
+        for each in probed.details.bins
+    ]
+    text = (
+        f"How sure the kept head was, and how often it was right, on test pictures. Expected calibration error "
+        f"{100 * probed.details.calibration:.1f} points: 0 means that of answers given with 80 % confidence, 80 % are "
+        "right."
+    )
+    return Section("Calibration", text, [Table(("confidence", "answers", "mean confidence", "accuracy"), rows)])
+
+
+def _data(pictures: ProbedPictures) -> Section:
+    count, copies = pluralise(len(pictures.paths), "picture"), pictures.copies
+    line = f"{count} in {pluralise(len(pictures.classes), 'class', 'classes')}."
+    if pictures.questions.are_asked:
+        asked, answers = (
+            pluralise(len(pictures.questions.words), "question"),
+            pluralise(len(pictures.classes), "answer"),
+        )
+        line = f"{asked}, asked {len(pictures):,} times about {count}; {answers}."
+    lines = [line, *(f"{remark}." for remark in pictures.remarks), "No two pictures are the same file."]
+    if copies:
+        lines[-1] = (
+            f"{pluralise(len(copies), 'picture')} has the bytes of another one. Both stay in the same part of every "
+            "split, so no test picture leaks into training."
+        )
+    blocks = [Table(("picture", "same as"), copies[:_COPIES])] if copies else []
+    return Section("The pictures", "\n\n".join(lines), blocks)
