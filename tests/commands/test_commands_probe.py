@@ -342,19 +342,6 @@ def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_pat
     assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]
 
 
-def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
-    photos = write_squares(tmp_path / "squares", 30, planted=False).parent
-    table = photos / "table.csv"
-    table.rename(photos / "metadata.csv")
-    text = (photos / "metadata.csv").read_text("utf-8").replace("image,", "file_name,", 1)
-    (photos / "metadata.csv").write_text(text, "utf-8")
-    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert f"{photos} is read as metadata:{photos}" in done.stderr.replace("\n", "")
-    bare = write_pictures(tmp_path / "bare", 6, ("only",)) / "only"
-    assert run("--data", bare, "--out", tmp_path / "other", *QUICK).exit_code == 2
-
-
 def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
     photos = write_pictures(tmp_path / "photos", 18)
     quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
@@ -362,13 +349,3 @@ def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
     assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
     assert result["plan"]["batch_size"] == 5
     assert run("--out", tmp_path / "none").exit_code == 2
-
-
-def test_links_that_lead_nowhere_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    photos = write_pictures(tmp_path / "photos", 24)
-    (photos / "self").symlink_to("self")
-    (photos / "gone").symlink_to("nowhere")
-    (photos / "red" / "back").symlink_to("..")
-    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "2 × link that leads nowhere (gone; self)" in " ".join(done.stderr.split())

@@ -15,10 +15,7 @@ export class Panels {
 
   /** Open the panels of `models`, those on the page, and close all others; models of one module share its panel. */
   show(models) {
-    const wanted = Map.groupBy(
-      models.filter((model) => model?.panel),
-      ({ panel }) => panel,
-    );
+    const wanted = Map.groupBy(models.filter((model) => model?.panel), ({ panel }) => panel);
     for (const [address, { place, hooks }] of this.#opened) {
       if (wanted.has(address)) continue;
       this.#opened.delete(address);

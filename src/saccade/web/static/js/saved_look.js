@@ -54,10 +54,7 @@ async function pictureOf({ picture, image_size: size }) {
 function wayToPicture({ canvas, image_size: size }, picture) {
   if (!picture) return IDENTITY;
   const original = size ? { width: size.values[1], height: size.values[0] } : picture;
-  const stretch = [
-    [picture.width / original.width, 0, 0],
-    [0, picture.height / original.height, 0],
-  ];
+  const stretch = [[picture.width / original.width, 0, 0], [0, picture.height / original.height, 0]];
   return compose(stretch, canvas ? frameOf(canvas) : IDENTITY);
 }
 
@@ -86,10 +83,7 @@ function slotsOf(count, texts) {
 /** The last frame (2,3) of a tensor with any batch axis before it. */
 function frameOf({ values }) {
   const [a, b, tx, c, d, ty] = values.slice(-6);
-  return [
-    [a, b, tx],
-    [c, d, ty],
-  ];
+  return [[a, b, tx], [c, d, ty]];
 }
 
 /** Whether a trace looks at its picture by several crops and by nothing else: these are drawn as frames. */
