@@ -109,7 +109,7 @@ class Checkpoints(Target):
         checkpoint.position(1)
         checkpoint.restore_model(self.learner, None)
         checkpoint.restore_optimizer(self.optimizer, self.parameters)
-        checkpoint.rng(0)
+        checkpoint.restore_rng(0, torch.device("cpu"))
         if problems:
             raise CheckpointError(problems[0])
 

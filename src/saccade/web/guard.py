@@ -112,6 +112,7 @@ class Guard:
             if not body.is_deserted:  # the server ends this request itself
                 raise
         finally:
+            body.forget()
             client = scope.get("client")
             asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
             log_request(client[0] if client else "", *asked, response.status, response.length, time.monotonic() - start)
@@ -193,6 +194,11 @@ class _Body:
         if message["type"] == "http.request" and not message.get("more_body", False):
             self._watch = asyncio.create_task(self._until_it_hangs_up())
         return message
+
+    def forget(self) -> None:
+        """Watch no longer for the end of the connection."""
+        if self._watch is not None:
+            self._watch.cancel()
 
     def count(self, length: int) -> None:
         """Refuse a body of so many bytes if that is too many."""
