@@ -246,7 +246,7 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(
     assert sidecar["check"]["largest_difference"] <= 1e-4
 
     images = torch.rand(5, 3, 31, 34, generator=torch.Generator().manual_seed(3))
-    expected = model.caption(model.encode(images), method="greedy")
+    expected = model.caption(model.encode(images))
     first, step = (
         onnxruntime.InferenceSession(tmp_path / "out" / name, providers=["CPUExecutionProvider"])
         for name in ("begin.onnx", "step.onnx")

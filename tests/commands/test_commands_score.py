@@ -65,10 +65,10 @@ def test_json_is_the_file_and_what_is_wrong_ends_with_code_2(folders, tmp_path) 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scenes with the truth beside them, of two digits each."""
-    from saccade.families.question.scene_task import SceneTask
+    from saccade.families.question.task import QuestionTask
 
     folder = tmp_path_factory.mktemp("scenes")
-    SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
+    QuestionTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
     lines = [json.loads(line) for line in (folder / "scenes.jsonl").read_text().splitlines()]
     kept = [{**line, "objects": line["objects"][:2]} for line in lines]
     (folder / "scenes.jsonl").write_text("\n".join(map(json.dumps, kept)))

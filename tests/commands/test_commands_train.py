@@ -16,7 +16,7 @@ import saccade
 from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.task import QuestionTask
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from tiny_runs import FRESH, STEPS, TINY, train_tiny
@@ -24,15 +24,15 @@ from tiny_runs import FRESH, STEPS, TINY, train_tiny
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """A SIGTERM arrives while batch number ``batch`` is made: the step that uses it is the last."""
-    original = SceneTask.train_batches
+    original = QuestionTask.train_batches
 
-    def interrupted(self: SceneTask, start: int, **options: int) -> Iterator[object]:
+    def interrupted(self: QuestionTask, start: int, **options: int) -> Iterator[object]:
         for number, made in enumerate(original(self, start, **options), start):
             if number == batch:
                 signal.raise_signal(signal.SIGTERM)
             yield made
 
-    monkeypatch.setattr(SceneTask, "train_batches", interrupted)
+    monkeypatch.setattr(QuestionTask, "train_batches", interrupted)
 
 
 def assert_same_run(one: Path, other: Path) -> None:

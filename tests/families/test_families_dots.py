@@ -7,8 +7,6 @@ test installs the package with pip.
 
 from __future__ import annotations
 
-import base64
-import http.client
 import importlib.util
 import json
 import os
@@ -18,7 +16,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from PIL import Image
@@ -189,38 +187,6 @@ def test_it_is_exported(folder: Path, done: dict[str, Done]) -> None:
     sidecar = json.loads((folder / "onnx" / "model.json").read_text("utf-8"))
     assert sidecar["outputs"].keys() == {"answer", "probabilities", "logits", "dots.weights"}
     assert (sidecar["queries"], sidecar["answers"]) == ([], list("012345"))
-
-
-@pytest.mark.web
-def test_it_is_served(folder: Path, done: dict[str, Done], environment: dict[str, str]) -> None:
-    pytest.importorskip("fastapi")
-    command = [sys.executable, "-m", "saccade", "serve", "run", "--port", "0", "--device", "cpu", "--quiet"]
-    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            port = int(server.stdout.readline().strip().rstrip("/").rpartition(":")[2])
-            (model,) = fetched(port, "GET", "/api/models")["models"]
-            assert (model["name"], model["queries"], model["answers"]) == ("run", [], list("012345"))
-            picture = (folder / "made" / "00000001.png").read_bytes()
-            url = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-            kept = fetched(port, "POST", "/api/encode", {"picture": url})
-            view = fetched(port, "POST", "/api/ask", {"model": "run", "encoding": kept["encoding"]})
-            told = json.loads(done["look"].out.splitlines()[1])
-            assert view["answer"] == told["answer"]
-            assert view["confidence"] == pytest.approx(told["confidence"], abs=1e-5)
-            assert [(look["name"], look["grid"]) for look in view["looks"]] == [("dots", [10, 10])]
-        finally:
-            server.terminate()
-
-
-def fetched(port: int, method: str, path: str, value: Any = None) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    body = None if value is None else json.dumps(value)
-    connection.request(method, path, body, {"Content-Type": "application/json"})
-    reply = connection.getresponse()
-    said = reply.read()
-    connection.close()
-    assert reply.status == 200, said
-    return json.loads(said)
 
 
 @pytest.fixture

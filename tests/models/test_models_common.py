@@ -363,7 +363,7 @@ def test_encoding_once_is_enough(name: str) -> None:
     model, (inputs, _) = build(name).eval(), batch(name)
     encoding = model.encode(source(inputs))
     if isinstance(model, SatModel):
-        told = model.forward_features(encoding, inputs["words"])
+        told = model.teacher_force(encoding, inputs["words"])
         assert_same(told, model.forward_raw(**inputs), rtol=1e-6, atol=1e-6)
         return
     if not isinstance(model, (QueryModel, StoryModel)):

@@ -50,7 +50,7 @@ def test_any_backbone_will_do(settings: dict[str, Any]) -> None:
     images = torch.rand(2, 3, 64, 80)
     encoding = model.encode(images)
     assert encoding.shape == (2, model.grid[0] * model.grid[1], model.channels)
-    found = model.caption(encoding, method="beam")
+    found = model.caption(encoding, width=5)
     trace = model.trace_of(found).validate()
     assert trace.image_map().shape == (2, 64, 80)
 
@@ -96,12 +96,13 @@ def test_of_hard_attention_one_cell_is_seen(pick: str) -> None:
         assert torch.equal(look.choice, look.weights.flatten(2).argmax(-1))
 
 
-def test_drawn_cells_differ_and_follow_their_generator() -> None:
+def test_drawn_cells_differ_and_follow_the_seed() -> None:
     model = build(attention_kind="hard", pick="drawn").eval()
     encoding = model.encode(batch(8)[0])
 
     def cells(seed: int) -> Tensor:
-        choices = model.caption(encoding, generator=torch.Generator().manual_seed(seed)).choices
+        torch.manual_seed(seed)
+        choices = model.caption(encoding).choices
         assert choices is not None
         return choices
 
@@ -114,12 +115,12 @@ def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
     model = build(seed=3).eval()
     images, _ = batch(6)
     encoding = model.encode(images)
-    found = model.caption(encoding, method="beam", width=3, captions=2)
+    found = model.caption(encoding, width=3, captions=2)
     for which in range(2):
         trace = model.trace_of(found, which).validate()
         words = found.words[:, which]
         with torch.no_grad():
-            given_ = model.forward_features(encoding, words)
+            given_ = model.teacher_force(encoding, words)
         look, said = trace.look("word"), words >= 0
         torch.testing.assert_close(look.weights[said], given_.acts["word"].weights[said])
         torch.testing.assert_close(look.gain[said], given_.acts["word"].gain[said])
@@ -169,7 +170,7 @@ def test_cells_are_drawn_by_their_weights() -> None:
         features = model.encode(batch(1)[0])
         features[:, 3] += 3.0  # one cell unlike the others
         many = features.expand(3000, -1, -1)
-        raw = model.forward_features(many, torch.zeros(3000, 1, dtype=torch.long))
+        raw = model.teacher_force(many, torch.zeros(3000, 1, dtype=torch.long))
     weights = raw.acts["word"].weights[0, 0].flatten()
     share = raw.acts["word"].choice.flatten().bincount(minlength=len(weights)) / 3000
     torch.testing.assert_close(share, weights, rtol=0, atol=0.03)
@@ -183,7 +184,8 @@ def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     expected = torch.tensor([True, False, True, False, False, True])
     start = -math.log(5)
     assert model.baseline.item() == pytest.approx(start)
-    raw = model.teacher_force(features, words, noise=noise, expected=expected)
+    model._chances = lambda *_: (noise, expected)
+    raw = model.teacher_force(features, words)
     assert raw.baseline.item() == pytest.approx(start)  # this batch is not in it
     earned = word_log_likelihood(raw.logits, words)[~expected]
     mean = (earned.sum() / (words[~expected] >= 0).sum()).item()
@@ -226,7 +228,8 @@ class Enumerated:
     def raw(self, cells: tuple[int, ...]) -> CaptionOutput:
         """The rollout that draws these cells."""
         noise = torch.nn.functional.one_hot(torch.tensor([cells]), CELLS) * 1e9
-        raw = self.model.teacher_force(self.features, self.words, noise=noise, expected=torch.tensor([False]))
+        self.model._chances = lambda *_: (noise, torch.tensor([False]))
+        raw = self.model.teacher_force(self.features, self.words)
         assert raw.acts["word"].choice.tolist() == [list(cells)]
         return raw
 
@@ -305,7 +308,7 @@ def test_pictures_of_another_size_are_refused() -> None:
 def test_features_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
     _, words = batch()
     with pytest.raises(ShapeError, match="features"):
-        build().forward_features(torch.rand(shape), words)
+        build().teacher_force(torch.rand(shape), words)
     with pytest.raises(ShapeError, match="features"):
         build().caption(torch.rand(shape))
 
@@ -313,4 +316,4 @@ def test_features_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shape", [(3, 2), (4,), (4, 0), (4, 2, 2)])
 def test_captions_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match="words"):
-        build().forward_features(torch.rand(4, 42, 32), torch.zeros(shape, dtype=torch.long))
+        build().teacher_force(torch.rand(4, 42, 32), torch.zeros(shape, dtype=torch.long))

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.task import Default
+from saccade.families.question.losses import Default
+from saccade.families.question.task import QuestionTask
 from saccade.models.stn import StnTunedConfig, StnTunedModel
 from saccade.trace import QuestionOutput
 
@@ -72,7 +72,7 @@ def test_the_helper_answers_in_training_alone_and_from_what_was_attended() -> No
 
 def test_the_task_teaches_the_helper_the_same_answer() -> None:
     """Even logits over five answers cost ln 5 each."""
-    task = SceneTask(model="stn-tuned", model_config={}, data={"name": "mref"})
+    task = QuestionTask(model="stn-tuned", model_config={}, data={"name": "mref"})
     label = torch.tensor([0, 4, 2])
     even = QuestionOutput(torch.zeros(3, 5), helper_logits=torch.zeros(3, 5))
     found = task.loss(even, {"label": label}, Default())

@@ -79,22 +79,6 @@ def test_pictures_are_encoded_as_often_as_they_differ():
     assert seen == [2, 1]
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("name", ["soft", "hattnet-ctx"])
-def test_each_changed_picture_is_encoded_once_for_all_its_questions(name):
-    """Five pictures in parts of two; one part is asked nothing, one picture four times."""
-    model, encoded_at_once = tiny(name), []
-    images, _ = batch(model)
-    picture, query = torch.tensor([4, 0, 1, 0, 4, 0, 0]), torch.tensor([0, 1, 2, 3, 1, 2, 0])
-    apart = model.forward_raw(images[picture], query).logits
-    seen, which = EncodedPictures(model, images[:1]), torch.zeros(5, dtype=torch.int64)
-    encode = model.encode
-    model.encode = lambda part: encoded_at_once.append(len(part)) or encode(part)
-    found = seen.logits_of_changed(images[:5], which, query, picture)
-    torch.testing.assert_close(found, apart, rtol=1e-5, atol=1e-6)
-    assert encoded_at_once == [2, 1]
-
-
 @pytest.mark.parametrize(
     ("numbers", "first", "which"),
     [([7, 7, 3, 7], [2, 0], [1, 1, 0, 1]), ([5], [0], [0]), ([1, 2, 3], [0, 1, 2], [0, 1, 2]), ([4, 4], [0], [0, 0])],

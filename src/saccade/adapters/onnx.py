@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
 from saccade.files import folder_in_place, write_bytes, write_json
 from saccade.models.base import AttentionModel
+from saccade.models.caption_decoder import EncodedImage, LstmState
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.predict import Predictor, load
 from saccade.trace import Look
@@ -379,8 +380,8 @@ class Step(nn.Module):
         """``logits`` (B,V), ``word.weights`` (B,h,w), ``word.gain`` (B,), ``next_hidden`` and ``next_cell`` (B,n)."""
         *held, before = given
         named = dict(zip(self.names, held))
-        scene = self.model.scene(named["features"], named.get("seen"))
-        memory = self.model.memory(named["hidden"].unsqueeze(1), named["cell"].unsqueeze(1))
+        scene = EncodedImage(named["features"], named.get("seen"))
+        memory = LstmState(named["hidden"].unsqueeze(1), named["cell"].unsqueeze(1))
         said = self.model.next_word(scene, memory, before.unsqueeze(1))
         return {
             "logits": said.logits[:, 0],
@@ -401,7 +402,7 @@ def step_inputs(begin: Begin, images: Tensor, words: int, seed: int) -> dict[str
 
 def check_steps(model: AttentionModel, name: str) -> None:
     """Refuse a model that does not go word by word, or draws cells at random."""
-    if not all(hasattr(model, part) for part in ("init_state", "next_word", "scene", "memory")):
+    if not all(hasattr(model, part) for part in ("init_state", "next_word")):
         raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
     if getattr(model.config, "pick", "expected") == "drawn":
         raise CheckpointError(

@@ -100,7 +100,7 @@ def evaluate(
         )
     started = time.monotonic()
     own = family(facts.family)
-    task = own.task_for(data or facts.data.get("name", ""))
+    task = own.task()
     changes = {"name": data, "protocol": protocol, "glyphs": glyphs, "drawing": drawing, "seed": seed}
     settings = task.eval_settings(facts, {name: value for name, value in changes.items() if value is not None})
     options = {"beam": beam, "length_penalty": length_penalty, "twins": twins, "sweeps": sweeps}

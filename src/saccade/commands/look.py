@@ -383,11 +383,13 @@ def _print_slots(title: str, grid: SlotGrid) -> None:
     from rich.style import Style
     from rich.text import Text
 
+    from saccade.show.colours import ink_on
     from saccade.show.slot_table import NEEDED
 
     def cell(row: int, column: int) -> Text:
-        ink, fill = (Color.from_rgb(*colour) for colour in (grid.ink(row, column), grid.fill(row, column)))
-        return Text(f" {grid.weights[row, column]:.2f} ", Style(color=ink, bgcolor=fill))
+        colour = grid.fills[row][column]
+        style = Style(color=Color.from_rgb(*ink_on(colour)), bgcolor=Color.from_rgb(*colour))
+        return Text(f" {grid.weights[row, column]:.2f} ", style)
 
     columns = range(len(grid.headings))
     rows = [

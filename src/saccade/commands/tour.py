@@ -153,8 +153,7 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
         shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
         title = "A photograph that is not among its test pictures"
     else:
-        task = predictor.family.task_for(data)
-        split = task.open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
+        split = predictor.family.task().open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
         shown, title = split.examples(EXAMPLES), "The first of the test split"
     return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
 

@@ -250,15 +250,13 @@ def spelt_out(data: str | None) -> str | None:
 
 def build_task(recipe: Recipe) -> Task:
     """The task that a resolved recipe describes."""
-    kind = family(recipe.family).task_for(recipe.data.get("name", ""))
-    task: Task = kind(
+    return family(recipe.family).task()(
         model=recipe.model.name,
         model_config=recipe.model.config,
         data=recipe.data,
         protocol=recipe.protocol,
         seed=recipe.seed,
     )
-    return task
 
 
 def data_of(run: Path | str) -> str:

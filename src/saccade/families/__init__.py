@@ -146,6 +146,13 @@ def class_folders() -> dict[str, DataEntry]:
     return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
+def drawn_digits(description: str) -> DataEntry:
+    """A generator of scenes of MNIST digits."""
+    from saccade.data.scenes import DOWNLOAD, GET, LICENCE
+
+    return DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
+
+
 def own_tables(columns: str) -> dict[str, DataEntry]:
     """The readers of the user's CSV and JSON-lines tables, for a family whose tables have these ``columns``."""
     get = "name it {}:PATH; pictures are found from the table's folder"
@@ -206,10 +213,6 @@ class Family:
     def task(self) -> type[Task]:
         """Trains and scores a model, and opens data for a person to look at."""
         raise NotImplementedError
-
-    def task_for(self, data: object) -> Any:
-        """The task for the data of that name."""
-        return self.task().for_data(str(data))
 
     def reads(self) -> InputReader:
         """How files and Python values become inputs."""
@@ -317,43 +320,34 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 def family_of_data(reference: str) -> Family:
     """The family of a generator's or a collection's name, or of READER:PATH.
 
-    A table that several families can read tells by its columns. A published collection in its own layout, such as the
-    birds, belongs to the first family that reads it; a recipe or a trained model says of itself which one it means.
+    A table that several families can read tells by its columns: of those that fit, the family that asks for the most. A
+    published collection in its own layout, such as the birds, belongs to the first family that reads it; a recipe or a
+    trained model says of itself which one it means.
 
     Raises:
         DataError: no family knows it.
     """
-    entries = data_entries()
-    name, colon, path = reference.partition(":")
-    kind = "reader" if colon and path and len(name) > 1 else "generator"
-    kinds = (kind, "collection")  # which is called by its name alone, or with a path
-    of_kind = {key: [pair for pair in held if pair[1].kind in kinds] for key, held in entries.items()}
-    known = {key: held for key, held in of_kind.items() if held}
-    name = name if kind == "reader" else reference
+    name, _, path = reference.partition(":")
+    is_read = bool(path) and len(name) > 1
+    name, kinds = (name, ("reader", "collection")) if is_read else (reference, ("generator", "collection"))
+    known: dict[str, list[Family]] = {}
+    for key, pairs in data_entries().items():
+        if of_kind := [each for each, entry in pairs if entry.kind in kinds]:
+            known[key] = of_kind
     if name not in known:
-        what = "reader" if kind == "reader" else "generated data"
-        raise DataError(f"no {what} '{name}': {nearest(name, known)}")
-    candidates = [each for each, _ in known[name]]
+        raise DataError(f"no {'reader' if is_read else 'generated data'} '{name}': {nearest(name, known)}")
+    candidates = known[name]
     if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
         return candidates[0]
-    return _by_columns(name, Path(path).expanduser(), candidates)
-
-
-def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
-    """The family whose columns are in the table: of several, the one that asks for the most."""
     from saccade.data.tables.references import columns_of
 
-    found = columns_of(reader, path)
-    fits = {
-        each.name: max((len(needed) for needed in each.columns if needed <= found), default=0) for each in candidates
-    }
-    best = max(fits.values())
-    if not best:
+    columns = columns_of(name, Path(path).expanduser())
+    fits = [max((len(each) for each in family.columns if each <= columns), default=0) for family in candidates]
+    if not max(fits):
         wanted = "; ".join(f"{each.name}: {', '.join(sorted(each.columns[0]))}" for each in candidates if each.columns)
-        raise DataError(
-            f"{path}: its columns {', '.join(sorted(found)) or '(none)'} fit no family; needed are {wanted}"
-        )
-    return next(each for each in candidates if fits[each.name] == best)
+        found = ", ".join(sorted(columns)) or "(none)"
+        raise DataError(f"{path}: its columns {found} fit no family; needed are {wanted}")
+    return candidates[fits.index(max(fits))]
 
 
 def _loaded(point: EntryPoint) -> Family | None:

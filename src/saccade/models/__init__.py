@@ -12,20 +12,22 @@ if TYPE_CHECKING:
     from saccade.backbones import Stages, build_backbone
     from saccade.backbones.pretrained import load_imagenet
     from saccade.models.base import AttentionModel, Given, ImageModel, ImageOnlyModel, LabelModel, QueryModel
+    from saccade.models.caption_decoder import SatConfig
     from saccade.models.controls import BlindModel, CrossConfig, CrossModel, FilmModel
     from saccade.models.dmn import DMNConfig, DMNModel
     from saccade.models.facts import ModelFacts, Preprocessing, read_facts
     from saccade.models.folder import load_model, save_model, store_as
     from saccade.models.hard import HardConfig, HardModel
     from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-    from saccade.models.hsal import HsalConfig, HsalModel
+    from saccade.models.hsal import HsalModel
+    from saccade.models.hsal_controller import HsalConfig
     from saccade.models.memn2n import MemN2NConfig, MemN2NModel
     from saccade.models.multiset_reader import MultisetCountsConfig, MultisetCountsModel
     from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
     from saccade.models.probe import AskedProbeModel, ProbeConfig, ProbeModel
     from saccade.models.racnn import RacnnConfig, RacnnModel
     from saccade.models.ran import RanConfig, RanModel, ResidualNetConfig, ResidualNetModel
-    from saccade.models.sat import SatConfig, SatModel
+    from saccade.models.sat import SatModel
     from saccade.models.soft import SoftConfig, SoftModel
     from saccade.models.stn import StnConfig, StnModel, StnTunedConfig, StnTunedModel
     from saccade.models.story import StoryLSTMConfig, StoryLSTMModel, StoryModel

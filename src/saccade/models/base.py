@@ -214,14 +214,6 @@ class QueryModel(ImageModel):
     multi_label: bool = False
     """Whether several answers may hold at once."""
 
-    @property
-    def encoding_layers(self) -> tuple[nn.Module, ...] | None:
-        """The chain of layers whose cells :meth:`encode` returns, none of which sees more of a picture; None: unknown.
-
-        Pictures that differ in a few pixels can then be encoded where they differ.
-        """
-        return None
-
     @abstractmethod
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Answer the queries (B,) about the encoded pictures, as plain tensors."""

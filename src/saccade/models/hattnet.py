@@ -125,14 +125,6 @@ class HAttNetModel(PictureQueryModel):
         for gate in self.gates.values():
             gate.open(start)  # type: ignore[operator]  # torch types the parts of a ModuleDict as modules
 
-    @property
-    def encoding_layers(self) -> tuple[nn.Module, ...] | None:
-        """The stages up to the first gate, and the neighbourhood that it sees."""
-        layers = tuple(self.backbone.through(self.first).stages.values())
-        # torch types the parts of a ModuleDict as modules: gates are ProgressiveAttention
-        gate = self.gates[self.first].scorer.from_features if self.first in self.gates else nn.Identity()  # type: ignore[union-attr]
-        return (*layers, gate)  # type: ignore[arg-type]  # as above
-
     def encode(self, images: Tensor) -> Tensor:
         """What comes before the query: (B,3,H,W) → :class:`BeforeQuery`, packed (B,C[+D],h,w)."""
         features = self.backbone.between(images, to=self.first)  # f¹: (B,C,h,w)

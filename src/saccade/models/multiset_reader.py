@@ -47,8 +47,7 @@ from saccade.models.base import (
 )
 from saccade.trace import SOFT, ModelOutput, MultisetOutput
 
-MIN_BOX_CELLS = 1e-6
-"""Cells; a box that covers less than this covers nothing."""
+MIN_BOX_CELLS = 1e-6  # cells; a box that covers less than this covers nothing
 
 
 @dataclass(frozen=True)
@@ -94,17 +93,14 @@ class MultisetModel(LabelReader):
     config: MultisetConfig
     total = "mean"
 
-    to_cells: Tensor
-    """Pixels of the network's input → cells of the look."""
-    from_cells: Tensor
-    """Cells of the look → pixels of the network's input."""
+    to_cells: Tensor  # pixels of the network's input → cells of the look
+    from_cells: Tensor  # cells of the look → pixels of the network's input
 
     def __init__(self, config: MultisetConfig) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
-        self.look_stage = self.backbone.names[-1]
-        """The stage whose cells are attended."""
+        self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.single = nn.Linear(self.channels, config.classes)
@@ -178,8 +174,7 @@ class MultisetModel(LabelReader):
         return geometry.cells_in_boxes(boxes, self.from_cells, self.grid)
 
 
-CERTAIN = 1e-6
-"""Probabilities nearer to 0 or 1 than this are told as this."""
+CERTAIN = 1e-6  # probabilities nearer to 0 or 1 than this are told as this
 
 
 @dataclass(frozen=True)

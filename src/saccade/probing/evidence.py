@@ -26,8 +26,8 @@ from saccade.data.pictures.evidence import Evidence
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grids_of, seen_by_cells
-from saccade.metrics.maps.points import Clicks, at_points, exactly_at
-from saccade.metrics.maps.scorer import Baseline, MapScorer
+from saccade.metrics.maps.points import Clicks
+from saccade.metrics.maps.scorer import MapScorer, at_places
 from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
@@ -38,7 +38,6 @@ from saccade.probing.heads import Places
 from saccade.probing.probe import ProbeResult
 from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
-from saccade.trace import AttentionTrace
 
 MAX_MAPS = 1000
 """Pictures whose maps are scored."""
@@ -154,22 +153,9 @@ def _map_scores(
         clicks = Clicks.at(evidence.points(rows), evidence.boxes(rows), size) if clicked else None
         box = evidence.boxes_of_objects(rows)  # (n,4)
         points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[number].of(part)}  # (n,2) each
-        beside = _blind_maps(points, trace, size, exact=not bool(evidence.points(rows).isnan().all()))
+        beside = at_places(points, grids_of(trace, size), size, exact=not bool(evidence.points(rows).isnan().all()))
         scorer.add_trace(trace, marked, groups=picture, clicks=clicks, beside=beside)
     return scorer
-
-
-def _blind_maps(points: dict[str, Tensor], trace: AttentionTrace, size: Size, *, exact: bool) -> dict[str, Baseline]:
-    """Maps that look at ``points`` (n,2), on the grids of ``trace``; with ``exact`` at the pixel itself too."""
-    grids = grids_of(trace, size)
-    maps: dict[str, Baseline] = {}
-    for name, at in points.items():
-        known = ~at.isnan().any(1)  # (n,)
-        if grids is not None and bool(known.any()):
-            maps[name] = Baseline(grids.through(partial(at_points, at, size=size)), known)  # (n,H,W)
-            if exact:
-                maps[f"{name}_exact"] = Baseline(exactly_at(at, size), known)
-    return maps
 
 
 class UsualPlaces:

@@ -28,7 +28,6 @@ from saccade.show.colours import (
 )
 from saccade.show.overlay import (
     MIN_SIDE,
-    OPACITY,
     Mark,
     PictureLike,
     Polygon,
@@ -59,7 +58,6 @@ def filmstrip(
     outline: Mark | Sequence[Mark] = (),
     scale: Scale = "own",
     cells: bool = False,
-    opacity: float = OPACITY,
     columns: int = 6,
     panel: int = 300,
 ) -> Image.Image:
@@ -75,11 +73,10 @@ def filmstrip(
         outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
         scale: each map by its "own" peak, or all by a "shared" one.
         cells: paint the cells flat instead of smooth.
-        opacity: how much of the picture the peak hides.
         columns: panels in a row.
         panel: longest side of a panel in pixels.
     """
-    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline, opacity)
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
     trace, acts, shown = drawing.trace, drawing.acts, drawing.shown
     if not acts:
         raise DataError("this trace has no look on a picture; a memory's looks are drawn by slot_table")

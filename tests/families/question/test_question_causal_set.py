@@ -107,7 +107,7 @@ def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
         (("--count", 0), "count"),
         (("--count", -3), "count"),
         (("--scenes", "mreff"), "did you mean 'mref'"),
-        (("--protocol", "authors"), "protocol: 'causal' has no such setting"),
+        (("--protocol", "authors"), "unknown setting 'data.protocol'"),
         (("--out", pinned), "not an empty folder"),
     ):
         given = {"--count": 2, "--out": tmp_path / "never"} | {wrong[0]: wrong[1]}
@@ -119,7 +119,7 @@ def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
     assert alone.exit_code == 2
     assert "then name it causal:DIR" in said(alone)
     other = run("data", "make", "mref", "--scenes", "mdist", "--count", 1, "--out", tmp_path / "never")
-    assert "scenes: 'mref' has no such setting" in said(other)
+    assert "unknown setting 'data.scenes'" in said(other)
 
 
 def broken_line(folder):

@@ -6,9 +6,9 @@ import pytest
 import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
-from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
+from saccade.families.question.task import QuestionTask
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.tasks.evaluate import evaluate
@@ -150,7 +150,7 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
 
 @pytest.fixture(scope="module")
 def evaluated():
-    return SceneTask.evaluate(tiny_soft(), {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=3)
+    return QuestionTask.evaluate(tiny_soft(), {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=3)
 
 
 def leaves(value):

@@ -248,7 +248,7 @@ def test_gates_are_not_taught_without_supporting_facts(tmp_path: Path) -> None:
 
 
 def test_sizes_come_from_the_data() -> None:
-    with pytest.raises(ConfigError, match=r"model\.config\.memory: the data says 10, found 7; leave it out"):
+    with pytest.raises(ConfigError, match=r"model\.config\.memory: found 7, but the data has 10; leave it out"):
         new_task(config={"memory": 7})
 
 

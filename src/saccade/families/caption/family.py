@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.data import scenes
-from saccade.families import DataEntry, Family, ModelSpec, own_tables, picture_tables
+from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_tables, picture_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,14 +31,9 @@ MODELS = {
 }
 
 DATA = {
-    "scenes": DataEntry(
-        kind="generator",
-        description="one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
-        "a small red seven above a large white two",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
+    "scenes": drawn_digits(
+        "one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
+        "a small red seven above a large white two"
     ),
     "flickr8k": DataEntry(
         kind="reader",

@@ -35,7 +35,7 @@ from saccade.families.responder import decode_labels
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
-from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
+from saccade.tasks.data_parts import Entries, table_parts, word_entries
 from saccade.tasks.label_task import LabelTask, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
@@ -111,12 +111,7 @@ class ClassifyTask(LabelTask):
             return {"pictures": [("train", f"#{part_digest(self.data_config.name, 'train')}")], **words}
         if self.table is None:
             return words
-        rows = [row for row in self.table.rows if row.split in LEARNED]
-        return {
-            "rows": row_entries((row.image, "", (row.split, row.label)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.on_progress),
-            **words,
-        }
+        return table_parts(self.table, lambda row: (row.split, row.label), self.on_progress) | words
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,), varied anew for each batch."""
@@ -180,8 +175,3 @@ class ClassifyTask(LabelTask):
             return {"size": (drawn.side, drawn.side), **settings}
         is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
         return {"size": (224, 224), **settings} if is_file and facts is None else settings
-
-    @classmethod
-    def summary_of(cls, table: Table | None, examples: Any) -> str:
-        """What the table holds; of CIFAR-10 what must be known of its val."""
-        return "" if table is None else table.summary()

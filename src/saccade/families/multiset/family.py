@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.data import scenes
-from saccade.families import DataEntry, Family, ModelSpec, class_folders, own_tables, picture_tables
+from saccade.families import DataEntry, Family, ModelSpec, class_folders, drawn_digits, own_tables, picture_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,29 +29,12 @@ MODELS = {
 }
 
 DATA = {
-    "mnist-multiset": DataEntry(
-        kind="generator",
-        description="1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
+    "mnist-multiset": drawn_digits(
+        "1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?"
     ),
-    "mnist-set": DataEntry(
-        kind="generator",
-        description="the scenes of mnist-multiset with no digit twice",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
-    ),
-    "mnist-single": DataEntry(
-        kind="generator",
-        description="one digit of a scene of mnist-set, among clutter: what a backbone learns digits from",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
+    "mnist-set": drawn_digits("the scenes of mnist-multiset with no digit twice"),
+    "mnist-single": drawn_digits(
+        "one digit of a scene of mnist-set, among clutter: what a backbone learns digits from"
     ),
     "svhn": DataEntry(
         kind="reader",

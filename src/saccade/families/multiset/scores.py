@@ -39,6 +39,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
+from saccade.errors import ConfigError
 from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
 from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
@@ -65,8 +66,7 @@ from saccade.tasks.forward_passes import answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 
-EDITED = 200
-"""Scenes whose attention is edited."""
+EDITED = 200  # scenes whose attention is edited
 COVERT, GLIMPSE = "covert", "glimpse"
 VALIDATION_BATCH = 500
 
@@ -78,9 +78,12 @@ class MultisetScoring(Scoring):
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         limit: at most this many pictures: of files a sample, else the first.
+        sweeps: must be 0.
     """
 
-    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
+    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None, sweeps: int = 0) -> None:
+        if sweeps:
+            raise ConfigError(f"sweeps: deletion and insertion are about one answer, not multisets; found {sweeps}")
         self.model, self.data, self.size = model, data, tuple(model.config.input_size)
         self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
         """The labels that most training pictures have, scored as an answer to every picture."""

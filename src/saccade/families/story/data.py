@@ -49,6 +49,7 @@ from saccade.errors import DataError
 from saccade.families.story.reading import StoryItem
 from saccade.families.story.stories import StoryExample, cut_sentences, story_words, words_of
 from saccade.families.story.world import TASKS, generate_story
+from saccade.models.facts import ModelFacts
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
@@ -143,6 +144,25 @@ class StorySource:
             return {"test": babi_questions(path, config, "test")}
         train, val = held_out(babi_questions(path, config, "train"), config.validation)
         return {"train": train, "val": val}
+
+
+@dataclass(frozen=True)
+class AskedQuestions:
+    """One split of the questions, to be scored and shown."""
+
+    name: str
+    """Of the data."""
+    questions: list[StoryExample]
+    facts: ModelFacts | None = None
+    """Of the model that is asked."""
+
+    def described(self) -> dict[str, object]:
+        """The name of the data, or its reader."""
+        return {"data": self.name.partition(":")[0]}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first questions, one of each task in turn."""
+        return [example_of(each) for each in in_turn(self.questions)[:count]]
 
 
 def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:

@@ -5,7 +5,7 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -28,7 +28,7 @@ from saccade.families.story.sentence_scores import (
 )
 from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
 from saccade.metrics.intervals import ColumnBuffer, Interval, mean_interval
-from saccade.metrics.result import CountValue, Scores, only_defined
+from saccade.metrics.result import CountValue, Scores, Summary, only_defined
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
@@ -90,6 +90,8 @@ class StoryScoring(Scoring):
     """
 
     together = BATCH
+    note = ""
+    """What must be known of the scores."""
 
     def __init__(
         self,
@@ -155,6 +157,10 @@ class StoryScoring(Scoring):
             "counts": {**counts, **{name: held.n for name, held in intervals.items()}},
             "units": {"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         }
+
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+        """The note, if there is one."""
+        return {"note": self.note} if self.note else {}
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""

@@ -8,26 +8,26 @@ without the softmaxes over the memory, then ``answer`` with them. Several restar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import Weight, from_dict
-from saccade.data.tables.splits import Split, checked_split
+from saccade.config import Weight
+from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.story.data import StoryDataConfig, StorySource, example_of, in_turn
+from saccade.families import model_spec
+from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
 from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
-from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
-from saccade.tasks.evaluate import evaluate
-from saccade.tasks.task import Batch, OpenedSplit, Task, config_of
+from saccade.tasks.picture_task import filled_in
+from saccade.tasks.task import AS_IS, Batch, Opening, Task
 from saccade.trace import ModelOutput
 
 
@@ -84,20 +84,10 @@ class StoryTask(Task):
     losses: ClassVar[Mapping[str, type]] = LOSSES
     model: StoryModel
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        from saccade.families import model_spec
-
-        self.data_config = from_dict(StoryDataConfig, data, where="data")
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """How many words there are, and how long stories, sentences and answers are at most, come from the data."""
+        kind = model_spec(self.architecture).resolve()
         self.source = StorySource(self.data_config)
-        kind = model_spec(model).resolve()
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         self.vocabulary = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
@@ -114,12 +104,7 @@ class StoryTask(Task):
             facts = max(len(each.supporting) for each in learned)
             known["passes"] = min(MAX_PASSES, facts + 1)
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
-        for field, value in own.items():
-            if model_config.get(field, value) != value:
-                raise ConfigError(
-                    f"model.config.{field}: the data says {value}, found {model_config[field]}; leave it out"
-                )
-        super().__init__(model=model, model_config={**model_config, **own}, protocol=protocol, seed=seed)
+        return filled_in(model_config, own, "the data")
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -252,57 +237,30 @@ class StoryTask(Task):
         return values.means()
 
     @classmethod
-    def evaluate(  # type: ignore[override]
-        cls,
-        model: nn.Module,
-        data: Mapping[str, object],
-        split: str,
-        *,
-        facts: ModelFacts,
-        limit: int | None = None,
-        sweeps: int = CAUSAL,
-        allow_pack: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
-
-        Args:
-            model: what is scored.
-            data: settings of :class:`StoryDataConfig`.
-            split: train, val or test.
-            facts: of the model: its words, and whether it learned from supporting facts.
-            limit: at most so many questions.
-            sweeps: questions of the causal tests.
-            allow_pack: there are no glyphs.
-            progress: called with questions done and questions in all.
-        """
-        model, config, words = cast(StoryModel, model), config_of(StoryDataConfig, data), facts.answers
-        asked = StorySource(config).questions(checked_split(split))
-        scoring = StoryScoring(model, asked, words, limit=limit, causal=sweeps)
-        found = evaluation(evaluate(scoring, progress), data=config.name.partition(":")[0], split=split)
-        unknown = unknown_words(scoring.asked, words, by_word=model.answers_word_by_word)
-        recurrent = RECURRENT if model.slots_include_past else ""
-        if notes := [each for each in (unknown, taught_note(facts), recurrent) if each]:
-            found["note"] = "; ".join(notes)
-        return found
+    def open(
+        cls, config: StoryDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
+    ) -> AskedQuestions:
+        """The questions of a split, as they were read or made."""
+        return AskedQuestions(config.name, StorySource(config).questions(split), how.facts)
 
     @classmethod
-    def open_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        *,
-        facts: ModelFacts | None = None,
-        count: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> OpenedSplit:
-        """The questions of a split, one of each task in turn."""
-        asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
-        tasks = {each.task for each in asked}
+    def scoring(  # type: ignore[override]
+        cls, model: Any, examples: AskedQuestions, *, limit: int | None, sweeps: int = CAUSAL
+    ) -> StoryScoring:
+        """Answers, and looks at supporting facts; ``sweeps`` are questions of the causal tests."""
+        facts = cast(ModelFacts, examples.facts)
+        scoring = StoryScoring(model, examples.questions, facts.answers, limit=limit, causal=sweeps)
+        unknown = unknown_words(scoring.asked, facts.answers, by_word=model.answers_word_by_word)
+        recurrent = RECURRENT if model.slots_include_past else ""
+        scoring.note = "; ".join(filter(None, [unknown, taught_note(facts), recurrent]))
+        return scoring
+
+    @classmethod
+    def summary_of(cls, table: None, examples: AskedQuestions) -> str:
+        """How many questions of how many tasks there are."""
+        tasks = {each.task for each in examples.questions}
         about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
-        return OpenedSplit(
-            lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}"
-        )
+        return f"{len(examples.questions):,} questions{about}"
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:
