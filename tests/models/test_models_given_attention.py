@@ -327,7 +327,7 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
     for which in range(found.words.shape[1]):
         words = found.words[:, which]  # (B,T)
         told = model.teacher_force(encoding, words, attention={"word": given})
-        each = told["logits"].log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
+        each = told.logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
         torch.testing.assert_close((each * (words >= 0)).sum(1).float(), found.log_prob[:, which], rtol=1e-5, atol=1e-5)
         shown = torch.where((words >= 0)[..., None, None], given, 0)
         assert torch.equal(found.weights[:, which], shown)

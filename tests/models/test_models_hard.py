@@ -171,7 +171,7 @@ def test_labels_of_the_twin_are_those_of_the_drawn_cells() -> None:
     torch.testing.assert_close(look.rebuild(output.aux.acts["stage2"].values), output.logits.sigmoid())
     certain = labelled(estimator="reinforce")
     one, all_of_them = certain.forward_raw(**inputs), labelled().forward_raw(**inputs)
-    torch.testing.assert_close(one.logits, all_of_them["argmax_logits"])
+    torch.testing.assert_close(one.logits, all_of_them.argmax_logits)
 
 
 def test_labels_are_one_graph() -> None:

@@ -346,9 +346,9 @@ def test_finer_activations_reach_the_controller() -> None:
     changed = encoding.clone()
     changed[:, 32:] += 1
     before, after = model.answer(encoding), model.answer(changed)
-    assert torch.equal(before.energy, after["energy"])  # saliency is of the last stage alone
-    assert torch.equal(before.single_logits, after["single_logits"])
-    assert (before.logits - after["class_logits"]).abs().max() > 1e-4
+    assert torch.equal(before.energy, after.energy)  # saliency is of the last stage alone
+    assert torch.equal(before.single_logits, after.single_logits)
+    assert (before.logits - after.logits).abs().max() > 1e-4
 
 
 def test_finer_cells_can_have_wider_spotlights() -> None:

@@ -53,8 +53,8 @@ def test_logits_are_the_odds_of_one_more(model: MultisetCountsModel) -> None:
 def test_it_counts_cell_by_cell(model: MultisetCountsModel) -> None:
     """Two pictures side by side in one volume count as their mean: no cell knows of another."""
     left, right = torch.rand(2, 1, 32, 6, 7)
-    whole = model.answer(torch.cat([left, right], dim=3))[f"{model.look_stage}.context"]
-    parts = [model.answer(half)[f"{model.look_stage}.context"] for half in (left, right)]
+    whole = model.answer(torch.cat([left, right], dim=3)).acts[model.look_stage].context
+    parts = [model.answer(half).acts[model.look_stage].context for half in (left, right)]
     torch.testing.assert_close(whole, sum(parts) / 2)
 
 

@@ -235,8 +235,8 @@ def typed(
         on_progress: called with how many are done, and how many there are.
         options: the others of :func:`look`.
     """
-    from saccade.data.gallery import EXAMPLES
-    from saccade.data.gallery import example as shipped
+    from saccade.data.files import EXAMPLES
+    from saccade.data.files import example as shipped
 
     paths = [*sources, *([] if example is None else [str(shipped(example))])]
     if not paths:

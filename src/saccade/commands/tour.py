@@ -14,7 +14,7 @@ from saccade.commands.signature import Command
 from saccade.commands.terminal import print_table, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
-from saccade.data.gallery import example
+from saccade.data.files import example
 from saccade.errors import CheckpointError
 from saccade.families import families, headline, model_spec
 from saccade.files import make_folder

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read_causal_set
-    from saccade.data.gallery import example
+    from saccade.data.files import example
     from saccade.data.pictures.feature_cache import FeatureCache
     from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
     from saccade.data.pictures.reading import Picture, find_pictures, prepare, read_picture

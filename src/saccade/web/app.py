@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from saccade import __version__
-from saccade.data.gallery import EXAMPLES
+from saccade.data.files import EXAMPLES
 from saccade.errors import nearest
 from saccade.families import families
 from saccade.web import schemas

@@ -114,7 +114,7 @@ def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, lo
     task = on_files(table)
     found, raw, batch = taught(task, task.phase_loss(Phase(steps=1, data=OWN_WORDS, loss=loss)))
     judged = task.training_split(OWN_WORDS)
-    words, log_prob = (raw[name].view(4, DRAWS, -1) for name in ("word.emits", "log_prob"))
+    words, log_prob = (drawn.view(4, DRAWS, -1) for drawn in (raw.acts["word"].emits, raw.log_prob))
     drawn = judged.rewards(words, batch["references"], SelfCritical())  # (B,K)
     torch.testing.assert_close(found["loss"], self_critical_loss(log_prob, drawn))
     assert float(found["reward"]) == pytest.approx(float(drawn.mean()))
@@ -130,7 +130,7 @@ def test_meteor_counts_as_much_as_is_asked_for(table: str, bleu_weight: float) -
     task = on_files(table)
     found, raw, batch = taught(task, SelfCritical(bleu=bleu_weight, meteor=0.3))
     judged = task.training_split(OWN_WORDS)
-    words = raw["word.emits"].view(4, DRAWS, -1)
+    words = raw.acts["word"].emits.view(4, DRAWS, -1)
     without = judged.rewards(words, batch["references"], SelfCritical(bleu=bleu_weight))
     by_word = MeteorWords(task.vocabulary.entries, end=END, unknown=UNKNOWN)
     meteor = meteor_of_words(words, batch["references"], by_word)
@@ -142,19 +142,19 @@ def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_somet
     task = on_files(table, "sat-hard")
     found, raw, batch = taught(task)
     judged = task.training_split(OWN_WORDS)
-    drawn = judged.rewards(raw["word.emits"].view(4, DRAWS, -1), batch["references"], SelfCritical())  # (B,K)
+    drawn = judged.rewards(raw.acts["word"].emits.view(4, DRAWS, -1), batch["references"], SelfCritical())  # (B,K)
     others = (drawn.sum(1, keepdim=True) - drawn) / (DRAWS - 1)
     advantage = (drawn - others).flatten()
     expected = 0.0
     for row in range(4 * DRAWS):
         log_prob = 0.0
-        for step, word in enumerate(raw["word.emits"][row].tolist()):
+        for step, word in enumerate(raw.acts["word"].emits[row].tolist()):
             if word >= 0:
-                log_prob += float(raw["log_prob"][row, step].detach())
-                log_prob += 0 if raw["expected"][row] else float(raw["word.log_prob"][row, step].detach())
+                log_prob += float(raw.log_prob[row, step].detach())
+                log_prob += 0 if raw.expected[row] else float(raw.acts["word"].log_prob[row, step].detach())
         expected -= float(advantage[row]) * log_prob / (4 * DRAWS)
     assert float(found["loss"].detach()) == pytest.approx(expected, rel=1e-4)
-    assert 0 < int(raw["expected"].sum()) < 4 * DRAWS
+    assert 0 < int(raw.expected.sum()) < 4 * DRAWS
 
 
 def test_it_learns_what_people_say(table: str) -> None:

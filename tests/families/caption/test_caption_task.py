@@ -118,8 +118,8 @@ def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:
 @pytest.mark.parametrize(("loss", "weight"), [(Soft(), 1.0), (Soft(penalty=0.25), 0.25), (Soft(penalty=0.0), 0.0)])
 def test_soft_attention_is_taught_by_equation_14(loss: Soft, weight: float) -> None:
     found, raw, batch = taught(on_scenes(), loss)
-    likelihood = caption_cross_entropy(raw["logits"], batch["words"])
-    penalty = doubly_stochastic(raw["word.weights"], batch["words"])
+    likelihood = caption_cross_entropy(raw.logits, batch["words"])
+    penalty = doubly_stochastic(raw.acts["word"].weights, batch["words"])
     assert float(found["loss"].detach()) == pytest.approx(float((likelihood + weight * penalty).detach()), rel=1e-5)
     steps = int((batch["words"] >= 0).sum())
     assert float(found["log_likelihood"].detach()) == pytest.approx(-float(likelihood.detach()) * 4 / steps, rel=1e-5)
@@ -136,7 +136,7 @@ def test_soft_attention_is_taught_by_equation_14(loss: Soft, weight: float) -> N
 )
 def test_hard_attention_is_taught_by_equations_10_to_12(loss: Hard, options: dict) -> None:
     found, raw, batch = taught(on_scenes("sat-hard"), loss)
-    expected = hard_attention_loss(raw, batch["words"], raw["baseline"], **options)
+    expected = hard_attention_loss(raw, batch["words"], raw.baseline, **options)
     assert float(found["loss"].detach()) == pytest.approx(float(expected["loss"].detach()), rel=1e-5)
     assert {"policy_loss", "entropy", "reward", "gate"} <= set(found)
 
@@ -164,7 +164,7 @@ def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
     for kept, whole in zip(batches, plain):
         assert torch.equal(kept["words"], whole["words"])
         torch.testing.assert_close(kept["features"], task.model.encode(whole["images"]), atol=5e-3, rtol=5e-3)
-        one, other = (task.model.forward_raw(**task.inputs(batch))["logits"] for batch in (kept, whole))
+        one, other = (task.model.forward_raw(**task.inputs(batch)).logits for batch in (kept, whole))
         torch.testing.assert_close(one, other, atol=1e-2, rtol=1e-2)
     shards = sorted((tmp_path / "home" / "features").rglob("*.f16"))
     assert shards
@@ -209,7 +209,7 @@ def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
     data = task.split("val")
     batch = data.of_pictures(torch.arange(data.picture_count))
     with torch.no_grad():
-        logits = model.forward_raw(batch.images, batch.words)["logits"].log_softmax(-1)
+        logits = model.forward_raw(batch.images, batch.words).logits.log_softmax(-1)
     each = [
         float(logits[row, step, word])
         for row, line in enumerate(batch.words.tolist())

@@ -128,7 +128,7 @@ def test_pictures_are_read_at_the_networks_size_and_maps_lie_on_the_original(bat
     look = trace.look("covert")
     corner = trace.frame_on(look, (100, 100))[0] @ torch.tensor([5.0, 5.0, 1.0], dtype=torch.float64)
     assert corner.tolist() == [100.0, 100.0]
-    assert len(raw["said"]) == N
+    assert len(raw.said) == N
 
 
 def test_no_mean_of_masks_exceeds_the_bound_of_its_grid(data) -> None:

@@ -170,7 +170,7 @@ BROKEN = {
     "no facts": (lambda folder: (folder / "causal.json").unlink(), "causal.json is not there"),
     "facts no json": (lambda folder: (folder / "causal.json").write_text("{"), "cannot be read"),
     "facts a list": (lambda folder: (folder / "causal.json").write_text("[]"), "causal.json"),
-    "facts of others": (lambda folder: (folder / "causal.json").write_text("{}"), "missing setting"),
+    "facts of others": (lambda folder: (folder / "causal.json").write_text("{}"), "missing"),
     "a later format": (lambda folder: other_facts(folder, format=2), "format 2 is newer"),
     "a false version": (lambda folder: other_facts(folder, version=V1), "its settings or its number"),
     "another version": (lambda folder: other_facts(folder, version="causal-v9"), "not those of causal-v9"),

@@ -61,7 +61,7 @@ class CaptionResponder(Responder):
     def _response(self, encoding: Tensor, decoded: Decoded, which: int, attention: Given | None) -> Response:
         """Caption number ``which`` of each picture."""
         words = decoded.words[:, which]  # (B,T)
-        each = _log_probabilities(self.model.respond(encoding, words, attention=attention)["logits"], words)  # (B,T)
+        each = _log_probabilities(self.model.respond(encoding, words, attention=attention).logits, words)  # (B,T)
         lengths, wholes = decoded.lengths[:, which].tolist(), decoded.log_prob[:, which].tolist()
         answers = [
             _sentence(said, shares, length, whole, self.facts.answers)

@@ -126,7 +126,7 @@ def _drops(
     for part in torch.split(marked(maps[places]), AT_ONCE):
         copies = torch.where(part[:, None], fill, image)  # (R,3,H,W)
         same = said.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
-        logits = model.teacher_force(encoded(model.encode, copies), same)["logits"]
+        logits = model.teacher_force(encoded(model.encode, copies), same).logits
         after.append(word_log_probabilities(logits, same))
     return (before - torch.cat(after))[:, places]  # (N,N), Eq. (1)
 
@@ -188,12 +188,12 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     for name, changed in edited_weights(one, cells).items():
         given = weights.clone()
         given[rows, place] = changed
-        logits = model.teacher_force(features, batch.words, attention={WORD: given})["logits"]
+        logits = model.teacher_force(features, batch.words, attention={WORD: given}).logits
         answers[name] = logits.argmax(-1)[rows, place]  # (B,)
     alone = torch.zeros_like(layout.present).scatter(1, slot[:, None], True)
     for name, present in ((REMOVED, layout.present & ~alone), (ALONE, alone)):
         images = as_float(render(replace(layout, present=present)))
-        logits = model.teacher_force(encoded(model.encode, images), batch.words)["logits"]
+        logits = model.teacher_force(encoded(model.encode, images), batch.words).logits
         answers[name] = logits.argmax(-1)[rows, place]
     possible = {name: torch.where(cells.are_enough, ids, -1) for name, ids in answers.items()}
     scores.add(output.logits.argmax(-1)[rows, place], batch.words[rows, place], batch.picture, {"all": possible})

@@ -30,6 +30,8 @@ MODELS = {
     ),
 }
 
+TABLES = picture_tables()
+del TABLES["coco"]  # here it is the collection
 DATA = {
     "scenes": drawn_digits(
         "one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
@@ -63,7 +65,7 @@ DATA = {
         example="cat",
     ),
     **own_tables("image, caption; optional split"),
-    **{name: entry for name, entry in picture_tables().items() if name != "coco"},
+    **TABLES,
 }
 
 

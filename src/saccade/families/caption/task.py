@@ -247,7 +247,7 @@ class CaptionTask(PictureTask):
         for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
             batch: CaptionBatch = data.of_pictures(numbers)
             features = encoded(captioner.encode, batch.images)  # (B,L,D)
-            logits = captioner.teacher_force(features, batch.words)["logits"]  # (B,T,V)
+            logits = captioner.teacher_force(features, batch.words).logits  # (B,T,V)
             likelihood += float(word_log_likelihood(logits, batch.words).sum())
             steps += int(batch.lengths.sum())
             words = captions_of(captioner, features)  # (B,T)

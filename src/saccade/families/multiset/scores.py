@@ -285,7 +285,7 @@ def glimpse_edits(
         for at in sorted(set(step.tolist())):
             some = (step == at).nonzero().squeeze(1)
             given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
-            words[name][some] = model.read(encoding[some], attention=given)["said"]
+            words[name][some] = model.read(encoding[some], attention=given).said
 
     def when_enough(changed: Tensor) -> Tensor:
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
@@ -301,7 +301,7 @@ def glimpse_edits(
     alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
     for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
         images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))
-        found["all"][name] = lost(model.read(model.encode(at_size(images, size)))["said"])
+        found["all"][name] = lost(model.read(model.encode(at_size(images, size))).said)
     scores.add_changes(batch.picture[rows].cpu(), found)
     return scores
 

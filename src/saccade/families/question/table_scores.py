@@ -29,10 +29,10 @@ from torch import Tensor
 from saccade.data.tables.sampling import sample_pictures, table_folder
 from saccade.data.tables.table import UNSEEN, Table
 from saccade.errors import ConfigError
-from saccade.families.question.scores import QuestionScoring, right_answers
+from saccade.families.question.scores import QuestionScoring
 from saccade.families.question.tables import TableBatch, TableData
 from saccade.metrics.intervals import mean_defined
-from saccade.metrics.labels import details_of
+from saccade.metrics.labels import details_of, right_answers
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.points import Clicks
