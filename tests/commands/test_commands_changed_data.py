@@ -131,14 +131,11 @@ def stopped_scenes(out: Path, *more: str) -> Path:
 
 def test_another_glyph_pool_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = stopped_scenes(tmp_path / "r")
-    real = glyphs._pack_share
-
-    def one_other(split: str) -> glyphs.GlyphSet:
-        found = real(split)
-        return glyphs.GlyphSet(found.images.roll(1 if split == "train" else 0, dims=0), found.labels, found.name)
+    pack = glyphs.load_pack()
+    other = glyphs.GlyphSet(pack.images.roll(1, dims=0), pack.labels, pack.name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(glyphs, "_pack_share", one_other)
+        patch.setattr(glyphs, "load_pack", lambda: other)
         with pytest.raises(DataError, match="glyphs"):
             go_on(out)
     assert go_on(out) == "finished"
