@@ -8,8 +8,8 @@
 ``--smoke`` takes less than a minute: it trains, evaluates and looks on the GPU, compares with the CPU
 (``gpu_smoke.py``), and writes ``docs/benchmarks/smoke-VERSION.json``, which ``make release-check`` asks for.
 
-The tests marked ``gpu`` come first: figures of something wrong are of no use. A section that fails says why, and the
-others go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
+Run ``pytest -m gpu`` first: figures of something wrong are of no use. A section that fails says why, and the others
+go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
 The tables of docs/benchmarks.md are of the recorded file.
 """
 
@@ -23,7 +23,6 @@ import json
 import os
 import platform
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,21 +47,6 @@ class Options(NamedTuple):
 
     device: str
     tiny: bool
-
-
-def tests(options: Options) -> dict[str, Any]:
-    """The tests marked ``gpu``."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "gpu"]
-    marked = [
-        str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.gpu" in path.read_text("utf-8")
-    ]
-    chosen = ["tests/engine/test_engine_step.py"] if options.tiny else marked  # others may need what is not installed
-    done = subprocess.run([*words, *chosen], cwd=ROOT, capture_output=True, text=True)
-    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr.strip()[-300:]
-    if done.returncode not in (0, 5):  # 5: none was collected
-        print(done.stdout[-6000:], done.stderr[-2000:], sep="\n")
-        raise RuntimeError(f"tests failed: {last}")
-    return {"said": re.sub(r" in [\d.]+s.*", "", last)}
 
 
 def scenes(options: Options) -> dict[str, Any]:
@@ -153,69 +137,12 @@ def busy(options: Options) -> dict[str, Any]:
     return {"rows": rows, "failed": failed}
 
 
-def seeds(options: Options) -> dict[str, Any]:
-    """Five seeds of one recipe side by side, against one."""
-    steps = 4 if options.tiny else 1500
-    words = ["--set", f"phases.0.steps={steps}", "--set", f"phases.0.validate_every={steps}", "--quiet"]
-    words += ["--set", "compile=false", "--device", options.device]
-    words += ["--set", "data.glyphs=pack", "--set", "batch_size=8"] if options.tiny else []
-    with tempfile.TemporaryDirectory() as folder:
-        times = {}
-        for label, more in (("one", []), ("five", ["--seeds", "5"])):
-            began = time.monotonic()
-            done = command("train", "soft-mref", "--out", f"{folder}/{label}", *words, *more)
-            times[label] = time.monotonic() - began
-            if done.returncode:
-                raise RuntimeError(f"{label}: {done.stderr.strip()[-400:]}")
-    return {"recipe": "soft-mref", "steps": steps, **times, "ratio": times["five"] / times["one"]}
-
-
-def hop(options: Options) -> dict[str, Any]:
-    """One hop of a memory network, forwards and backwards: questions a second by batch and size of memory."""
-    from saccade.attention.memory import memory_hop
-
-    device, rows = torch.device(options.device), []
-    for batch, slots, size in ((32, 50, 20), (1024, 50, 20), (1024, 320, 64)):
-        keys, values, query = (
-            torch.randn(*shape, device=device, requires_grad=True)
-            for shape in ((batch, slots, size), (batch, slots, size), (batch, size))
-        )
-
-        def work(keys=keys, values=values, query=query) -> None:
-            for each in (keys, values, query):
-                each.grad = None
-            act = memory_hop(query, keys, values)
-            (act.weights.sum() + act.context.sum()).backward()
-
-        microseconds = 1e6 * median_seconds(work, device, 3 if options.tiny else 200)
-        rows.append(
-            {"batch": batch, "slots": slots, "size": size, "us": microseconds, "rate": 1e6 * batch / microseconds}
-        )
-    return {"rows": rows}
-
-
 SECTIONS: dict[str, Callable[[Options], dict[str, Any]]] = {
-    "tests": tests,
     "scenes": scenes,
     "start": start,
     "busy": busy,
     "evaluate": evaluate,
-    "seeds": seeds,
-    "hop": hop,
 }
-
-
-def median_seconds(work: Callable[[], None], device: torch.device, repeats: int) -> float:
-    times = []
-    for _ in range(repeats + 3):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        began = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times[3:])
 
 
 def environment() -> dict[str, str]:

@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
-from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones import Stages, build_backbone
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import (
@@ -87,10 +87,6 @@ class SatModel(ImageModel):
     def is_hard(self) -> bool:
         """Whether cells are drawn in training."""
         return bool(self.config.attention_kind == "hard")
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""

@@ -81,7 +81,9 @@ def filmstrip(
     if not acts:
         raise DataError("this trace has no look on a picture; a memory's looks are drawn by slot_table")
     maps = [drawing.map(act, cells=cells) for act in acts]
-    totals = [drawing.total()] if _total_says_more(trace, acts) else []
+    parts = {look.name for look in trace.looks_of_total}
+    has_total = trace.total != "last" and sum(act.look.name in parts for act in acts) > 1  # else it is shown already
+    totals = [drawing.total()] if has_total else []
     if scale == "shared":
         scaled = by_shared_peak([*maps, *totals])
     else:
@@ -115,12 +117,6 @@ def _total_in_words(trace: AttentionTrace) -> str:
         return f"{trace.total} of {next(iter(base)):g} + mask"
     has_derived = len(parts) < len(trace.looks) and any(look.role == "derived" for look in trace.looks)
     return f"{trace.total} of the other looks" if has_derived else f"{trace.total} of all looks"
-
-
-def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
-    """Whether the total is a picture that has not been shown yet."""
-    parts = {look.name for look in trace.looks_of_total}
-    return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
 def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:

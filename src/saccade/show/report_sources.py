@@ -67,7 +67,10 @@ def report_from_run(
     sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
     recipe = settings.get("recipe")
     recipe = recipe if isinstance(recipe, Mapping) else settings
-    again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(recipe)]))
+    data = recipe.get("data")  # a model does not store where its files are
+    name = str(data.get("name", "")) if isinstance(data, Mapping) else ""
+    pictures = ["--data", name] if ":" in name else []
+    again = Code(shlex.join(["saccade", "evaluate", str(folder), *pictures]))
     sections.append(Section("Score it again", blocks=[again]))
     name = folder.resolve().name
     own = f" of recipe `{recipe['name']}`" if _is_plain(recipe.get("name")) else ""
@@ -125,13 +128,6 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds config.yaml") from error
     return settings if isinstance(settings, dict) else {}
-
-
-def _pictures_of(recipe: Mapping[str, Any]) -> list[str]:
-    """Options that 'evaluate' needs for a run on files, because a model does not store where they are."""
-    data = recipe.get("data")
-    name = data.get("name") if isinstance(data, Mapping) else None
-    return ["--data", name] if isinstance(name, str) and ":" in name else []
 
 
 def _words(name: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from PIL import Image
 
 from saccade.show.acts import Act, Drawing, Scale
-from saccade.show.colours import FAINT_INK, INK, Values, by_own_peak, by_shared_peak, legend_bar, smooth
+from saccade.show.colours import FAINT_INK, INK, by_own_peak, by_shared_peak, legend_bar, smooth
 from saccade.show.overlay import Mark, PictureLike, Scanpath, draw_marks, fit_panel, paint
 from saccade.show.sheet import BAR_HEIGHT, SHARE, Layout, Line, Panel, draw_sheet, elide, font, wrap
 from saccade.trace import AttentionTrace, Look
@@ -65,9 +65,13 @@ def word_strip(
     original, shown = drawing.original, drawing.shown
     look = drawing.trace.look(WORD)
     acts = [Act(look.step(step), step) for step in range(len(words))]
-    maps = [drawing.map(act, cells=cells) if cells else _smooth_map(drawing, act) for act in acts]
+    maps = [drawing.map(act, cells=cells) for act in acts]
+    if not cells:
+        frames = map(drawing.frame, acts)
+        maps = [smooth(own, (float(frame[0, 0]), float(frame[1, 1]))) for own, frame in zip(maps, frames)]
     scaled = by_shared_peak(maps) if scale == "shared" else [by_own_peak(values) for values in maps]
-    column = _column_width([word for word, _ in words], shown.width)
+    widest = max((font(_BOLD, bold=True).getlength(word) for word, _ in words), default=0.0)
+    column = max(shown.width, 110, min(round(widest + 0.5), 180))  # a word that is very long is cut
     panels = [Panel([shown], _under("", [f"{original.width} × {original.height} px"], column))]
     for act, colours, (word, share) in zip(acts, scaled, words):
         image = draw_marks(drawing.paint(colours.values), drawing.marks(act), shown.size)
@@ -84,17 +88,6 @@ def word_strip(
     head = [(answer, font(_SENTENCE, bold=True), INK)]
     per_row = -(-len(panels) // rows)
     return draw_sheet(panels, shown.size, per_row, WORDS, room=column, head=head, legend=legend, least_width=480)
-
-
-def _smooth_map(drawing: Drawing, act: Act) -> Values:
-    frame = drawing.frame(act)
-    return smooth(drawing.map(act), (float(frame[0, 0]), float(frame[1, 1])))
-
-
-def _column_width(words: Sequence[str], picture: int) -> int:
-    """Under a narrow picture words and notes need room; a word that is very long is cut."""
-    widest = max((font(_BOLD, bold=True).getlength(word) for word in words), default=0.0)
-    return max(picture, 110, min(round(widest + 0.5), 180))
 
 
 def _under(word: str, notes: Sequence[str], room: int) -> list[Line]:

@@ -209,9 +209,7 @@ class CaptionScoring(Scoring):
 def _by_kind(kept: Kept) -> dict[str, dict[str, float]]:
     """The mean of every score of maps over the words of each kind."""
     values = kept.maps.total.values()
-    return {
-        kind: {name: mean_defined(each[kept.columns[kind]]).mean for name, each in values.items()} for kind in KINDS
-    }
+    return {kind: {name: mean_defined(each[kept.columns[kind]]) for name, each in values.items()} for kind in KINDS}
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:

@@ -27,7 +27,7 @@ from saccade.families.question.twin_scores import twin_scores
 from saccade.geometry import Size
 from saccade.metrics.labels import accuracy_by_scale, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.metrics.maps.interventions import CausalAnswers, scores_of_answers
+from saccade.metrics.maps.interventions import scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
@@ -203,9 +203,9 @@ class SceneScoring(QuestionScoring):
         kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
         is_planted = self.data.config.planted != "none"
         recoloured = None if is_planted else batch.recolour_target()
-        answers = CausalAnswers(
-            truth=batch.label,
-            before=answers_of(output.trace),
+        causal = scores_of_answers(
+            batch.label,
+            answers_of(output.trace),
             target_changed=None if recoloured is None else self._answers(recoloured),
             new_truth=None if recoloured is None else recoloured.label,
             others_changed={
@@ -213,7 +213,6 @@ class SceneScoring(QuestionScoring):
                 "removed": self._answers(batch.remove_other()),
             },
         )
-        causal = scores_of_answers(answers)
         kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
 
     def _answers(self, batch: SceneBatch) -> Tensor:

@@ -94,7 +94,7 @@ def training_prior(table: Table, queries: tuple[str, ...], answers: tuple[str, .
     overall = holds.sum(0) / asked.sum()  # (K,)
     by_query = torch.where(asked[:, None] > 0, holds / asked[:, None].clamp(min=1), overall)  # (Q,K)
     along = [torch.tensor(points, dtype=torch.float64).reshape(-1, 2) for points in places]  # (n,2) each
-    mean = [[mean_defined(each[:, 0]).mean, mean_defined(each[:, 1]).mean] for each in along]
+    mean = [[mean_defined(each[:, 0]), mean_defined(each[:, 1])] for each in along]
     return TrainingPrior(overall, by_query, torch.tensor(mean))
 
 
@@ -227,7 +227,7 @@ class TableScoring(QuestionScoring):
         """The mean of ``values`` (N,) for each query of which some are defined."""
         query = kept.columns["query"]
         return only_defined(
-            {word: mean_defined(values[query == number]).mean for number, word in enumerate(self.data.queries)}
+            {word: mean_defined(values[query == number]) for number, word in enumerate(self.data.queries)}
         )
 
     def _habit_scores(self, kept: Kept) -> dict[str, dict[str, float]]:

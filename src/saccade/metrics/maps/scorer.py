@@ -320,12 +320,7 @@ class _Batch:
     """The maps of a batch that count (N,H,W), and their truth, on one device."""
 
     def __init__(
-        self,
-        maps: Tensor,
-        evidence: Tensor,
-        objects: Tensor | None,
-        steps: Tensor | None,
-        clicks: Clicks | None,
+        self, maps: Tensor, evidence: Tensor, objects: Tensor | None, steps: Tensor | None, clicks: Clicks | None
     ) -> None:
         if maps.dim() == 4 and steps is None:
             steps = maps.new_ones(maps.shape[:2], dtype=torch.bool)
