@@ -19,8 +19,15 @@ from torch import Tensor
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import EXCHANGES, Grids, can_exchange, grids_of
+from saccade.metrics.maps.baselines import (
+    BLIND_MAPS,
+    EXCHANGES,
+    Grids,
+    all_objects,
+    can_exchange,
+    derangement,
+    grids_of,
+)  # fmt: skip
 from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, PrCounts, Region
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.trace import AttentionTrace
@@ -285,24 +292,21 @@ class MapScorer:
         for name in (each for each in BASELINES[:-1] if each in self._wanted):
             if name == "shuffled":
                 if can_exchange(picture):
-                    ways = [baselines.derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
+                    ways = [derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
                     yield name, own, ways
-            elif name in ("all_objects", "all_objects_exact") and objects is None:
-                continue
-            elif not count:
+            elif not count and (name in BLIND_MAPS or objects is not None):
                 yield name, own, [None]
-            elif objects is None or name in ("uniform", "centre_gaussian"):
-                lay = partial(getattr(baselines, name), size=size, pictures=1 if on_maps.is_shared else count)
-                laid = on_maps.through(lay)  # (1|N,H,W)
+            elif name in BLIND_MAPS:
+                laid = on_maps.blind(BLIND_MAPS[name], size, count)  # (1|N,H,W)
                 rows = torch.zeros(count, dtype=torch.int64, device=laid.device) if on_maps.is_shared else None
                 yield name, MeasuredMaps(laid), [rows]
-            else:  # made once for equal masks, however many maps there are
+            elif objects is not None:  # made once for equal masks, however many maps there are
                 masks, whose = _distinct(objects)
                 laid = masks.float()
                 if name == "all_objects":
                     if not grids.is_shared:
                         masks, whose = objects, torch.arange(len(objects), device=objects.device)
-                    laid = grids.through(partial(baselines.all_objects, masks))
+                    laid = grids.through(partial(all_objects, masks))
                 yield name, MeasuredMaps(laid), [batch.of_rows(whose)]
 
 
