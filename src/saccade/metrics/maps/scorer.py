@@ -19,15 +19,8 @@ from torch import Tensor
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values
-from saccade.metrics.maps.baselines import (
-    BLIND_MAPS,
-    EXCHANGES,
-    Grids,
-    all_objects,
-    can_exchange,
-    derangement,
-    grids_of,
-)  # fmt: skip
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, grids_of
 from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, PrCounts, Region
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.trace import AttentionTrace
@@ -292,7 +285,7 @@ class MapScorer:
         for name in (each for each in BASELINES[:-1] if each in self._wanted):
             if name == "shuffled":
                 if can_exchange(picture):
-                    ways = [derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
+                    ways = [baselines.derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
                     yield name, own, ways
             elif not count and (name in BLIND_MAPS or objects is not None):
                 yield name, own, [None]
@@ -306,7 +299,7 @@ class MapScorer:
                 if name == "all_objects":
                     if not grids.is_shared:
                         masks, whose = objects, torch.arange(len(objects), device=objects.device)
-                    laid = grids.through(partial(all_objects, masks))
+                    laid = grids.through(partial(baselines.all_objects, masks))
                 yield name, MeasuredMaps(laid), [batch.of_rows(whose)]
 
 
