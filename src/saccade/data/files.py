@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
     for text in asked:
         path = local_path(text, thing)
         if path.is_dir():
-            members = sorted(file for file in path.rglob("*") if _counts(file, path, suffixes))
+            members = sorted(file for file in _shown_files(path) if file.suffix.lower() in suffixes)
         elif path.exists():
             members = [path]
         elif glob.has_magic(text):
@@ -50,10 +50,8 @@ def skipped_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[
     """
     found: Counter[str] = Counter()
     for folder in (Path(path) for path in paths if str(path) and Path(path).is_dir()):
-        for file in folder.rglob("*"):
-            hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-            if not hidden and file.is_file() and file.suffix.lower() not in suffixes:
-                found[file.suffix.lstrip(".").upper() or "no ending"] += 1
+        others = (file for file in _shown_files(folder) if file.suffix.lower() not in suffixes)
+        found.update(file.suffix.lstrip(".").upper() or "no ending" for file in others)
     return found
 
 
@@ -75,9 +73,10 @@ def plural(thing: str) -> str:
     return f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
 
 
-def _counts(file: Path, folder: Path, suffixes: Collection[str]) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix.lower() in suffixes and not hidden and file.is_file()
+def _shown_files(folder: Path) -> Iterator[Path]:
+    for file in folder.rglob("*"):
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts) and file.is_file():
+            yield file
 
 
 _HERE = Path(__file__).parent / "gallery"
@@ -91,10 +90,8 @@ class ShippedPicture:
 
     path: Path
     shows: str
-    ask: str
-    """What a model of its kind can be asked; empty for a photograph."""
-    credit: str
-    """Author and licence."""
+    ask: str  # What a model of its kind can be asked; empty for a photograph
+    credit: str  # Author and licence
 
 
 EXAMPLES = {
@@ -109,8 +106,7 @@ EXAMPLES = {
         "Rachel Michetti, courtesy of Pikolo Espresso Bar, CC0 1.0",
     ),
     "rocket": ShippedPicture(_PHOTOGRAPHS / "val" / "rocket.jpg", "a rocket takes off", "", "SpaceX, public domain"),
-}
-"""By name."""
+}  # by name
 
 
 def example(name: str = "digits") -> Path:

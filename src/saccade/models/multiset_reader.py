@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import build_backbone
 from saccade.backbones.catalog import check_pretrained
 from saccade.geometry import Size
 from saccade.models.base import (
@@ -117,10 +117,6 @@ class MultisetModel(LabelReader):
     def steps(self) -> int:
         """How many classes are said, the last "nothing more" included."""
         return int(self.config.most) + 1
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""

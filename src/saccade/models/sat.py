@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
-from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.backbones import Stages, build_backbone
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import (
@@ -87,10 +87,6 @@ class SatModel(ImageModel):
     def is_hard(self) -> bool:
         """Whether cells are drawn in training."""
         return bool(self.config.attention_kind == "hard")
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
@@ -153,7 +149,7 @@ class SatModel(ImageModel):
 
         Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
-        self._check(features, words)
+        self._check(features)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
         noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
@@ -260,12 +256,10 @@ class SatModel(ImageModel):
             looks=self.looks(CaptionOutput(acts={WORD: act})), answer=words, image_size=size, total=self.total
         )
 
-    def _check(self, features: Tensor, words: Tensor | None = None) -> None:
+    def _check(self, features: Tensor) -> None:
         cells = self.grid[0] * self.grid[1]
         if features.dim() != 3 or features.shape[1:] != (cells, self.channels):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
-        if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
-            raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

@@ -47,10 +47,10 @@ from saccade.data.tables.references import OWN, Reader, own_table
 from saccade.data.tables.rows import (
     Box,
     Cells,
-    FilesFrom,
     UnusableRowError,
     box_in,
     csv_rows,
+    file_in,
     is_blank,
     parts_of,
     text_in,
@@ -206,11 +206,11 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
     found: list[Found] = []
     skipped: list[str] = []
     for part, file in annotations.items():
-        files, official = FilesFrom(path / part), file.suffix == ".mat"
+        official = file.suffix == ".mat"
         for number in read_digit_struct(file) if official else _reduced(file, skipped):
             where = f"{part}/{number.image}"
             try:
-                image = files.file(number.image, "picture")
+                image = file_in(path / part, number.image, "picture")
                 _check(number)
             except UnusableRowError as error:
                 skipped.append(error.at(where))
